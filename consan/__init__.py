@@ -1,0 +1,1 @@
+"""consan: a shadow-memory race sanitizer for GPU kernels."""

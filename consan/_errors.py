@@ -1,0 +1,44 @@
+"""Errors that users may see, and the exit status each one stands for.
+
+Three things are never mixed (README, "Exit codes"): a race in the user's kernel is a *finding* and never an exception;
+something consan cannot handle is `NotSupported`; a broken tool or environment is `InternalError` or `EnvironmentFailure`.
+Only `consan.__main__` turns them into an exit status.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """Exit status of the `consan` command (DESIGN: the contract)."""
+
+    OK = 0
+    USAGE = 2
+    VIOLATIONS = 66
+    INCOMPLETE = 67
+    INTERNAL = 70
+
+
+class ConsanError(Exception):
+    """An error with one clear line for the user and the exit status it stands for."""
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+
+
+class UsageError(ConsanError):
+    """Bad input: a wrong argument, a file that is not there, PTX that does not parse, a missing driver that was asked for."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotSupported(UsageError):
+    """Valid input that this version of consan cannot handle; says what and where."""
+
+
+class EnvironmentFailure(UsageError):
+    """A library, driver or device that the command needs is missing; says which and how to get it."""
+
+
+class InternalError(ConsanError):
+    """consan itself failed."""
