@@ -1,0 +1,159 @@
+"""CUDA C++ to PTX with NVRTC, in process and without a GPU.
+
+Decides the options every kernel is compiled with: line information always (the report points at source lines), device code by
+default, CUDA and libcu++ headers on the include path, standard headers from `consan.toolchain.headers`. An error of the user's
+source is one `UsageError` with NVRTC's own `file:line` text. `.file` entries of the PTX name the path that the caller gave
+(NVRTC makes it absolute against the working folder).
+
+Does NOT handle: host code (`kernel<<<...>>>`, `main`), separate compilation of several files, and precompiled headers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from consan._errors import EnvironmentFailure, InternalError, UsageError
+from consan.toolchain import find
+from consan.toolchain.headers import VIRTUAL_HEADERS
+
+_COMPILATION_ERROR = 6
+_INVALID_OPTION = 5
+# NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
+_DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
+_HOST_ONLY = re.compile(r'could not open source file "(iostream|vector|string|thread|fstream|map|random)"|cannot open source file "(iostream|vector)"')
+
+
+@dataclass(frozen=True)
+class CompileResult:
+    """PTX of one source file, and what the compiler said (warnings; usually empty)."""
+
+    ptx: str
+    log: str
+
+
+def virtual_arch(arch: str) -> str:
+    """`compute_90a` for `sm_90a` or `compute_90a`: with it NVRTC stops at PTX and does not assemble."""
+    match = re.fullmatch(r"(?:sm|compute)_(\d+[af]?)", arch)
+    if match is None:
+        raise UsageError(f"'{arch}' is not an architecture; write it like sm_90a")
+    return f"compute_{match.group(1)}"
+
+
+def compile_ptx(
+    source: str,
+    *,
+    name: str = "kernel.cu",
+    arch: str = "sm_90a",
+    std: str = "c++17",
+    defines: Mapping[str, str | None] | None = None,
+    include_dirs: Sequence[str | os.PathLike[str]] = (),
+    options: Sequence[str] = (),
+) -> CompileResult:
+    """Compile one CUDA C++ file to PTX; `name` is the path that `.file` and messages show."""
+    command = _options(name, arch, std, defines or {}, include_dirs, options)
+    program = _Program(source, name)
+    try:
+        status = program.compile(command)
+        log = program.text("ProgramLog")
+        if status:
+            raise _failure(status, log, name)
+        return CompileResult(program.text("PTX"), _readable(log))
+    finally:
+        program.destroy()
+
+
+def _options(
+    name: str, arch: str, std: str, defines: Mapping[str, str | None], include_dirs: Sequence[str | os.PathLike[str]], extra: Sequence[str]
+) -> list[str]:
+    # A quoted include is looked up beside the file that holds it; NVRTC does not do that for the main file by itself.
+    folders = [*map(Path, include_dirs), Path(name).absolute().parent, *find.include_dirs()]
+    macros = [f"-D{key}" if value is None else f"-D{key}={value}" for key, value in defines.items()]
+    fixed = [f"-arch={virtual_arch(arch)}", f"-std={std}", "-lineinfo", "-default-device"]
+    return [*fixed, *macros, *(f"-I{folder}" for folder in folders), *extra]
+
+
+def _readable(log: str) -> str:
+    lines = [line for line in log.strip().splitlines() if not line.startswith("Remark: The warnings can be suppressed")]
+    return _DIAGNOSTIC.sub(r"\1:\2: \3", "\n".join(lines)).strip()
+
+
+def _failure(status: int, log: str, name: str) -> Exception:
+    text = _readable(log)
+    if status == _COMPILATION_ERROR:
+        hint = "\nnote: consan compiles device code only; move host code and its headers to another file" if _HOST_ONLY.search(text) else ""
+        return UsageError(f"{name} does not compile:\n{text}{hint}")
+    if status == _INVALID_OPTION:
+        return UsageError(f"NVRTC {'.'.join(map(str, version()))} rejects an option for {name}: {text}")
+    return InternalError(f"NVRTC failed on {name}: {_error_name(status)}\n{text}".strip())
+
+
+@functools.lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    library = find.load(find.NVRTC)
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return library
+
+
+def _error_name(status: int) -> str:
+    return str(_library().nvrtcGetErrorString(status).decode())
+
+
+@functools.lru_cache(maxsize=1)
+def version() -> tuple[int, int]:
+    """NVRTC's version, e.g. (13, 0)."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return major.value, minor.value
+
+
+@functools.lru_cache(maxsize=1)
+def supported_archs() -> tuple[int, ...]:
+    """Compute capabilities that this NVRTC compiles for, e.g. (75, 80, ..., 120)."""
+    count = ctypes.c_int()
+    _check(_library().nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+    archs = (ctypes.c_int * count.value)()
+    _check(_library().nvrtcGetSupportedArchs(archs))
+    return tuple(archs)
+
+
+def _check(status: int) -> None:
+    if status:
+        raise EnvironmentFailure(f"NVRTC does not work: {_error_name(status)}; reinstall it with: {find.INSTALL_HINT}")
+
+
+def _strings(items: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * len(items))(*(item.encode() for item in items))
+
+
+class _Program:
+    """An `nvrtcProgram`: created with the source and the virtual headers, destroyed by `destroy`."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self._library = _library()
+        self._handle = ctypes.c_void_p()
+        names, texts = _strings(list(VIRTUAL_HEADERS)), _strings(list(VIRTUAL_HEADERS.values()))
+        _check(
+            self._library.nvrtcCreateProgram(
+                ctypes.byref(self._handle), source.encode(), name.encode(), len(VIRTUAL_HEADERS), texts, names
+            )
+        )
+
+    def compile(self, options: Sequence[str]) -> int:
+        return int(self._library.nvrtcCompileProgram(self._handle, len(options), _strings(options)))
+
+    def text(self, what: str) -> str:
+        """Read a sized text result: `ProgramLog` or `PTX`."""
+        size = ctypes.c_size_t()
+        _check(getattr(self._library, f"nvrtcGet{what}Size")(self._handle, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(max(size.value, 1))
+        _check(getattr(self._library, f"nvrtcGet{what}")(self._handle, buffer))
+        return buffer.value.decode(errors="replace")
+
+    def destroy(self) -> None:
+        self._library.nvrtcDestroyProgram(ctypes.byref(self._handle))
