@@ -1,0 +1,262 @@
+"""PTX to a cubin, with nvJitLink in process or with the `ptxas` program.
+
+Decides which assembler is used and what happens when the PTX is newer than it: PTX ISA "Specifying the PTX version: .version". A newer
+minor or major version only adds instructions, so the text may be assembled under the assembler's own version as long as the
+assembler then accepts every instruction; where it does not, the user is told both versions and what to install. nvJitLink comes
+first (one shared library, no subprocess); a `ptxas` that is new enough is preferred over lowering.
+
+Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from consan._errors import EnvironmentFailure, InternalError, UsageError
+from consan.toolchain import find
+
+Tool = Literal["nvjitlink", "ptxas"]
+_INPUT_PTX = 2
+_OLDEST = (7, 0)
+_VERSION = re.compile(r"^([ \t]*\.version[ \t]+)(\d+\.\d+)", re.MULTILINE)
+_TOO_NEW = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
+_ERROR_LINE = re.compile(r"^ptxas \S.*?, line (\d+); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(?:ptxas )?(?:error|fatal)\s*: (.*)$", re.MULTILINE)
+# Advisories that mean slow or changed code: C75xx are those of wgmma (serialised) and setmaxnreg (ignored).
+_WARNING = re.compile(r"^.*\((C7\d{3})\).*$|^.*\bwarning\s*: .*$", re.MULTILINE)
+
+
+@dataclass
+class EntryInfo:
+    """Resources of one entry as the assembler reports them."""
+
+    registers: int = 0
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    barriers: int = 0
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A cubin and what the assembler said about it."""
+
+    cubin: bytes
+    log: str
+    used: Tool
+    version: tuple[int, int]
+    lowered_from: tuple[int, int] | None = None
+    info: dict[str, EntryInfo] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one assembler run gave: a cubin, or only a log."""
+
+    cubin: bytes | None
+    log: str
+
+
+def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = ()) -> Assembled:
+    """Assemble a PTX module for `arch` ("sm_90a"); `options` are ptxas options such as `--maxrregcount=64`."""
+    wanted = ptx_version(ptx, name)
+    limits: list[tuple[tuple[int, int], Tool]] = []
+    for tool in _tools():
+        outcome = _RUN[tool](ptx, arch, options)
+        if outcome.cubin is not None:
+            return _result(outcome, tool, wanted)
+        limit = _limit(outcome.log)
+        if limit is None:
+            raise _failure(outcome.log, arch, name)
+        limits.append((limit, tool))
+    return _assemble_lowered(ptx, arch, name, options, wanted, *max(limits))
+
+
+def _assemble_lowered(
+    ptx: str, arch: str, name: str, options: Sequence[str], wanted: tuple[int, int], limit: tuple[int, int], tool: Tool
+) -> Assembled:
+    if limit < _OLDEST:
+        raise UsageError(f"{name} needs PTX ISA {_dotted(wanted)}; {tool} here stops at {_dotted(limit)}; upgrade: {find.INSTALL_HINT}")
+    outcome = _RUN[tool](with_version(ptx, limit), arch, options)
+    if outcome.cubin is None:
+        reason = _failure(outcome.log, arch, name)
+        raise UsageError(
+            f"{reason}\nnote: {name} is PTX ISA {_dotted(wanted)}, newer than {tool}'s {_dotted(limit)}; a newer assembler may accept it: "
+            f"pip install -U nvidia-nvjitlink"
+        )
+    return _result(outcome, tool, limit, wanted)
+
+
+def ptx_version(ptx: str, name: str = "<ptx>") -> tuple[int, int]:
+    """The `.version` of a module."""
+    match = _VERSION.search(ptx)
+    if match is None:
+        raise UsageError(f"{name}: no .version directive; is this PTX?")
+    return _pair(match.group(2))
+
+
+def with_version(ptx: str, version: tuple[int, int]) -> str:
+    """The module with another `.version`; nothing else changes, so lines keep their numbers."""
+    return _VERSION.sub(lambda match: match.group(1) + _dotted(version), ptx, count=1)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _tools() -> list[Tool]:
+    found: list[Tool] = []
+    if find.locate(find.NVJITLINK):
+        found.append("nvjitlink")
+    if find.ptxas():
+        found.append("ptxas")
+    if not found:
+        raise EnvironmentFailure(f"no PTX assembler was found (libnvJitLink or ptxas); install one with: {find.INSTALL_HINT}")
+    return found
+
+
+def _limit(log: str) -> tuple[int, int] | None:
+    match = _TOO_NEW.search(log)
+    return _pair(match.group(2)) if match else None
+
+
+def _result(outcome: _Outcome, tool: Tool, version: tuple[int, int], lowered_from: tuple[int, int] | None = None) -> Assembled:
+    assert outcome.cubin is not None
+    warnings = tuple(match.group(0).strip() for match in _WARNING.finditer(outcome.log))
+    return Assembled(outcome.cubin, outcome.log, tool, version, lowered_from, entry_info(outcome.log), warnings)
+
+
+def _failure(log: str, arch: str, name: str) -> UsageError:
+    """One error naming the first lines that the assembler rejects."""
+    located = [f"{name}:{line}: {text}" for line, text in _ERROR_LINE.findall(log)]
+    general = [text for text in _ERROR.findall(log) if "aborted due to errors" not in text and not text.startswith("NVJITLINK")]
+    lines = located or [f"{name}: {text}" for text in general] or [f"{name}: {log.strip()}"]
+    more = f"\n... and {len(lines) - 5} more errors" if len(lines) > 5 else ""
+    return UsageError(f"{name} does not assemble for {arch}:\n" + "\n".join(lines[:5]) + more)
+
+
+# -- what the log says about each entry ------------------------------------------------------------------------------------------
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_FIELDS: dict[str, re.Pattern[str]] = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+    "shared": re.compile(r"(\d+) bytes smem"),
+    "stack": re.compile(r"(\d+) bytes stack frame"),
+    "spill_stores": re.compile(r"(\d+) bytes spill stores"),
+    "spill_loads": re.compile(r"(\d+) bytes spill loads"),
+}
+_OF_FUNCTION = re.compile(r"Function properties for '?(\S+?)'?$")
+
+
+def entry_info(log: str) -> dict[str, EntryInfo]:
+    """Registers, spills and shared memory of each entry, from the log of `-v`; lines about called functions are skipped."""
+    entries: dict[str, EntryInfo] = {}
+    current: EntryInfo | None = None
+    for line in log.splitlines():
+        if not line.startswith("ptxas"):
+            if not line.startswith(" "):
+                current = None  # nvJitLink's own "info :" summary, which counts the reserved shared memory as well
+        elif match := _ENTRY.search(line):
+            current = entries.setdefault(match.group(1), EntryInfo())
+        elif match := _OF_FUNCTION.search(line):
+            current = entries.get(match.group(1))
+        if current is not None:
+            _read_fields(current, line)
+    return entries
+
+
+def _read_fields(entry: EntryInfo, line: str) -> None:
+    for name, pattern in _FIELDS.items():
+        if match := pattern.search(line):
+            setattr(entry, name, int(match.group(1)))
+
+
+# -- ptxas -----------------------------------------------------------------------------------------------------------------------
+
+
+def _with_ptxas(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
+    program = find.ptxas()
+    assert program is not None
+    with tempfile.TemporaryDirectory(prefix="consan-") as folder:
+        source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+        source.write_text(ptx)
+        command = [program, "-v", f"-arch={arch}", *options, str(source), "-o", str(cubin)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise EnvironmentFailure(f"cannot run {program}: {error}") from error
+        log = (done.stdout + done.stderr).replace(f"{source}", "module.ptx")
+        return _Outcome(cubin.read_bytes() if done.returncode == 0 else None, log)
+
+
+# -- nvJitLink -------------------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1)
+def _jitlink() -> ctypes.CDLL:
+    return find.load(find.NVJITLINK)
+
+
+def jitlink_version() -> tuple[int, int]:
+    """Version of the nvJitLink library, e.g. (13, 0)."""
+    major, minor = ctypes.c_uint(), ctypes.c_uint()
+    if _jitlink().nvJitLinkVersion(ctypes.byref(major), ctypes.byref(minor)):
+        raise EnvironmentFailure(f"nvJitLink does not work; reinstall it with: {find.INSTALL_HINT}")
+    return major.value, minor.value
+
+
+def _with_jitlink(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
+    library, handle = _jitlink(), ctypes.c_void_p()
+    arguments = [f"-arch={arch}".encode(), b"-verbose", *(f"-Xptxas={option}".encode() for option in options)]
+    status = library.nvJitLinkCreate(ctypes.byref(handle), len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
+    if status:
+        raise UsageError(f"nvJitLink rejects one of these options: {b' '.join(arguments).decode()} (error {status})")
+    try:
+        return _link(library, handle, ptx.encode() + b"\0")
+    finally:
+        library.nvJitLinkDestroy(ctypes.byref(handle))
+
+
+def _link(library: ctypes.CDLL, handle: ctypes.c_void_p, data: bytes) -> _Outcome:
+    status = library.nvJitLinkAddData(handle, _INPUT_PTX, data, ctypes.c_size_t(len(data)), b"module.ptx")
+    status = status or library.nvJitLinkComplete(handle)
+    log = _jitlink_log(library, handle, "Error") + _jitlink_log(library, handle, "Info")
+    return _Outcome(None if status else _linked_cubin(library, handle), log)
+
+
+def _jitlink_log(library: ctypes.CDLL, handle: ctypes.c_void_p, which: str) -> str:
+    size = ctypes.c_size_t()
+    if getattr(library, f"nvJitLinkGet{which}LogSize")(handle, ctypes.byref(size)):
+        return ""
+    buffer = ctypes.create_string_buffer(size.value + 1)
+    getattr(library, f"nvJitLinkGet{which}Log")(handle, buffer)
+    return buffer.value.decode(errors="replace")
+
+
+def _linked_cubin(library: ctypes.CDLL, handle: ctypes.c_void_p) -> bytes:
+    size = ctypes.c_size_t()
+    status = library.nvJitLinkGetLinkedCubinSize(handle, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(max(size.value, 1))
+    status = status or library.nvJitLinkGetLinkedCubin(handle, buffer)
+    if status or not size.value:
+        raise InternalError(f"nvJitLink linked the module but gives no cubin (error {status})")
+    return buffer.raw[: size.value]
+
+
+_RUN: dict[Tool, Callable[[str, str, Sequence[str]], _Outcome]] = {"nvjitlink": _with_jitlink, "ptxas": _with_ptxas}
