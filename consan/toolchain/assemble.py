@@ -2,8 +2,12 @@
 
 Decides which assembler is used and what happens when the PTX is newer than it: PTX ISA "Specifying the PTX version: .version". A newer
 minor or major version only adds instructions, so the text may be assembled under the assembler's own version as long as the
-assembler then accepts every instruction; where it does not, the user is told both versions and what to install. nvJitLink comes
-first (one shared library, no subprocess); a `ptxas` that is new enough is preferred over lowering.
+assembler then accepts every instruction; where it does not, the user is told both versions and what to install. A tool that is new enough is
+preferred over lowering.
+
+nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI; that costs a kernel with
+shadow hooks half again as many registers (48 for 32) and can serialise wgmma. Its option to clone functions for each entry gives back
+the code of whole-program `ptxas`. So nvJitLink comes first (one shared library, no subprocess) where it knows the option, else `ptxas`.
 
 Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
 """
@@ -26,6 +30,8 @@ from consan.toolchain import find
 Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
 _OLDEST = (7, 0)
+_CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5; absent from its manual, so it is tried and never assumed
+_PROBE = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
 _VERSION = re.compile(r"^([ \t]*\.version[ \t]+)(\d+\.\d+)", re.MULTILINE)
 _TOO_NEW = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
 _ERROR_LINE = re.compile(r"^ptxas \S.*?, line (\d+); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
@@ -125,6 +131,8 @@ def _tools() -> list[Tool]:
         found.append("nvjitlink")
     if find.ptxas():
         found.append("ptxas")
+    if len(found) == 2 and not _clone_option():
+        found.reverse()
     if not found:
         raise EnvironmentFailure(f"no PTX assembler was found (libnvJitLink or ptxas); install one with: {find.INSTALL_HINT}")
     return found
@@ -221,12 +229,22 @@ def jitlink_version() -> tuple[int, int]:
     return major.value, minor.value
 
 
+@functools.lru_cache(maxsize=1)
+def _clone_option() -> tuple[str, ...]:
+    """The option that makes nvJitLink compile local functions with each entry, if this version knows it."""
+    return (_CLONE,) if _run_jitlink(_PROBE, "sm_80", (_CLONE,)).cubin else ()
+
+
 def _with_jitlink(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
+    return _run_jitlink(ptx, arch, (*_clone_option(), *options))
+
+
+def _run_jitlink(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
     library, handle = _jitlink(), ctypes.c_void_p()
     arguments = [f"-arch={arch}".encode(), b"-verbose", *(f"-Xptxas={option}".encode() for option in options)]
     status = library.nvJitLinkCreate(ctypes.byref(handle), len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
     if status:
-        raise UsageError(f"nvJitLink rejects one of these options: {b' '.join(arguments).decode()} (error {status})")
+        return _Outcome(None, f"error : nvJitLink rejects one of these options: {b' '.join(arguments).decode()} (error {status})")
     try:
         return _link(library, handle, ptx.encode() + b"\0")
     finally:
