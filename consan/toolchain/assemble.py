@@ -1,8 +1,8 @@
 """PTX to a cubin, with nvJitLink in process or with the `ptxas` program.
 
-Decides which assembler is used and what happens when the PTX is newer than it: PTX ISA "Specifying the PTX version: .version". A newer
-minor or major version only adds instructions, so the text may be assembled under the assembler's own version as long as the
-assembler then accepts every instruction; where it does not, the user is told both versions and what to install. A tool that is new enough is
+Decides which assembler is used and what happens when the PTX is newer than it (PTX ISA, "PTX Module Directives: .version"). A newer
+version only adds instructions, so the text may be assembled under the assembler's own version as long as it then accepts every
+instruction; where it does not, the user is told both versions and what to install. A tool that is new enough is
 preferred over lowering.
 
 nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI; that costs a kernel with

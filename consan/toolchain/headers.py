@@ -14,33 +14,36 @@ from __future__ import annotations
 
 # Headers of libcu++ with the name and the contents of the standard one.
 _FORWARDED = (
-    "algorithm array atomic bit bitset cfloat chrono climits cmath complex concepts cstddef cstring ctime expected functional "
-    "initializer_list iterator limits memory mdspan numbers numeric optional ranges ratio span string_view tuple type_traits utility variant"
-).split()
+    "algorithm", "array", "atomic", "bit", "bitset", "cfloat", "chrono", "climits", "cmath", "complex", "concepts", "cstddef",
+    "cstring", "ctime", "expected", "functional", "initializer_list", "iterator", "limits", "memory", "mdspan", "numbers",
+    "numeric", "optional", "ranges", "ratio", "span", "string_view", "tuple", "type_traits", "utility", "variant",
+)
 
 # C headers whose functions NVRTC has built in (printf, assert, math, memcpy): including them must succeed and add nothing.
-_BUILT_IN = "assert.h cassert cstdio cstdlib ctype.h errno.h float.h inttypes.h limits.h math.h memory.h stdio.h stdlib.h string.h time.h".split()
+_BUILT_IN = (
+    "assert.h", "cassert", "cstdio", "cstdlib", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "memory.h",
+    "stdio.h", "stdlib.h", "string.h", "time.h",
+)
 
-_INTEGERS = """#pragma once
+_IMPORT = "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
+_INTEGERS = f"""#pragma once
 #if __has_include(<cuda/std/cstdint>)
 #include <cuda/std/cstdint>
-namespace cuda { namespace std {} }
-namespace std { using namespace cuda::std; }
-#else
+{_IMPORT}#else
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long long uint64_t;
 typedef long long intptr_t; typedef unsigned long long uintptr_t; typedef long long intmax_t; typedef unsigned long long uintmax_t;
-namespace std {
+namespace std {{
 using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t;
 using ::intptr_t; using ::uintptr_t; using ::intmax_t; using ::uintmax_t;
-}
+}}
 #endif
 """
 
 
 def _forward(name: str) -> str:
     # Declared first: the C headers of libcu++ (<cuda/std/climits>) do not open the namespace themselves.
-    return f"#pragma once\n#include <cuda/std/{name}>\nnamespace cuda {{ namespace std {{}} }}\nnamespace std {{ using namespace cuda::std; }}\n"
+    return f"#pragma once\n#include <cuda/std/{name}>\n{_IMPORT}"
 
 
 VIRTUAL_HEADERS: dict[str, str] = {

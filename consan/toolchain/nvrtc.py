@@ -26,7 +26,7 @@ _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
 _DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
-_HOST_ONLY = re.compile(r'could not open source file "(iostream|vector|string|thread|fstream|map|random)"|cannot open source file "(iostream|vector)"')
+_HOST_ONLY = re.compile(r'open source file "(iostream|fstream|vector|string|thread|map|random)"')
 
 
 @dataclass(frozen=True)
