@@ -1,0 +1,200 @@
+"""The layout of every shadow table and record, written once.
+
+`header()` renders it as the C++ header that the shadow runtime includes; `dtype()` gives the NumPy view that the host
+decodes with. Neither side has a second copy: a field added here appears in both, and the C++ side asserts the offsets.
+
+Bit budgets (why these widths suffice is argued in runtime/access.cuh):
+
+write cell, 64 bits, one per granule of shared memory
+    [63:44] epoch of the writing warp, low WRITE_EPOCH_BITS   [43:39] warp   [38:34] lane   [33] async   [32] old
+    [31:16] site   [15] atomic   [14] uninitialised-read marker   [13:0] cp.async group, or a hash of the value stored
+read cell, 32 bits, one per granule and warp
+    [31:20] epoch of the reading warp, low READ_EPOCH_BITS   [19:7] site   [6] atomic   [5] several lanes   [4:0] lane
+
+What it does not describe: the site table, which never leaves the host (instrument/sites.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_WARPS = 32
+DIRECTORY_ENTRIES = 1 << 15
+CLASS_COUNT = 14
+CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 64 MiB
+SLOTS_PER_CLASS = 8192
+TABLE_ENTRIES = 4096
+RING_ENTRIES = 4096
+LAUNCH_COUNTERS = 8192
+NAMED_BARRIERS = 16
+BARRIER_GENERATIONS = 4
+WAIT_HISTORY = 4
+WARP_SYNCS = 4
+COPY_RANGES = 8
+SITE_LIMIT = (1 << 16) - 1
+READ_SITE_LIMIT = (1 << 13) - 1
+
+
+class Kind(enum.IntEnum):
+    """Finding kinds as the device writes them; names are the catalogue's identifiers (SEMANTICS 1)."""
+
+    DATA_RACE = 1
+    MISSING_WAIT = 2
+    UNINITIALIZED_READ = 3
+    OUT_OF_BOUNDS = 4
+    READ_EXPLAINED = 5  # bookkeeping: an uninitialised read whose unordered write came later (folded into the race)
+    BARRIER_MISUSE = 6
+
+
+class Hazard(enum.IntEnum):
+    """Order in which the two conflicting accesses were observed."""
+
+    NONE = 0
+    RAW = 1
+    WAR = 2
+    WAW = 3
+
+
+class Reason(enum.IntEnum):
+    """Which edge is missing; chooses the wording of `missing` and `fix`."""
+
+    NONE = 0
+    NO_BARRIER = 1
+    NO_WARP_SYNC = 2
+    NOT_COMMITTED = 3
+    NOT_WAITED = 4
+    WAITED_NO_BARRIER = 5
+    OVERLAPPING_COPIES = 6
+    SOURCE_OVERWRITTEN = 7
+
+
+FLAG_SAME_WARP = 1
+FLAG_SAME_VALUE = 2
+FLAG_OTHER_ASYNC = 4
+FLAG_OTHER_ATOMIC = 8
+FLAG_WAS_UNINITIALISED = 16
+
+
+@dataclass(frozen=True)
+class Field:
+    """One member: C++ scalar type, name, number of elements (1: a scalar)."""
+
+    type: str
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A record in device memory; members are naturally aligned with no hidden padding (asserted on both sides)."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+_SIZES = {"u64": 8, "u32": 4, "u8": 1}
+
+
+def _struct(name: str, text: str) -> Struct:
+    fields = []
+    for item in text.split(";"):
+        if not (words := item.split()):
+            continue
+        base, _, count = words[1].partition("[")
+        fields.append(Field(words[0], base, int(count.rstrip("]")) if count else 1))
+    return Struct(name, tuple(fields))
+
+
+RUNTIME = _struct(
+    "Runtime",
+    f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 table; u64 ring; u64 launches;
+    u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas;
+    u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots; u64 polls""",
+)
+DIRECTORY = _struct("Directory", "u64 key; u64 slot; u32 exited; u32 pad[3]")
+TABLE_ENTRY = _struct("TableEntry", "u64 key; u32 count; u32 ctas; u32 low; u32 high; u32 ring; u32 pad")
+FINDING = _struct(
+    "FindingRecord",
+    """u32 valid; u32 module; u32 kind; u32 hazard; u32 reason; u32 flags; u32 site; u32 other_site; u32 entry; u32 table;
+    u32 ctaid[3]; u32 ntid[3]; u32 thread; u32 other_thread; u32 offset; u32 bytes; u32 epoch; u32 other_epoch;
+    u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 pad[4]""",
+)
+NAMED = _struct("NamedBarrier", "u64 state")
+THREAD = _struct(
+    "Thread",
+    f"""u64 state; u32 commits; u32 open; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
+    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits; u64 pad[3];
+    u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}]""",
+)
+SLOT = _struct(
+    "Slot",
+    f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 shape; u64 size;
+    u64 threads; u64 vectors; u64 deposits; u64 directory; u64 runtime; u64 source_low; u64 source_high;
+    u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
+    u32 full_epoch[2]; u32 write_scrub; u32 named_used; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
+    u64 named[{NAMED_BARRIERS}]; u32 found[{TABLE_ENTRIES // 32}]""",
+)
+STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT)
+
+
+def offsets(struct: Struct) -> dict[str, int]:
+    """Byte offset of each member."""
+    result, position = {}, 0
+    for field in struct.fields:
+        size = _SIZES[field.type]
+        if position % size:
+            raise ValueError(f"{struct.name}.{field.name} is not naturally aligned (offset {position})")
+        result[field.name] = position
+        position += size * field.count
+    return result
+
+
+def size(struct: Struct) -> int:
+    """Size in bytes; a multiple of 8."""
+    return sum(_SIZES[field.type] * field.count for field in struct.fields)
+
+
+def dtype(struct: Struct) -> np.dtype[np.void]:
+    """The NumPy dtype of one record."""
+    members: list[tuple[str, npt.DTypeLike] | tuple[str, npt.DTypeLike, tuple[int, ...]]] = []
+    for field in struct.fields:
+        kind = f"<u{_SIZES[field.type]}"
+        members.append((field.name, kind) if field.count == 1 else (field.name, kind, (field.count,)))
+    result: np.dtype[np.void] = np.dtype(members)
+    return result
+
+
+def _constants() -> dict[str, int]:
+    names = (
+        "MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS "
+        "BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE "
+        "FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"
+    ).split()
+    constants = {name: globals()[name] for name in names}
+    for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason)):
+        constants |= {f"{prefix}_{member.name}": int(member) for member in members}
+    return constants
+
+
+def _render_struct(struct: Struct) -> str:
+    lines = [f"struct {struct.name} {{"]
+    lines += [f"    {f.type} {f.name}{f'[{f.count}]' if f.count > 1 else ''};" for f in struct.fields]
+    lines.append("};")
+    lines.append(f"static_assert(sizeof({struct.name}) == {size(struct)}, \"{struct.name}\");")
+    lines += [f"static_assert(offsetof({struct.name}, {name}) == {at}, \"{struct.name}.{name}\");" for name, at in offsets(struct).items()]
+    return "\n".join(lines)
+
+
+def header() -> str:
+    """C++ text of `layout.cuh`: types, constants, structs and their assertions."""
+    lines = [
+        "// Generated from consan/instrument/layout.py; do not edit.",
+        "typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char u8;",
+        "#ifndef offsetof", "#define offsetof(type, member) __builtin_offsetof(type, member)", "#endif",
+    ]
+    lines += [f"#define {name} {value}u" for name, value in _constants().items()]
+    return "\n".join([*lines, *map(_render_struct, STRUCTS)]) + "\n"

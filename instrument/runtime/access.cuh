@@ -1,0 +1,401 @@
+// Checks of memory accesses against the shadow cells.
+//
+// A race is a pair with no happens-before edge (SEMANTICS 2.1). Each granule of shared memory has one record of its last
+// write and, for every warp, one record of that warp's last read:
+//  * the last write suffices (FastTrack, Flanagan and Freund 2009): a write that is ordered after it covers it, one that is
+//    not is reported;
+//  * reads are kept per warp, so no reader is ever evicted and recording needs a plain store, no atomic;
+//  * lanes of one warp that read a granule in one epoch share the record; `several` says so, hence a write by any lane of
+//    that warp without a warp barrier still conflicts.
+// Order. CONSAN_PARTIAL=0 (the module synchronises with whole-CTA barriers only): all warps count the same barriers, and a
+// record is unordered exactly if its epoch is the current one. CONSAN_PARTIAL=1: own epochs and a vector clock per warp.
+// Record first, sequentially consistent fence, then look: of two concurrent conflicting accesses one sees the other. Writes
+// swap their record in atomically, so two writers cannot both miss.
+// Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
+#pragma once
+
+enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_UNUSED = 16 };
+
+struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
+
+#define HIGH_ASYNC 2u
+#define HIGH_OLD 1u
+#define LOW_ATOMIC (1u << 15)
+#define LOW_MARKER (1u << 14)
+#define LOW_PAYLOAD 0x3fffu
+
+DEVICE u32 record_warp(u64 r) { return (u32)(r >> 39) & 31; }
+DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
+DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & 1023; }
+DEVICE u32 record_site(u64 r) { return (u32)r >> 16; }
+DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flags) {
+    return pack(site << 16 | low_flags, (epoch & WRITE_EPOCH_MASK) << 12 | me << 2 | high_flags);
+}
+DEVICE u32 make_entry(u32 epoch, u32 me, u32 site, u32 flags) {
+    return (epoch & READ_EPOCH_MASK) << 20 | min(site, READ_SITE_LIMIT) << 7 | flags | (me & 31);
+}
+#define ENTRY_ATOMIC (1u << 6)
+#define ENTRY_SEVERAL (1u << 5)
+
+// Full epoch from its low bits: records are scrubbed while younger than a quarter of the truncated range.
+DEVICE u32 widen(u32 truncated, u32 now, u32 mask) { return now - ((now - truncated) & mask); }
+
+DEVICE u32 epoch_of_warp(u64 slot, u32 warp, u32 own) {
+#if CONSAN_PARTIAL
+    (void)own;
+    return load32(FIELD(slot, Slot, epochs) + 4 * warp);
+#else
+    return own;
+#endif
+}
+
+DEVICE u32 write_epoch(const Caller &c, u64 record) {
+    return widen((u32)(record >> 44), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), WRITE_EPOCH_MASK);
+}
+
+// The latest epoch of `warp` whose accesses are ordered before this thread's next access.
+DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
+    u32 seen = high_word(c.state) - 1;
+#if CONSAN_PARTIAL
+    u32 vector = load32(load64(FIELD(c.slot, Slot, vectors)) + 4 * ((c.me >> 5) * MAX_WARPS + warp));
+    // Vectors are not cleared between CTAs: entries of an earlier CTA are below this interval's start.
+    seen = max(seen, vector);
+#endif
+    return seen;
+}
+
+DEVICE bool lanes_ordered(const Caller &c, u32 lane, u32 epoch) {
+#if CONSAN_PARTIAL
+    u64 thread = thread_record(c.slot, c.me);
+    if (epoch < max(load32(FIELD(thread, Thread, warp_epoch)), high_word(c.state))) return true;
+    for (u32 i = 0; i < WARP_SYNCS; ++i) {
+        u64 sync = load64(FIELD(thread, Thread, syncs) + 8 * i);
+        if ((high_word(sync) >> lane & 1) && epoch < low_word(sync)) return true;
+    }
+    return false;
+#else
+    (void)lane;
+    return epoch < high_word(c.state);
+#endif
+}
+
+// Happens-before from an access of (thread `other`, `epoch`) to the caller's access.
+DEVICE bool ordered(const Caller &c, u32 other, u32 epoch) {
+    if (other == c.me) return true;
+    if (other >> 5 == c.me >> 5) return lanes_ordered(c, other & 31, epoch);
+    return epoch <= seen_of_warp(c, other >> 5);
+}
+
+DEVICE bool alive(const Caller &c, u64 record, u32 epoch) {
+    return record && ((u32)(record >> 32) & HIGH_OLD || epoch - load32(FIELD(c.slot, Slot, base)) < 0x80000000u);
+}
+
+DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_site, u32 other, u32 flags) {
+    Finding f;
+    f.kind = kind; f.hazard = hazard; f.site = c.site; f.other_site = other_site; f.me = c.me; f.other = other;
+    f.offset = c.offset; f.bytes = c.bytes; f.epoch = low_word(c.state); f.other_epoch = 0; f.flags = flags;
+    f.reason = (c.me >> 5 == other >> 5) ? REASON_NO_WARP_SYNC : REASON_NO_BARRIER;
+    if (c.me >> 5 == other >> 5) f.flags |= FLAG_SAME_WARP;
+    f.group = f.commits = f.retired = 0; f.address = c.offset;
+    return f;
+}
+
+COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 flags) {
+    Finding f = make_finding(c, KIND_DATA_RACE, hazard, site, other, flags);
+    f.other_epoch = epoch;
+    report(c.slot, f);
+}
+
+// ---- completion of cp.async, seen from another thread -------------------------------------------------------------------
+
+struct Copy { u32 group, commits, retired, wait_epoch; bool done, waited; };
+
+// A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
+DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 truncated_group) {
+    Copy s;
+    u64 thread = thread_record(c.slot, issuer);
+    s.commits = load32(FIELD(thread, Thread, commits));
+    s.retired = load32(FIELD(thread, Thread, retired));
+    s.group = widen(truncated_group, s.commits, LOW_PAYLOAD);
+    s.waited = s.group < s.retired;
+    s.done = s.waited && issuer == c.me;
+    s.wait_epoch = 0;
+    for (u32 i = 0; s.waited && i < WAIT_HISTORY; ++i) {  // oldest first: the earliest wait that covers the group
+        u64 wait = load64(FIELD(thread, Thread, waits) + 8 * i);
+        if (wait && high_word(wait) > s.group) { s.wait_epoch = low_word(wait); break; }
+    }
+    if (s.done || !s.waited) return s;
+    s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
+    // The covering wait has left the history and what is left is not visible: the answer is unknown, and is counted.
+    if (!s.done && load32(FIELD(thread, Thread, lost_waits)) > s.group) { s.done = true; s.wait_epoch = 0; count_evicted(c.slot); }
+    return s;
+}
+
+COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s, u32 reason) {
+    Finding f = make_finding(c, KIND_MISSING_WAIT, hazard, site, issuer, FLAG_OTHER_ASYNC);
+    f.group = s.group; f.commits = s.commits; f.retired = s.retired;
+    f.reason = reason ? reason : s.waited ? REASON_WAITED_NO_BARRIER : s.group >= s.commits ? REASON_NOT_COMMITTED : REASON_NOT_WAITED;
+    report(c.slot, f);
+}
+
+// A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
+// that epoch sees the copy, so later accesses take the fast path.
+DEVICE bool check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
+    Copy s = copy_state(c, record_thread(record), (u32)record & LOW_PAYLOAD);
+    if (s.done && s.wait_epoch && at) swap64(at, record, make_record(s.wait_epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD));
+    if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
+    return s.done;
+}
+
+// ---- reads --------------------------------------------------------------------------------------------------------------
+
+// First reader of a granule that this CTA has not written: leave a marker, so that a later unordered write can explain it.
+COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
+    u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER);
+    if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between: it will look at our read record
+    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, c.flags & ACCESS_UNUSED ? FLAG_SAME_VALUE : 0);
+    f.reason = REASON_NONE; f.flags &= ~FLAG_SAME_WARP;
+    report(c.slot, f);
+}
+
+// A plain read also conflicts with atomics of other warps that a later atomic has replaced in the write record.
+COLD void look_for_atomics(Caller c, u32 cell) {
+    u64 reads = load64(FIELD(c.slot, Slot, reads));
+    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count));
+    for (u32 w = 0; w < warps; ++w) {
+        u32 entry = load32(reads + (u64)w * stride + 4 * cell);
+        if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
+        u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
+        if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
+    }
+}
+
+COLD void read_slow(Caller c, u32 cell) {
+    u64 at = load64(FIELD(c.slot, Slot, writes)) + 8ull * cell, record = load64(at);
+    u32 epoch = write_epoch(c, record);
+    if (!alive(c, record, epoch)) return read_uninitialised(c, at, record);
+    if ((u32)record & LOW_MARKER) return;
+    if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, at, record, HAZARD_RAW); return; }
+    if ((u32)(record >> 32) & HIGH_OLD) return;
+    bool atomic = (u32)record & LOW_ATOMIC;
+    if (atomic && c.flags & ACCESS_STRONG) return;
+    if (!ordered(c, record_thread(record), epoch)) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
+    else if (atomic) look_for_atomics(c, cell);
+}
+
+// True if the write record needs no second look: written by this CTA in an earlier interval (or by this very thread) and
+// neither a copy nor an old record.
+DEVICE bool settled(const Caller &c, u64 record, u32 base) {
+    u32 high = (u32)(record >> 32), own = low_word(c.state);
+    if (!record || high & (HIGH_ASYNC | HIGH_OLD)) return false;
+    u32 age = (own - (high >> 12)) & WRITE_EPOCH_MASK;
+#if CONSAN_PARTIAL
+    // Epochs of warps differ: only what is older than this interval for certain is settled here.
+    return age > own - high_word(c.state) && age <= min(own - base, WRITE_PERIOD) && own - high_word(c.state) < WRITE_PERIOD;
+#else
+    return (age != 0 || (high >> 2 & 1023) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
+#endif
+}
+
+// ---- writes -------------------------------------------------------------------------------------------------------------
+
+COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
+    u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
+    if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) return;
+    if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG)) return;
+    // Several lanes of my own warp read: one of them is not me.
+    if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
+    if (!ordered(c, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
+}
+
+DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
+#if CONSAN_PARTIAL
+    (void)own;
+    return entry && (int)(widen(entry >> 20, warp_epoch_now, READ_EPOCH_MASK) - start) >= 0;
+#else
+    (void)warp_epoch_now; (void)start;
+    return entry && entry >> 20 == (own & READ_EPOCH_MASK);
+#endif
+}
+
+template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
+
+// Scans every warp's read records of COUNT granules starting at `cell`.
+template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
+    u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
+    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count)), own = low_word(c.state);
+#pragma unroll 1
+    for (u32 w = 0; w < warps; ++w, reads += stride) {
+        u32 now = epoch_of_warp(c.slot, w, own);
+        u32 entries[COUNT];
+        load_entries<COUNT>(reads, entries);
+        for (u32 i = 0; i < COUNT; ++i) {
+            u32 entry = entries[i];
+            if (!read_is_recent(entry, own, now, high_word(c.state))) continue;
+            if (w == c.me >> 5 && (entry & 31) == (c.me & 31) && !(entry & ENTRY_SEVERAL)) continue;
+            conflict_with_read(c, w, entry);
+        }
+    }
+}
+
+COLD void write_slow(Caller c, u64 record, u64 mine) {
+    u32 epoch = write_epoch(c, record), low = (u32)record, other = record_thread(record);
+    if (!alive(c, record, epoch)) return;
+    if (low & LOW_MARKER) {
+        // The read record of that thread reports the race; tell the host that this uninitialised read has its write.
+        if (ordered(c, other, epoch)) return;
+        Caller reader = c;
+        reader.site = record_site(record); reader.me = other;
+        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
+        f.reason = REASON_NONE; f.flags = 0;
+        return report(c.slot, f);
+    }
+    if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, 0, record, HAZARD_WAW); return; }
+    if ((u32)(record >> 32) & HIGH_OLD) return;
+    bool atomic = low & LOW_ATOMIC;
+    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG)) return;
+    if (ordered(c, other, epoch)) return;
+    bool same = !atomic && !(c.flags & (ACCESS_RMW | ACCESS_COPY)) && !((low ^ (u32)mine) & LOW_PAYLOAD);
+    report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
+}
+
+// An atomic on bytes that this CTA has not written reads them all the same.
+DEVICE void check_rmw_source(const Caller &c, u64 old) {
+    u32 epoch = write_epoch(c, old);
+    if (alive(c, old, epoch)) return;
+    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
+    f.reason = REASON_NONE; f.flags = 0;
+    report(c.slot, f);
+}
+
+DEVICE void write_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
+    u64 old = exchange64(at, mine);
+    if (c.flags & ACCESS_RMW) check_rmw_source(c, old);
+    if (old && !settled(c, old, base)) write_slow(c, old, mine);
+    (void)cell;
+}
+
+// 14 bits of the value stored, so that two writers of the same value can be told from two of different ones (2.15).
+DEVICE u32 value_hash(u32 value) { return (value * 0x9E3779B1u) >> 18; }
+DEVICE u32 granule_value(const u32 *values, u32 i) {
+    u32 word = values[i * CONSAN_GRANULE / 4], shift = 8 * (i * CONSAN_GRANULE % 4);
+    return CONSAN_GRANULE == 4 ? word : word >> shift & ((1u << (8 * CONSAN_GRANULE % 32)) - 1);
+}
+
+// ---- wide access to consecutive cells: each element is one relaxed operation ---------------------------------------------
+
+template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out) {
+    if constexpr (COUNT % 4 == 0) {
+        for (u32 i = 0; i < COUNT; i += 4)
+            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(out[i]), "=r"(out[i + 1]), "=r"(out[i + 2]), "=r"(out[i + 3]) : "l"(at + 4 * i) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) out[i] = load32(at + 4 * i);
+    }
+}
+
+template <u32 COUNT> DEVICE void store_entries(u64 at, const u32 *in) {
+    if constexpr (COUNT % 4 == 0) {
+        for (u32 i = 0; i < COUNT; i += 4)
+            asm volatile("st.relaxed." CONSAN_SCOPE ".global.v4.u32 [%0], {%1, %2, %3, %4};" :: "l"(at + 4 * i), "r"(in[i]), "r"(in[i + 1]), "r"(in[i + 2]), "r"(in[i + 3]) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) store32(at + 4 * i, in[i]);
+    }
+}
+
+template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
+    if constexpr (COUNT % 2 == 0) {
+        for (u32 i = 0; i < COUNT; i += 2)
+            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v2.u64 {%0, %1}, [%2];" : "=l"(out[i]), "=l"(out[i + 1]) : "l"(at + 8 * i) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) out[i] = load64(at + 8 * i);
+    }
+}
+
+// ---- hooks --------------------------------------------------------------------------------------------------------------
+
+COLD void out_of_bounds(Caller c) {
+    Finding f = make_finding(c, KIND_OUT_OF_BOUNDS, HAZARD_NONE, 0, c.me, 0);
+    f.reason = REASON_NONE; f.flags = 0;
+    report(c.slot, f);
+}
+
+DEVICE bool enter_access(Caller &c, u32 address) {
+    Quad head;
+    asm volatile("ld.relaxed." CONSAN_SCOPE ".global.u64 %0, [%1];" : "=l"(*(u64 *)&head.x) : "l"(c.slot + offsetof(Slot, low)) : "memory");
+    c.offset = address - head.x;
+    if (c.offset + c.bytes <= head.y && c.offset <= head.y) return true;
+    out_of_bounds(c);
+    return false;
+}
+
+template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags) {
+    if (!slot) return;
+    Caller c = {slot, state, me, site, ACCESS_READ | flags, 0, BYTES};
+    if (!enter_access(c, address)) return;
+    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
+    u32 cell = c.offset / CONSAN_GRANULE, base = load32(FIELD(slot, Slot, base));
+    u64 writes = load64(FIELD(slot, Slot, writes)) + 8ull * cell;
+    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(me >> 5) * load32(FIELD(slot, Slot, row)) + 4ull * cell;
+    u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC : 0);
+    u32 entries[COUNT];
+    load_entries<COUNT>(row, entries);
+    for (u32 i = 0; i < COUNT; ++i) {
+        bool other_lane = entries[i] && entries[i] >> 20 == entry >> 20 && (entries[i] & 63) != (me & 31);
+        entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
+    }
+    store_entries<COUNT>(row, entries);
+    record_fence();
+    load_entries<COUNT>(row, entries);
+    u64 records[COUNT];
+    load_records<COUNT>(writes, records);
+    for (u32 i = 0; i < COUNT; ++i) {
+        // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
+        if ((entries[i] & 31) != (me & 31)) store32(row + 4 * i, entry | ENTRY_SEVERAL);
+        // A 16-byte copy leaves equal records: one look serves them all.
+        if (i && records[i] == records[i - 1]) continue;
+        if (!settled(c, records[i], base)) read_slow(c, cell + i);
+    }
+}
+
+template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low) {
+    if (!slot) return;
+    Caller c = {slot, state, me, site, flags, 0, BYTES};
+    if (!enter_access(c, address)) return;
+    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
+    u32 cell = c.offset / CONSAN_GRANULE, base = load32(FIELD(slot, Slot, base));
+    u64 writes = load64(FIELD(slot, Slot, writes)) + 8ull * cell;
+    for (u32 i = 0; i < COUNT; ++i) {
+        u32 payload = values ? value_hash(granule_value(values, i)) : 0;
+        write_cell(c, writes + 8 * i, cell + i, make_record(low_word(state), me, site, high, low | payload), base);
+    }
+    record_fence();
+    check_readers<COUNT>(c, cell);
+}
+
+#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { read_hook<N>(slot, state, me, address, site, 0); }
+READ_HOOK(1) READ_HOOK(2) READ_HOOK(4) READ_HOOK(8) READ_HOOK(16)
+
+HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { u32 v[2] = {a, b}; write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { u32 v[4] = {a, b, x, y}; write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+
+// Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
+#define STRONG_HOOKS(N) \
+    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { read_hook<N>(slot, state, me, address, site, ACCESS_STRONG); } \
+    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { write_hook<N>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_STRONG, nullptr, 0, LOW_ATOMIC); }
+STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
+
+template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
+    if (!slot) return;
+    Caller c = {slot, state, me, site, ACCESS_RMW, 0, BYTES};
+    if (!enter_access(c, address)) return;
+    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
+    u32 cell = c.offset / CONSAN_GRANULE;
+    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(me >> 5) * load32(FIELD(slot, Slot, row)) + 4ull * cell;
+    for (u32 i = 0; i < COUNT; ++i) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC);
+}
+#define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { atomic_hook<N>(slot, state, me, address, site); }
+ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)

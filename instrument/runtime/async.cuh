@@ -1,0 +1,85 @@
+// Non-bulk cp.async (SEMANTICS 2.5): the copy's write is recorded at issue as an operation in flight of its issuing thread,
+// named by the thread's group counter; completing a group is one store, however large the group.
+//
+// The global side (R-CP4) is a range per copy in flight, COPY_RANGES per thread; the CTA's own stores to global memory look
+// it up behind one interval that bounds all sources of the CTA.
+#pragma once
+
+#if CONSAN_ASYNC
+DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, u32 group) {
+    u32 position = load32(FIELD(thread, Thread, ranges)), place = position % COPY_RANGES;
+    if (position >= COPY_RANGES) {
+        u64 lost = load64(FIELD(thread, Thread, range_info) + 8 * place);
+        if ((u32)(lost >> 5 & 0x3fffffff) >= load32(FIELD(thread, Thread, retired))) count_evicted(c.slot);
+    }
+    store64(FIELD(thread, Thread, range_address) + 8 * place, source);
+    store64(FIELD(thread, Thread, range_info) + 8 * place, (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
+    store32(FIELD(thread, Thread, ranges), position + 1);
+    if (source < load64(FIELD(c.slot, Slot, source_low))) lower64(FIELD(c.slot, Slot, source_low), source);
+    if (source + bytes > load64(FIELD(c.slot, Slot, source_high))) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
+}
+
+template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
+    if (!slot) return;
+    u64 thread = thread_record(slot, me);
+    u32 group = load32(FIELD(thread, Thread, commits));
+    store32(FIELD(thread, Thread, open), load32(FIELD(thread, Thread, open)) + 1);
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD);
+    Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
+    if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
+}
+#define COPY_HOOK(N) HOOK void __consan_copy##N(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) { copy_hook<N>(slot, state, me, address, site, source, source_bytes); }
+COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
+
+HOOK void __consan_copy_commit(u64 slot, u32 me) {
+    if (!slot) return;
+    u64 thread = thread_record(slot, me);
+    store32(FIELD(thread, Thread, commits), load32(FIELD(thread, Thread, commits)) + 1);
+    store32(FIELD(thread, Thread, open), 0);
+}
+
+DEVICE void remember_wait(u64 thread, u32 epoch, u32 retired) {
+    u64 newest = load64(FIELD(thread, Thread, waits) + 8 * (WAIT_HISTORY - 1));
+    if (!newest || low_word(newest) != epoch) {
+        u64 lost = load64(FIELD(thread, Thread, waits));
+        if (lost) store32(FIELD(thread, Thread, lost_waits), high_word(lost));
+        for (u32 i = 0; i + 1 < WAIT_HISTORY; ++i) store64(FIELD(thread, Thread, waits) + 8 * i, load64(FIELD(thread, Thread, waits) + 8 * (i + 1)));
+    }
+    store64(FIELD(thread, Thread, waits) + 8 * (WAIT_HISTORY - 1), pack(epoch, retired));
+}
+
+// `pending`: groups that may stay in flight.
+HOOK void __consan_copy_wait(u64 slot, u64 state, u32 me, u32 pending) {
+    if (!slot) return;
+    u64 thread = thread_record(slot, me);
+    u32 commits = load32(FIELD(thread, Thread, commits)), retired = load32(FIELD(thread, Thread, retired));
+    if (commits < pending + retired + 1) return;
+    store32(FIELD(thread, Thread, retired), commits - pending);
+    remember_wait(thread, low_word(state), commits - pending);
+}
+
+COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
+    Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
+    u32 threads = load32(FIELD(slot, Slot, thread_count));
+    for (u32 t = 0; t < threads; ++t) {
+        u64 thread = thread_record(slot, t);
+        u32 kept = min(load32(FIELD(thread, Thread, ranges)), COPY_RANGES);
+        for (u32 i = 0; i < kept; ++i) {
+            u64 source = load64(FIELD(thread, Thread, range_address) + 8 * i), info = load64(FIELD(thread, Thread, range_info) + 8 * i);
+            if (source >= address + bytes || source + (info & 31) <= address) continue;
+            Copy s = copy_state(c, t, (u32)(info >> 5) & LOW_PAYLOAD);
+            if (s.done) continue;
+            Finding f = make_finding(c, KIND_MISSING_WAIT, HAZARD_WAR, (u32)(info >> 40), t, FLAG_OTHER_ASYNC);
+            f.reason = REASON_SOURCE_OVERWRITTEN; f.group = s.group; f.commits = s.commits; f.retired = s.retired; f.address = address;
+            report(slot, f);
+        }
+    }
+}
+
+// A store to global memory by a CTA that has copies in flight.
+HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes) {
+    if (!slot) return;
+    if (address >= load64(FIELD(slot, Slot, source_high)) || address + bytes <= load64(FIELD(slot, Slot, source_low))) return;
+    source_overwritten(slot, state, me, site, address, bytes);
+}
+#endif

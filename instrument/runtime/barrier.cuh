@@ -1,0 +1,129 @@
+// CTA barriers, named and partial barriers, warp barriers (SEMANTICS 2.8).
+//
+// CONSAN_PARTIAL=0: a whole-CTA barrier is `state += (1, 1)` inline in the kernel; only the scrub needs a call.
+// CONSAN_PARTIAL=1: own epochs differ between warps. A whole-CTA barrier aligns them again: every warp deposits its epoch in
+// full_epoch[parity] before the real barrier and takes the maximum after it. Two parities suffice: nobody can deposit for
+// barrier n + 2 before all have left barrier n + 1, hence have read n. Partial barriers deposit and collect vector clocks,
+// tagged with the generation of the barrier; the tag makes a deposit of a later generation replace an older one.
+#pragma once
+
+#define ALL_THREADS 0xffffffffu
+
+DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
+
+DEVICE void set_warp_epoch(u64 slot, u32 me, u32 epoch) { raise32(FIELD(slot, Slot, epochs) + 4 * (me >> 5), epoch); }
+
+HOOK u64 __consan_scrub(u64 slot, u64 state, u32 me) {
+    if (slot) epoch_moved(slot, me, low_word(state) - 1, low_word(state));
+    return state;
+}
+
+#if CONSAN_PARTIAL
+// One arrival of a warp at a partial barrier: returns the generation that it belongs to.
+DEVICE u32 arrive_generation(u64 slot, u32 id, u32 count) {
+    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at), seen;
+    for (;;) {
+        u32 arrived = low_word(old) + 32, generation = high_word(old);
+        u64 next = arrived >= count ? pack(0, generation + 1) : pack(arrived, generation);
+        seen = swap64(at, old, next);
+        if (seen == old) return generation;
+        old = seen;
+    }
+}
+
+DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
+    return load64(FIELD(slot, Slot, deposits)) + 8ull * MAX_WARPS * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
+}
+
+DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation) {
+    u32 mask = active_mask(), warps = load32(FIELD(slot, Slot, warp_count)), own = me >> 5;
+    u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * own * MAX_WARPS;
+    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
+        u32 epoch = w == own ? low_word(state) : max(load32(vector + 4 * w), high_word(state) - 1);
+        raise64(place + 8 * w, pack(epoch, generation + 1));
+    }
+}
+
+DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation) {
+    u32 mask = active_mask(), warps = load32(FIELD(slot, Slot, warp_count));
+    u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS;
+    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
+        u64 deposit = load64(place + 8 * w);
+        if (high_word(deposit) == generation + 1) raise32(vector + 4 * w, low_word(deposit));
+    }
+}
+
+DEVICE bool whole_cta(u64 slot, u32 count) { return count == ALL_THREADS || count >= warp_rounded(load32(FIELD(slot, Slot, thread_count))); }
+
+// Before the real barrier. `arrive_only`: bar.arrive, a source of edges that never waits.
+HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 arrive_only) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+    if (whole_cta(slot, count) && !arrive_only) {
+        u32 parity = load32(FIELD(thread, Thread, full_barriers)) & 1;
+        raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
+        return state;
+    }
+    u32 mask = active_mask(), leader = __ffs(mask) - 1, generation = 0;
+    u32 needed = count == ALL_THREADS ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
+    if (lane_id() == leader) generation = arrive_generation(slot, id, needed);
+    generation = __shfl_sync(mask, generation, leader);
+    store32(FIELD(thread, Thread, generation), generation);
+    deposit_clock(slot, state, me, id, generation);
+    u32 epoch = low_word(state) + 1;
+    set_warp_epoch(slot, me, epoch);
+    epoch_moved(slot, me, epoch - 1, epoch);
+    return pack(epoch, high_word(state));
+}
+
+// After the real barrier (sync and red).
+HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+    if (whole_cta(slot, count)) {
+        u32 number = load32(FIELD(thread, Thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (number & 1)) + 1;
+        store32(FIELD(thread, Thread, full_barriers), number + 1);
+        store32(FIELD(thread, Thread, warp_epoch), epoch);
+        set_warp_epoch(slot, me, epoch);
+        epoch_moved(slot, me, low_word(state), epoch);
+        return pack(epoch, epoch);
+    }
+    collect_clock(slot, me, id, load32(FIELD(thread, Thread, generation)));
+    store32(FIELD(thread, Thread, warp_epoch), low_word(state));
+    __syncwarp(active_mask());
+    return state;
+}
+
+DEVICE u32 maximum_over(u32 mask, u32 value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(mask, value);
+#else
+    for (u32 lane = 0; lane < 32; ++lane)
+        if (mask >> lane & 1) value = max(value, __shfl_sync(mask, value, lane));
+    return value;
+#endif
+}
+
+// Keeps the newest barrier of each set of lanes; a set that a newer one contains is dropped with it.
+DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
+    u32 place = WARP_SYNCS - 1;
+    for (u32 i = 0; i < WARP_SYNCS; ++i) {
+        u64 sync = load64(FIELD(thread, Thread, syncs) + 8 * i);
+        if (!sync || (high_word(sync) & ~mask) == 0) { place = i; break; }
+    }
+    store64(FIELD(thread, Thread, syncs) + 8 * place, pack(epoch, mask));
+}
+
+// After bar.warp.sync: orders the lanes of the mask with each other.
+HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
+    if (!slot) return state;
+    u32 threads = load32(FIELD(slot, Slot, thread_count)), first = me & ~31u, epoch = maximum_over(mask, low_word(state)) + 1;
+    u32 existing = threads - first >= 32 ? 0xffffffffu : (1u << (threads - first)) - 1;
+    u64 thread = thread_record(slot, me);
+    if ((mask & existing) == existing) store32(FIELD(thread, Thread, warp_epoch), epoch);
+    else remember_sync(thread, mask, epoch);
+    set_warp_epoch(slot, me, epoch);
+    epoch_moved(slot, me, low_word(state), epoch);
+    return pack(epoch, high_word(state));
+}
+#endif

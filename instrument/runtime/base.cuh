@@ -1,0 +1,76 @@
+// Scoped memory operations, special registers and warp helpers of the shadow runtime.
+//
+// Shadow state of a CTA is touched by that CTA's threads only, which share one L1 cache, so relaxed operations of .cta
+// scope are coherent for it; CONSAN_CLUSTER widens them to .gpu, because cluster peers sit behind other L1 caches. State
+// shared by all CTAs (directory, arena, ring, table) always uses .gpu scope. No weak load ever reads shadow state.
+#pragma once
+
+#if CONSAN_CLUSTER
+#define CONSAN_SCOPE "gpu"
+#else
+#define CONSAN_SCOPE "cta"
+#endif
+
+#define DEVICE static __device__ __forceinline__
+#define COLD static __device__ __noinline__
+#define HOOK extern "C" __device__ __noinline__
+
+struct alignas(16) Pair { u64 x, y; };
+struct alignas(16) Quad { u32 x, y, z, w; };
+
+DEVICE u64 load64(u64 at) { u64 v; asm volatile("ld.relaxed." CONSAN_SCOPE ".global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
+DEVICE u32 load32(u64 at) { u32 v; asm volatile("ld.relaxed." CONSAN_SCOPE ".global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
+DEVICE void store64(u64 at, u64 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void store32(u64 at, u32 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+DEVICE u64 exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.exch.b64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
+DEVICE u64 swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
+DEVICE u32 swap32(u64 at, u32 old, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b32 %0, [%1], %2, %3;" : "=r"(o) : "l"(at), "r"(old), "r"(v) : "memory"); return o; }
+DEVICE void raise32(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+DEVICE void raise64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+
+DEVICE u64 gpu_load64(u64 at) { u64 v; asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
+DEVICE u32 gpu_load32(u64 at) { u32 v; asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
+DEVICE u64 gpu_acquire64(u64 at) { u64 v; asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
+DEVICE void gpu_release64(u64 at, u64 v) { asm volatile("st.release.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void gpu_store64(u64 at, u64 v) { asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE u64 gpu_swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
+DEVICE u64 gpu_add64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
+DEVICE u32 gpu_add32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
+DEVICE u32 gpu_or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
+DEVICE void gpu_min32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.min.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+DEVICE void gpu_max32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+// The ring is host memory: system scope, one 8-byte store at a time.
+DEVICE void host_store64(u64 at, u64 v) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void host_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+DEVICE void gpu_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// Store-then-load order between this thread's own record and the other side's (the store-buffering shape): only a
+// sequentially consistent fence forbids both threads from missing each other.
+DEVICE void record_fence() { asm volatile("fence.sc." CONSAN_SCOPE ";" ::: "memory"); }
+
+#define SPECIAL(NAME, REGISTER) DEVICE u32 NAME() { u32 v; asm volatile("mov.u32 %0, " REGISTER ";" : "=r"(v)); return v; }
+SPECIAL(tid_x, "%%tid.x") SPECIAL(tid_y, "%%tid.y") SPECIAL(tid_z, "%%tid.z")
+SPECIAL(ntid_x, "%%ntid.x") SPECIAL(ntid_y, "%%ntid.y") SPECIAL(ntid_z, "%%ntid.z")
+SPECIAL(ctaid_x, "%%ctaid.x") SPECIAL(ctaid_y, "%%ctaid.y") SPECIAL(ctaid_z, "%%ctaid.z")
+SPECIAL(nctaid_x, "%%nctaid.x") SPECIAL(nctaid_y, "%%nctaid.y") SPECIAL(nctaid_z, "%%nctaid.z")
+SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
+#undef SPECIAL
+DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
+DEVICE u32 reserved_shared() {
+    u32 begin, end;
+    asm volatile("mov.u32 %0, %%reserved_smem_offset_begin;" : "=r"(begin));
+    asm volatile("mov.u32 %0, %%reserved_smem_offset_end;" : "=r"(end));
+    return begin == 0 ? end : 0;
+}
+DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v; }
+DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1)); }
+
+DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }
+DEVICE u32 thread_total() { return ntid_x() * ntid_y() * ntid_z(); }
+DEVICE u64 linear_cta() { return ctaid_x() + (u64)nctaid_x() * (ctaid_y() + (u64)nctaid_y() * ctaid_z()); }
+
+#define FIELD(POINTER, TYPE, NAME) ((POINTER) + offsetof(TYPE, NAME))
+DEVICE u32 low_word(u64 state) { return (u32)state; }         // own epoch
+DEVICE u32 high_word(u64 state) { return (u32)(state >> 32); } // epoch at which this barrier interval began
+DEVICE u64 pack(u32 low, u32 high) { return (u64)high << 32 | low; }

@@ -1,0 +1,298 @@
+// CTA slots: where a CTA's shadow state lives, how its threads find it, how it is handed to the next CTA.
+//
+// Identity. %gridid and %ctaid name a CTA while it runs; the directory maps that key to a slot. Exactly one thread of a CTA
+// (linear id 0) inserts, so no two slots can answer to one key, and the other threads look until the key appears. That look
+// is the one place in which a hook waits: thread 0 is resident, waits for nobody, and its CTA cannot end before it has run.
+//
+// Reuse. Nothing is cleared when a CTA ends: the slot's next owner starts at a later epoch (`base`), so every record left
+// behind is older than the CTA that looks at it. Truncated epochs would alias after 2^EPOCH_BITS; records are cleared long
+// before (scrub_*), by the warp that owns them or, between CTAs, by the last thread to leave.
+//
+// Memory. Slots are cut from one arena by size class and keep their shape (geometry of the tables inside); a free slot of
+// another shape is cleared before use. When the arena is exhausted the CTA runs unchecked and is counted, never silently.
+#pragma once
+
+#ifndef CONSAN_READ_EPOCH_BITS
+#define CONSAN_READ_EPOCH_BITS 12
+#endif
+#ifndef CONSAN_WRITE_EPOCH_BITS
+#define CONSAN_WRITE_EPOCH_BITS 20
+#endif
+#ifndef CONSAN_EPOCH_LIMIT
+#define CONSAN_EPOCH_LIMIT 0xf0000000u
+#endif
+#define READ_EPOCH_MASK ((1u << CONSAN_READ_EPOCH_BITS) - 1)
+#define WRITE_EPOCH_MASK ((1u << CONSAN_WRITE_EPOCH_BITS) - 1)
+#define READ_PERIOD (1u << (CONSAN_READ_EPOCH_BITS - 2))
+#define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
+#define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
+
+struct Shape { u32 warps, cells; u64 threads, vectors, deposits, writes, reads, size, tag; };
+
+DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
+
+// Cells and warps are rounded up so that similar launches share slots.
+DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
+    Shape s;
+    u32 warps = (threads + 31) / 32, step = 256;
+    s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
+    while (shared_bytes > step * 8) step *= 2;
+    s.cells = (u32)align_up(shared_bytes ? shared_bytes : 1, step) / CONSAN_GRANULE;
+    s.threads = align_up(sizeof(Slot), 128);
+    s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
+#if CONSAN_PARTIAL
+    s.deposits = s.vectors + MAX_WARPS * MAX_WARPS * 4;
+    s.writes = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * MAX_WARPS * 8;
+#else
+    s.deposits = s.writes = s.vectors;
+#endif
+    s.reads = s.writes + (u64)s.cells * 8;
+    s.size = align_up(s.reads + (u64)s.cells * 4 * s.warps, 256);
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 4) << 40 | (u64)s.warps << 32 | s.cells;
+    return s;
+}
+
+DEVICE u32 size_class(u64 bytes) {
+    u32 index = 0;
+    while ((1ull << (CLASS_SHIFT + index)) < bytes) ++index;
+    return index;
+}
+
+DEVICE u64 cta_key() { return (grid_id() & 0x7fffff) << 41 | (linear_cta() & 0xffffffffffull) << 1 | 1; }
+DEVICE u32 home_of(u64 key) { return (u32)((key * 0x9E3779B97F4A7C15ull) >> 44) % DIRECTORY_ENTRIES; }
+
+COLD void clear_bytes(u64 at, u64 bytes) {
+    for (u64 i = 0; i < bytes; i += 16)
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;\n\tst.relaxed.gpu.global.u64 [%0+8], %1;" :: "l"(at + i), "l"(0ull) : "memory");
+}
+
+COLD u64 claim_free(u64 runtime, u32 index, u64 tag, bool any_shape, const Shape &s) {
+    u64 list = load64(FIELD(runtime, Runtime, class_slots)) + (u64)index * SLOTS_PER_CLASS * 8;
+    u32 count = min(gpu_load32(FIELD(runtime, Runtime, class_count) + 4 * index), SLOTS_PER_CLASS), start = count ? (u32)(linear_cta() % count) : 0;
+    for (u32 i = 0; i < count; ++i) {
+        u64 slot = gpu_load64(list + (u64)((start + i) % count) * 8);
+        if (!slot || gpu_load64(FIELD(slot, Slot, owner)) || (!any_shape && gpu_load64(FIELD(slot, Slot, shape)) != tag)) continue;
+        if (gpu_swap64(FIELD(slot, Slot, owner), 0, 1)) continue;
+        if (gpu_load64(FIELD(slot, Slot, shape)) == tag) return slot;
+        if (any_shape) {
+            clear_bytes(slot + offsetof(Slot, threads), s.size - offsetof(Slot, threads));
+            gpu_store64(FIELD(slot, Slot, shape), 0);
+            gpu_add32(FIELD(runtime, Runtime, stolen_slots), 1);
+            return slot;
+        }
+        gpu_release64(FIELD(slot, Slot, owner), 0);
+    }
+    return 0;
+}
+
+// Freshly cut memory is zero: the host cleared the arena once.
+COLD u64 cut_slot(u64 runtime, u32 index) {
+    u64 bytes = 1ull << (CLASS_SHIFT + index), limit = load64(FIELD(runtime, Runtime, arena_bytes));
+    if (gpu_load64(FIELD(runtime, Runtime, arena_next)) + bytes > limit) return 0;
+    u64 at = gpu_add64(FIELD(runtime, Runtime, arena_next), bytes);
+    if (at + bytes > limit) { gpu_add64(FIELD(runtime, Runtime, arena_next), 0 - bytes); return 0; }
+    u32 number = gpu_add32(FIELD(runtime, Runtime, class_count) + 4 * index, 1);
+    u64 slot = load64(FIELD(runtime, Runtime, arena)) + at;
+    gpu_store64(FIELD(slot, Slot, owner), 1);
+    // A full list only means that the slot cannot be found again after this CTA.
+    if (number < SLOTS_PER_CLASS) gpu_release64(load64(FIELD(runtime, Runtime, class_slots)) + ((u64)index * SLOTS_PER_CLASS + number) * 8, slot);
+    return slot;
+}
+
+COLD u64 acquire_slot(u64 runtime, const Shape &s) {
+    u32 index = size_class(s.size);
+    if (index >= CLASS_COUNT) return 0;
+    u64 slot = claim_free(runtime, index, s.tag, false, s);
+    if (!slot) slot = cut_slot(runtime, index);
+    if (!slot) slot = claim_free(runtime, index, s.tag, true, s);
+    return slot;
+}
+
+COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 shared_bytes, u32 module, u32 entry, u64 directory) {
+    if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) {
+        gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
+        gpu_store64(FIELD(slot, Slot, reads), slot + s.reads);
+        gpu_store64(FIELD(slot, Slot, threads), slot + s.threads);
+        gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
+        gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
+        gpu_store64(FIELD(slot, Slot, size), s.size);
+        gpu_store64(FIELD(slot, Slot, runtime), runtime);
+        gpu_store64(FIELD(slot, Slot, low), pack(0, shared_bytes));
+        gpu_store64(FIELD(slot, Slot, row), pack(s.cells * 4, 1));
+        gpu_store64(FIELD(slot, Slot, read_scrub) & ~7ull, 0ull);
+        for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, row_scrub) + 4 * w, pack(1, 1));
+        gpu_store64(FIELD(slot, Slot, write_scrub), pack(1, 0));
+        gpu_store64(FIELD(slot, Slot, shape), s.tag);
+    }
+    u32 base = (u32)(gpu_load64(FIELD(slot, Slot, row)) >> 32);
+    gpu_store64(FIELD(slot, Slot, low), pack(reserved_shared(), shared_bytes));
+    gpu_store64(FIELD(slot, Slot, state), pack(base, base));
+    gpu_store64(FIELD(slot, Slot, directory), directory);
+    gpu_store64(FIELD(slot, Slot, thread_count), pack(threads, (threads + 31) / 32));
+    gpu_store64(FIELD(slot, Slot, entry), pack(entry, module));
+    gpu_store64(FIELD(slot, Slot, latest), pack(base, 0));
+    gpu_store64(FIELD(slot, Slot, found_any), (u64)gpu_load32(FIELD(slot, Slot, read_scrub)) << 32);
+    gpu_store64(FIELD(slot, Slot, full_epoch), pack(base, base));
+    gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
+    gpu_store64(FIELD(slot, Slot, source_high), 0);
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
+    for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, 0);
+}
+
+COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
+    u64 table = load64(FIELD(runtime, Runtime, directory));
+    u32 index = home_of(key);
+    while (gpu_swap64(table + (u64)index * sizeof(Directory), 0, 2)) index = (index + 1) % DIRECTORY_ENTRIES;
+    u64 place = table + (u64)index * sizeof(Directory);
+    u32 threads = thread_total(), bytes = total_shared();
+    u64 slot = NO_SLOT;
+    u32 limit = gpu_load32(FIELD(runtime, Runtime, cta_limit));
+    if (limit == 0 || linear_cta() < limit) {
+        Shape s = shape_of(threads, bytes);
+        slot = acquire_slot(runtime, s);
+        if (slot) { prepare_slot(slot, runtime, s, threads, bytes, module, entry, place); gpu_add64(FIELD(runtime, Runtime, checked_ctas), 1); }
+        else { slot = NO_SLOT; gpu_add64(FIELD(runtime, Runtime, dropped_ctas), 1); }
+    }
+    gpu_store64(FIELD(place, Directory, exited), 0);
+    gpu_store64(FIELD(place, Directory, slot), slot);
+    gpu_release64(place, key);
+}
+
+// Directory place of this CTA; looks until thread 0 has inserted it.
+DEVICE u64 find_cta(u64 runtime, u64 key) {
+    u64 table = load64(FIELD(runtime, Runtime, directory));
+    u32 home = home_of(key);
+    for (u32 step = 0;; ++step) {
+        u64 place = table + (u64)((home + step) % DIRECTORY_ENTRIES) * sizeof(Directory);
+        if (gpu_acquire64(place) == key) return place;
+        // Probing further is only needed after a collision; most looks succeed at home, so return there often.
+        if (step >= 64 && step % 64 == 0 && step < DIRECTORY_ENTRIES && gpu_acquire64(table + (u64)home * sizeof(Directory)) == key) step = ~0u;
+        if (step == DIRECTORY_ENTRIES) step = ~0u;
+    }
+}
+
+DEVICE u64 thread_record(u64 slot, u32 thread) { return load64(FIELD(slot, Slot, threads)) + (u64)thread * sizeof(Thread); }
+
+COLD void reset_thread(u64 slot, u32 me) {
+    u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
+    for (u32 i = 0; i < sizeof(Thread); i += 8) store64(at + i, 0);
+    store64(FIELD(at, Thread, state), state);
+}
+
+DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & READ_EPOCH_MASK; }
+
+// Removes entries of one row that are older than a period. Compare-and-swap, because a row whose warp has exited is
+// cleared by the others, and "has exited" is a guess from the row's age.
+COLD void scrub_row(u64 slot, u32 warp, u32 epoch) {
+    u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
+    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)warp * cells * 4;
+    for (u32 c = lanes_below(mask); c < cells; c += lanes) {
+        u32 entry = load32(row + 4 * c);
+        if (entry && read_age(entry, epoch) > READ_PERIOD) swap32(row + 4 * c, entry, 0);
+    }
+}
+
+// With whole-CTA barriers only, all warps alive cross a period in the same interval, so a row left behind for two periods
+// belongs to a warp that has exited and must be cleared by somebody else. With partial barriers an entry's age is counted
+// in its own warp's epochs, which stand still after its exit: nothing to do.
+COLD void scrub_reads(u64 slot, u32 me, u32 epoch) {
+    scrub_row(slot, me >> 5, epoch);
+    store32(FIELD(slot, Slot, row_scrub) + 4 * (me >> 5), epoch);
+#if !CONSAN_PARTIAL
+    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w)
+        if (epoch - load32(FIELD(slot, Slot, row_scrub) + 4 * w) >= 2 * READ_PERIOD) scrub_row(slot, w, epoch);
+#endif
+}
+
+// Marks write records older than a period as `old`: initialised, and ordered before everybody. With partial barriers only
+// this warp's own. (A warp that has not synchronised with the writer for 2^(WRITE_EPOCH_BITS-2) of the writer's releases
+// would lose the missing edge: a documented bound.)
+COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
+    u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
+    u64 writes = load64(FIELD(slot, Slot, writes));
+    u32 base = load32(FIELD(slot, Slot, base));
+    for (u32 c = lanes_below(mask); c < cells; c += lanes) {
+        u64 record = load64(writes + 8 * c);
+        u32 high = (u32)(record >> 32), age = (epoch - (high >> 12)) & WRITE_EPOCH_MASK;
+        bool mine = !CONSAN_PARTIAL || (high >> 7 & 31) == me >> 5;
+        if (!record || !mine || high & 1 || age <= WRITE_PERIOD) continue;
+        // Left by an earlier CTA (or an uninitialised-read marker): not initialised. The first period of a CTA's life ends
+        // before any stale record could alias, so this cannot be mistaken later.
+        bool stale = age > epoch - base || record & 1u << 14;
+        swap64(writes + 8 * c, record, stale ? 0 : (record | 1ull << 32) & ~(2ull << 32));
+    }
+    store32(FIELD(slot, Slot, has_old), 1);
+}
+
+// Called whenever a thread's epoch moves from `before` to `after`.
+DEVICE void epoch_moved(u64 slot, u32 me, u32 before, u32 after) {
+    if ((before ^ after) >= READ_PERIOD) scrub_reads(slot, me, after);
+    if ((before ^ after) >= WRITE_PERIOD) scrub_writes(slot, me, after);
+}
+
+// The last thread of a CTA: nobody else can touch the slot until its owner word is cleared.
+COLD void release_slot(u64 slot) {
+    u32 next = load32(FIELD(slot, Slot, latest)) + 1, cells = load32(FIELD(slot, Slot, row)) / 4;
+    u32 last_write_scrub = load32(FIELD(slot, Slot, write_scrub));
+    u64 writes = load64(FIELD(slot, Slot, writes)), reads = load64(FIELD(slot, Slot, reads)), size = load64(FIELD(slot, Slot, size));
+    bool wrapped = next >= CONSAN_EPOCH_LIMIT;
+    if (wrapped) next = 1;
+    if (wrapped || next - last_write_scrub > WRITE_PERIOD || load32(FIELD(slot, Slot, has_old))) {
+        clear_bytes(writes, (u64)cells * 8);
+        store32(FIELD(slot, Slot, write_scrub), next);
+    }
+    // A row is stale when neither its warp nor an earlier release has cleared it for two periods.
+    u32 rows = (u32)((size - (reads - slot)) / ((u64)cells * 4));
+    for (u32 w = 0; w < rows; ++w) {
+        bool stale = next - load32(FIELD(slot, Slot, row_scrub) + 4 * w) > 2 * READ_PERIOD;
+        if (!wrapped && !stale) continue;
+        clear_bytes(reads + (u64)w * cells * 4, (u64)cells * 4);
+        store32(FIELD(slot, Slot, row_scrub) + 4 * w, next);
+    }
+    if (load32(FIELD(slot, Slot, found_any)))
+        for (u32 i = 0; i < TABLE_ENTRIES / 32; i += 2) store64(FIELD(slot, Slot, found) + 4 * i, 0);
+    store32(FIELD(slot, Slot, base), next);
+    gpu_fence();
+    gpu_release64(FIELD(slot, Slot, owner), 0);
+}
+
+HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
+    if (!runtime) return 0;
+    u64 key = cta_key();
+    u32 me = linear_tid();
+    if (me == 0) {
+        if (linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
+        insert_cta(runtime, key, module, entry);
+    }
+    u64 place = find_cta(runtime, key), slot = gpu_load64(FIELD(place, Directory, slot));
+    // Acquire side of the previous owner's release: L1 may hold lines of this slot from an earlier CTA of this SM.
+    gpu_fence();
+    if (slot == NO_SLOT) {
+        // Unchecked, but still counted out of the directory.
+        return 0;
+    }
+    reset_thread(slot, me);
+    return slot;
+}
+
+// Slot of the running CTA inside a called function.
+HOOK u64 __consan_find(u64 runtime) {
+    if (!runtime) return 0;
+    u64 place = find_cta(runtime, cta_key()), slot = gpu_load64(FIELD(place, Directory, slot));
+    return slot == NO_SLOT ? 0 : slot;
+}
+
+HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
+    if (!runtime) return;
+    if (slot) { raise32(FIELD(slot, Slot, latest), low_word(state)); }
+    u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
+    gpu_fence();
+    u32 mask = active_mask(), leader = __ffs(mask) - 1;
+    if (lane_id() != leader) return;
+    u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
+    if (before + __popc(mask) != thread_total()) return;
+    if (slot) release_slot(slot);
+    gpu_release64(place, 0);
+}
+
+HOOK u32 __consan_poll(u64 runtime) { return runtime ? gpu_load32(FIELD(runtime, Runtime, abort)) : 0; }
