@@ -1,0 +1,39 @@
+"""How the table's files write rows: blocks of forms in the manual's notation, one form a line, operands after the opcode.
+
+The columns that a block's forms share (section, family, status, touches, modifier classes) are given once for the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from consan.instrument.isa.classes import words
+from consan.instrument.isa.model import Row, Touch
+
+__all__ = ["rows", "touches"]
+
+
+def touches(text: str) -> tuple[Touch, ...]:
+    """Touches from lines such as ``read src-addr global size; write dst-addr ss 16 async``."""
+    return tuple(Touch(*line.split()) for line in text.split(";") if line.strip())
+
+
+def rows(section: str, family: str, block: str, /, *, name: str = "", touch: str = "", **columns: Any) -> list[Row]:
+    """One row for each line of `block`; `name` is needed where an instruction's name has dots in it."""
+    classes = {key: words(line) for key, line in columns.pop("classes", {}).items()}
+    return [_row(section, family, line.strip(), name, touches(touch), classes, columns) for line in block.strip().splitlines()]
+
+
+def _row(
+    section: str,
+    family: str,
+    line: str,
+    name: str,
+    touched: tuple[Touch, ...],
+    classes: Mapping[str, tuple[str, ...]],
+    columns: Mapping[str, Any],
+) -> Row:
+    form, _, operands = line.partition(" ")
+    first = form.partition(".")[0].partition("{")[0]
+    return Row(name or first, form, operands.strip(), section, family, touches=touched, classes=classes, **columns)

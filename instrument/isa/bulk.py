@@ -1,0 +1,134 @@
+"""Rows of the bulk and tensor copies: PTX ISA 9.7.9.25 (cp.async.bulk), 9.7.9.26 and 9.7.9.27 (multimem, tensor copies).
+
+All are not modelled yet, except the prefetches into L2, which touch nothing that is checked. The roles are complete for the milestone
+that models them: both sides of the copy, the mbarrier whose transaction count signals it, the sizes and masks. A tensor copy's
+footprint comes from its tensor map at run time, so its size is not in the row. Proxy: async on the data, generic on the mbarrier
+operand ("Async proxy").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consan.instrument.isa.build import rows
+from consan.instrument.isa.model import Row
+
+__all__ = ["ROWS"]
+
+_MOVE = "Data Movement and Conversion Instructions: "
+_COMPLETE_TX = "mbarrier::complete_tx::bytes"
+_LOAD_MODES = "tile tile::gather4 im2col im2col::w im2col::w::128"
+_CLASSES = {
+    "load_mode": _LOAD_MODES,
+    "store_mode": "tile tile::scatter4 im2col_no_offs",
+    "reduce_mode": "tile im2col_no_offs",
+    "redOp": "and or xor add inc dec min max",
+    "type": "f16 bf16 b32 u32 s32 b64 u64 s64 f32 f64",
+    "half": "f16 bf16",
+    "dst": "shared::cta shared::cluster",
+    "complete_tx": _COMPLETE_TX,
+}
+_IN = "read src-addr global size async; write dst-addr dst size async; rmw mbar dst 8"
+_OUT = "read src-addr shared::cta size async; write dst-addr global size async"
+_REDUCE_OUT = "read src-addr shared::cta size async; rmw dst-addr global size async"
+
+
+def _copies(name: str, block: str, **columns: Any) -> list[Row]:
+    return rows(_MOVE + name, "bulk", block, name=name, classes=_CLASSES, **{"status": "not modelled", **columns})
+
+
+def _tensor(name: str, block: str, **columns: Any) -> list[Row]:
+    return rows(_MOVE + name, "tensor", block, name=name, classes=_CLASSES, **{"status": "not modelled", **columns})
+
+
+BULK: list[Row] = [
+    *_copies(
+        "cp.async.bulk",
+        """
+        cp.async.bulk.dst.global.complete_tx{.multicast}{.level::cache_hint} [dst-addr], [src-addr], size, [mbar]{, cta-mask}{, policy}
+        """,
+        touch=_IN,
+        completion="mbarrier",
+    ),
+    *_copies(
+        "cp.async.bulk",
+        "cp.async.bulk.shared::cluster.shared::cta.complete_tx [dst-addr], [src-addr], size, [mbar]",
+        touch="read src-addr shared::cta size async; write dst-addr shared::cluster size async; rmw mbar shared::cluster 8",
+        completion="mbarrier",
+    ),
+    *_copies(
+        "cp.async.bulk",
+        """
+        cp.async.bulk.global.shared::cta.bulk_group{.level::cache_hint}{.cp_mask} [dst-addr], [src-addr], size{, policy}{, byte-mask}
+        """,
+        touch=_OUT,
+        completion="bulk-group",
+    ),
+    *_copies(
+        "cp.reduce.async.bulk",
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.complete_tx.redOp.type [dst-addr], [src-addr], size, [mbar]",
+        touch="read src-addr shared::cta size async; rmw dst-addr shared::cluster size async; rmw mbar shared::cluster 8",
+        completion="mbarrier",
+    ),
+    *_copies(
+        "cp.reduce.async.bulk",
+        """
+        cp.reduce.async.bulk.global.shared::cta.bulk_group{.level::cache_hint}.redOp.type [dst-addr], [src-addr], size{, policy}
+        cp.reduce.async.bulk.global.shared::cta.bulk_group{.level::cache_hint}.add.noftz.half [dst-addr], [src-addr], size{, policy}
+        """,
+        touch=_REDUCE_OUT,
+        completion="bulk-group",
+    ),
+    *_copies(
+        "cp.async.bulk.prefetch",
+        "cp.async.bulk.prefetch.L2.global{.level::cache_hint} [addr], size{, policy}",
+        status="neutral",
+    ),
+    *_copies("cp.async.bulk.commit_group", "cp.async.bulk.commit_group", completion="bulk-group"),
+    *_copies("cp.async.bulk.wait_group", "cp.async.bulk.wait_group{.read} group-count", completion="bulk-group"),
+    *_copies(
+        "multimem.cp.async.bulk",
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dst-addr], [src-addr], size{, byte-mask}",
+        touch=_OUT,
+        completion="bulk-group",
+    ),
+    *_copies(
+        "multimem.cp.reduce.async.bulk",
+        """
+        multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.redOp.type [dst-addr], [src-addr], size
+        multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.half [dst-addr], [src-addr], size
+        """,
+        touch=_REDUCE_OUT,
+        completion="bulk-group",
+    ),
+]
+
+TENSOR: list[Row] = [
+    *_tensor(
+        "cp.async.bulk.tensor",
+        "cp.async.bulk.tensor.dim.dst.global{.load_mode}.complete_tx{.multicast}{.cta_group}{.level::cache_hint} "
+        "[dst-addr], [tensor], [mbar]{, im2col}{, cta-mask}{, policy}",
+        touch="read tensor global 0 async; write dst-addr dst 0 async; rmw mbar dst 8",
+        completion="mbarrier",
+    ),
+    *_tensor(
+        "cp.async.bulk.tensor",
+        "cp.async.bulk.tensor.dim.global.shared::cta{.store_mode}.bulk_group{.level::cache_hint} [tensor], [src-addr]{, policy}",
+        touch="read src-addr shared::cta 0 async; write tensor global 0 async",
+        completion="bulk-group",
+    ),
+    *_tensor(
+        "cp.reduce.async.bulk.tensor",
+        "cp.reduce.async.bulk.tensor.dim.global.shared::cta.redOp{.reduce_mode}.bulk_group{.level::cache_hint} "
+        "[tensor], [src-addr]{, policy}",
+        touch="read src-addr shared::cta 0 async; rmw tensor global 0 async",
+        completion="bulk-group",
+    ),
+    *_tensor(
+        "cp.async.bulk.prefetch.tensor",
+        "cp.async.bulk.prefetch.tensor.dim.L2.global{.load_mode}{.level::cache_hint} [tensor]{, im2col}{, policy}",
+        status="neutral",
+    ),
+]
+
+ROWS: list[Row] = [*BULK, *TENSOR]

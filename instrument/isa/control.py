@@ -1,0 +1,165 @@
+"""Rows of control flow, calls, warp-wide exchanges, stack, texture, surface and miscellaneous instructions.
+
+PTX ISA 9.7.9.5, 9.7.9.6 (shfl), 9.7.10 (texture), 9.7.11 (surface), 9.7.12 (control flow), 9.7.13.8 to 9.7.13.14 (vote, match,
+activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellaneous).
+
+All are neutral: the warp-wide exchanges order no memory (only `bar.warp.sync` does), and textures and surfaces go through their own
+path to global memory, where races are not looked for. Labels, functions and tables of branch targets are operands with roles of
+their own, so that they are not taken for registers.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.isa.build import rows
+from consan.instrument.isa.model import Row
+
+__all__ = ["ROWS"]
+
+CONTROL: list[Row] = [
+    *rows("Control Flow Instructions: bra", "control", "bra{.uni} label"),
+    *rows("Control Flow Instructions: brx.idx", "control", "brx.idx{.uni} src, targets", name="brx.idx"),
+    *rows("Control Flow Instructions: ret", "control", "ret{.uni}"),
+    *rows("Control Flow Instructions: exit", "control", "exit"),
+    *rows("Control Flow Instructions: call", "call", "call{.uni} {(dst), }func{, (args)}{, targets}"),
+]
+
+WARP: list[Row] = [
+    *rows(
+        "Data Movement and Conversion Instructions: shfl (deprecated), shfl.sync",
+        "warp-collective",
+        """
+        shfl.mode.b32 dst, src, src, src
+        shfl.sync.mode.b32 dst, src, src, src, mask
+        """,
+        classes={"mode": "up down bfly idx"},
+    ),
+    *rows(
+        "Parallel Synchronization and Communication Instructions: vote (deprecated), vote.sync",
+        "warp-collective",
+        """
+        vote.mode.pred dst, src
+        vote.ballot.b32 dst, src
+        vote.sync.mode.pred dst, src, mask
+        vote.sync.ballot.b32 dst, src, mask
+        """,
+        classes={"mode": "all any uni"},
+    ),
+    *rows(
+        "Parallel Synchronization and Communication Instructions: match.sync",
+        "warp-collective",
+        "match.mode.sync.type dst, src, mask",
+        classes={"mode": "any all", "type": "b32 b64"},
+    ),
+    *rows("Parallel Synchronization and Communication Instructions: activemask", "warp-collective", "activemask.b32 dst"),
+    *rows(
+        "Parallel Synchronization and Communication Instructions: redux.sync",
+        "warp-collective",
+        """
+        redux.sync.op.type dst, src, mask
+        redux.sync.bits.b32 dst, src, mask
+        redux.sync.extremum{.abs}{.NaN}.f32 dst, src, mask
+        """,
+        classes={"op": "add min max", "type": "u32 s32", "bits": "and or xor", "extremum": "min max"},
+    ),
+    *rows("Parallel Synchronization and Communication Instructions: elect.sync", "warp-collective", "elect.sync dst, mask"),
+]
+
+MISCELLANEOUS: list[Row] = [
+    *rows(
+        "Parallel Synchronization and Communication Instructions: griddepcontrol",
+        "special",
+        "griddepcontrol.action",
+        classes={"action": "launch_dependents wait"},
+    ),
+    *rows("Miscellaneous Instructions: brkpt", "special", "brkpt"),
+    *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src"),
+    *rows("Miscellaneous Instructions: pmevent", "special", "pmevent{.mask} imm"),
+    *rows("Miscellaneous Instructions: trap", "control", "trap"),
+    *rows("Miscellaneous Instructions: setmaxnreg", "special", "setmaxnreg.action.sync.aligned.u32 imm", classes={"action": "inc dec"}),
+    *rows(
+        "Stack Manipulation Instructions: stacksave, stackrestore, alloca",
+        "special",
+        """
+        stacksave.type dst
+        stackrestore.type src
+        alloca.type dst, size{, imm}
+        """,
+        classes={"type": "u32 u64"},
+    ),
+]
+
+_TEXTURE = {
+    "geom": "1d 2d 3d a1d a2d cube acube 2dms a2dms",
+    "lod": "base level grad",
+    "dtype": "u32 s32 f16 f32",
+    "ctype": "s32 f32",
+    "comp": "r g b a",
+}
+_TXQ = "width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples"
+
+TEXTURE: list[Row] = [
+    *rows(
+        "Texture Instructions: tex",
+        "texture",
+        """
+        tex{.lod}.geom.v4.dtype.ctype dst, [texture]{, src}{, src}{, src}{, src}
+        tex{.lod}.geom.v2.f16x2.ctype dst, [texture]{, src}{, src}{, src}{, src}
+        """,
+        classes=_TEXTURE,
+    ),
+    *rows("Texture Instructions: tld4", "texture", "tld4.comp.geom.v4.dtype.f32 dst, [texture]{, src}{, src}", classes=_TEXTURE),
+    *rows(
+        "Texture Instructions: txq",
+        "texture",
+        """
+        txq.query.b32 dst, [texture]
+        txq.level.size.b32 dst, [texture], src
+        """,
+        classes={
+            "query": _TXQ + " force_unnormalized_coords filter_mode addr_mode_0 addr_mode_1 addr_mode_2",
+            "size": "width height depth",
+        },
+    ),
+    *rows("Texture Instructions: istypep", "texture", "istypep.type dst, src", classes={"type": "texref samplerref surfref"}),
+]
+
+_SURFACE = {
+    "geom": "1d 2d 3d a1d a2d",
+    "loadop": "ca cg cs cv",
+    "storeop": "wb cg cs wt",
+    "type": "b8 b16 b32 b64",
+    "vec": "v2 v4",
+    "clamp": "trap clamp zero",
+    "op": "add min max and or",
+    "ctype": "u32 u64 s32 b32 s64 b64",
+}
+
+SURFACE: list[Row] = [
+    *rows("Surface Instructions: suld", "surface", "suld.b.geom{.loadop}{.vec}.type.clamp dst, [surface]", classes=_SURFACE),
+    *rows(
+        "Surface Instructions: sust",
+        "surface",
+        """
+        sust.b.geom{.storeop}{.vec}.type.clamp [surface], src
+        sust.p.geom{.vec}.b32.clamp [surface], src
+        """,
+        classes=_SURFACE,
+    ),
+    *rows(
+        "Surface Instructions: sured",
+        "surface",
+        """
+        sured.b.op.geom.ctype.clamp [surface], src
+        sured.p.op.geom.ctype.clamp [surface], src
+        """,
+        classes=_SURFACE,
+    ),
+    *rows(
+        "Surface Instructions: suq",
+        "surface",
+        "suq.query.b32 dst, [surface]",
+        classes={"query": "width height depth channel_data_type channel_order array_size memory_layout"},
+    ),
+]
+
+ROWS: list[Row] = [*CONTROL, *WARP, *MISCELLANEOUS, *TEXTURE, *SURFACE]

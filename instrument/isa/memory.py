@@ -1,0 +1,390 @@
+"""Rows of loads, stores, atomics, cache hints and address conversions: PTX ISA 9.7.9.8 to 9.7.9.24 and 9.7.13.4 to 9.7.13.7.
+
+The status of a load, store or atomic follows from its state space, so each form stands in the table once for each group of spaces:
+generic, global and shared memory of the own CTA are checked; constants, parameters and local memory are private to a thread or
+read-only and therefore neutral; `.shared::cluster` is not modelled yet. An access to global memory is "checked" because it can
+collide with the global side of this CTA's own asynchronous copies; a pass that does not look for that may skip it.
+
+`ld.volatile` and `ld.mmio` count as strong at system scope ("ld", Description); an atomic without semantics and scope is
+`.relaxed.gpu` ("atom"). Not handled: the widths of `.v8` and `.b128` that only some targets allow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consan.instrument.isa.build import rows
+from consan.instrument.isa.model import Row
+
+__all__ = ["ROWS"]
+
+_TYPES = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
+_MOVE = "Data Movement and Conversion Instructions: "
+_SYNC = "Parallel Synchronization and Communication Instructions: "
+
+_CHECKED = "global shared shared::cta"
+_LOAD_PRIVATE = "const local param param::entry param::func"
+_STORE_PRIVATE = "local param param::func"
+
+
+def _by_space(section: str, family: str, block: str, private: str, **columns: Any) -> list[Row]:
+    """The block's forms once for each group of state spaces that has a status of its own."""
+    classes = columns.pop("classes", {})
+    named = block.replace("{.ss}", ".ss")
+    out = rows(section, family, block, status="checked", classes={**classes, "ss": _CHECKED}, **columns)
+    if private:
+        out += rows(section, family, named, status="neutral", classes={**classes, "ss": private}, **columns)
+    return out + rows(section, family, named, status="not modelled", classes={**classes, "ss": "shared::cluster"}, **columns)
+
+
+_EVICTION = "{.level1::eviction_priority}{.level2::eviction_priority}{.level::cache_hint}"
+
+LOAD: list[Row] = [
+    *_by_space(
+        _MOVE + "ld",
+        "load",
+        f"""
+        ld{{.weak}}{{.ss}}{{.cop}}{{.level::cache_hint}}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}
+        ld{{.weak}}{{.ss}}{_EVICTION}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}
+        """,
+        _LOAD_PRIVATE,
+        touch="read addr ss",
+        classes={"type": _TYPES, "cop": "ca cg cs lu cv"},
+    ),
+    *_by_space(
+        _MOVE + "ld",
+        "load",
+        "ld.volatile{.ss}{.level::prefetch_size}{.vec}.type dst, [addr]",
+        _LOAD_PRIVATE,
+        touch="read addr ss",
+        scope="sys",
+        ordering=("volatile",),
+        classes={"type": _TYPES},
+    ),
+    *_by_space(
+        _MOVE + "ld",
+        "load",
+        f"ld.sem.scope{{.ss}}{_EVICTION}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}",
+        _LOAD_PRIVATE,
+        touch="read addr ss",
+        ordering=("relaxed", "acquire"),
+        classes={"type": _TYPES, "sem": "relaxed acquire"},
+    ),
+    *rows(
+        _MOVE + "ld",
+        "load",
+        "ld.mmio.relaxed.sys{.ss}.type dst, [addr]",
+        status="checked",
+        touch="read addr ss",
+        scope="sys",
+        ordering=("mmio",),
+        classes={"type": _TYPES, "ss": "global"},
+    ),
+    *rows(
+        _MOVE + "ld.global.nc",
+        "load",
+        f"""
+        ld.ss{{.cop}}.nc{{.level::cache_hint}}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}
+        ld.ss.nc{_EVICTION}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}
+        """,
+        touch="read addr ss",
+        classes={"type": _TYPES, "cop": "ca cg cs", "ss": "global"},
+    ),
+    *rows(_MOVE + "ldu", "load", "ldu{.ss}{.vec}.type dst, [addr]", touch="read addr ss", classes={"type": _TYPES, "ss": "global"}),
+]
+
+STORE: list[Row] = [
+    *_by_space(
+        _MOVE + "st",
+        "store",
+        f"""
+        st{{.weak}}{{.ss}}{{.cop}}{{.level::cache_hint}}{{.vec}}.type [addr], src{{, policy}}
+        st{{.weak}}{{.ss}}{_EVICTION}{{.vec}}.type [addr], src{{, policy}}
+        """,
+        _STORE_PRIVATE,
+        touch="write addr ss",
+        classes={"type": _TYPES, "cop": "wb cg cs wt"},
+    ),
+    *_by_space(
+        _MOVE + "st",
+        "store",
+        "st.volatile{.ss}{.vec}.type [addr], src",
+        _STORE_PRIVATE,
+        touch="write addr ss",
+        scope="sys",
+        ordering=("volatile",),
+        classes={"type": _TYPES},
+    ),
+    *_by_space(
+        _MOVE + "st",
+        "store",
+        f"st.sem.scope{{.ss}}{_EVICTION}{{.vec}}.type [addr], src{{, policy}}",
+        _STORE_PRIVATE,
+        touch="write addr ss",
+        ordering=("relaxed", "release"),
+        classes={"type": _TYPES, "sem": "relaxed release"},
+    ),
+    *rows(
+        _MOVE + "st",
+        "store",
+        "st.mmio.relaxed.sys{.ss}.type [addr], src",
+        status="checked",
+        touch="write addr ss",
+        scope="sys",
+        ordering=("mmio",),
+        classes={"type": _TYPES, "ss": "global"},
+    ),
+]
+
+_ATOMIC = {
+    "op": "and or xor exch add inc dec min max",
+    "redop": "and or xor add inc dec min max",
+    "halfop": "add min max",
+    "type": "b32 b64 u32 u64 s32 s64 f32 f64",
+    "half": "f16 f16x2 bf16 bf16x2",
+}
+
+ATOMIC: list[Row] = [
+    *_by_space(
+        _SYNC + "atom",
+        "atomic",
+        """
+        atom{.sem}{.scope}{.ss}.op{.level::cache_hint}.type dst, [addr], src{, policy}
+        atom{.sem}{.scope}{.ss}.exch{.level::cache_hint}.type dst, [addr], src{, policy}
+        atom{.sem}{.scope}{.ss}.cas.type dst, [addr], src, src
+        """,
+        "",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "acquire", "release", "acq_rel"),
+        classes={**_ATOMIC, "sem": "relaxed acquire release acq_rel", "type": "b16 b32 b64 b128 u32 u64 s32 s64 f32 f64"},
+    ),
+    *_by_space(
+        _SYNC + "atom",
+        "atomic",
+        "atom{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type dst, [addr], src{, policy}",
+        "",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "acquire", "release", "acq_rel"),
+        classes={"sem": "relaxed acquire release acq_rel", "type": _ATOMIC["half"]},
+    ),
+    *rows(
+        _SYNC + "atom (vector type)",
+        "atomic",
+        """
+        atom{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type dst, [addr], src{, policy}
+        atom{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type dst, [addr], src{, policy}
+        """,
+        status="checked",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "acquire", "release", "acq_rel"),
+        classes={**_ATOMIC, "sem": "relaxed acquire release acq_rel", "ss": "global", "type": "f32 f16 bf16 f16x2 bf16x2"},
+    ),
+    *_by_space(
+        _SYNC + "red",
+        "reduction",
+        "red{.sem}{.scope}{.ss}.redop{.level::cache_hint}.type [addr], src{, policy}",
+        "",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "release"),
+        classes={**_ATOMIC, "sem": "relaxed release"},
+    ),
+    *_by_space(
+        _SYNC + "red",
+        "reduction",
+        "red{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type [addr], src{, policy}",
+        "",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "release"),
+        classes={"sem": "relaxed release", "type": _ATOMIC["half"]},
+    ),
+    *rows(
+        _SYNC + "red (vector type)",
+        "reduction",
+        """
+        red{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type [addr], src{, policy}
+        red{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type [addr], src{, policy}
+        """,
+        status="checked",
+        touch="rmw addr ss",
+        sem="relaxed",
+        scope="gpu",
+        ordering=("relaxed", "release"),
+        classes={**_ATOMIC, "sem": "relaxed release", "ss": "global", "type": "f32 f16 bf16 f16x2 bf16x2"},
+    ),
+]
+
+_MBARRIER_TX = "mbarrier::complete_tx::bytes"
+
+REMOTE: list[Row] = [
+    *rows(
+        _MOVE + "st.async",
+        "bulk",
+        """
+        st.async{.weak}{.ss}.completion_mechanism{.vec}.type [addr], src, [mbar]
+        st.async{.scope}{.ss}.completion_mechanism{.vec}.type [addr], src, [mbar]
+        """,
+        name="st.async",
+        status="not modelled",
+        touch="write addr shared::cluster type async; rmw mbar shared::cluster 8",
+        completion="mbarrier",
+        classes={
+            "scope": "cluster",
+            "ss": "shared::cluster",
+            "type": "b32 b64 u32 u64 s32 s64 f32 f64",
+            "vec": "v2 v4",
+            "completion_mechanism": _MBARRIER_TX,
+        },
+    ),
+    *rows(
+        _MOVE + "st.async",
+        "bulk",
+        "st.async{.mmio}.sem.scope{.ss}.type [addr], src",
+        name="st.async",
+        status="not modelled",
+        touch="write addr ss type async",
+        classes={"sem": "release", "scope": "gpu sys", "ss": "global", "type": _TYPES},
+    ),
+    *rows(
+        _MOVE + "st.bulk",
+        "bulk",
+        "st.bulk{.weak}{.ss} [addr], size, imm",
+        name="st.bulk",
+        status="not modelled",
+        touch="write addr ss size",
+        classes={"ss": "shared::cta"},
+    ),
+    *rows(
+        _SYNC + "red.async",
+        "bulk",
+        "red.async.sem.scope{.ss}.completion_mechanism.op.type [addr], src, [mbar]",
+        name="red.async",
+        status="not modelled",
+        touch="rmw addr shared::cluster type async; rmw mbar shared::cluster 8",
+        completion="mbarrier",
+        classes={
+            "sem": "relaxed",
+            "scope": "cluster",
+            "ss": "shared::cluster",
+            "op": "inc dec min max and or xor add",
+            "type": "u32 s32 b32 u64",
+            "completion_mechanism": _MBARRIER_TX,
+        },
+    ),
+    *rows(
+        _SYNC + "red.async",
+        "bulk",
+        "red.async{.mmio}.sem.scope{.ss}.add.type [addr], src",
+        name="red.async",
+        status="not modelled",
+        touch="rmw addr ss type async",
+        classes={"sem": "release", "scope": "gpu cluster sys", "ss": "global", "type": "u32 s32 u64 s64"},
+    ),
+]
+
+_MULTIMEM = {
+    "ss": "global",
+    "op": "min max add and or xor",
+    "type": "b32 b64 u32 u64 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 e5m2 e5m2x2 e5m2x4 e4m3 e4m3x2 e4m3x4",
+    "acc_prec": "acc::f32 acc::f16",
+}
+
+# Addresses of multimem instructions point to multicast global memory, never to shared memory: nothing that is checked.
+MULTIMEM: list[Row] = [
+    *rows(
+        _MOVE + "multimem.ld_reduce, multimem.st, multimem.red",
+        "multimem",
+        """
+        multimem.ld_reduce.weak{.ss}.op{.acc_prec}{.vec}.type dst, [addr]
+        multimem.ld_reduce{.sem}{.scope}{.ss}.op{.acc_prec}{.vec}.type dst, [addr]
+        """,
+        name="multimem.ld_reduce",
+        touch="read addr global",
+        sem="relaxed",
+        scope="gpu",
+        classes={**_MULTIMEM, "sem": "relaxed acquire"},
+    ),
+    *rows(
+        _MOVE + "multimem.ld_reduce, multimem.st, multimem.red",
+        "multimem",
+        """
+        multimem.st.weak{.ss}{.vec}.type [addr], src
+        multimem.st{.sem}{.scope}{.ss}{.vec}.type [addr], src
+        """,
+        name="multimem.st",
+        touch="write addr global",
+        sem="relaxed",
+        scope="gpu",
+        classes={**_MULTIMEM, "sem": "relaxed release"},
+    ),
+    *rows(
+        _MOVE + "multimem.ld_reduce, multimem.st, multimem.red",
+        "multimem",
+        "multimem.red{.sem}{.scope}{.ss}.op{.vec}.type [addr], src",
+        name="multimem.red",
+        touch="rmw addr global",
+        sem="relaxed",
+        scope="gpu",
+        classes={**_MULTIMEM, "sem": "relaxed release"},
+    ),
+]
+
+_PRIORITY = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
+
+CACHE: list[Row] = [
+    *rows(
+        _MOVE + "prefetch, prefetchu",
+        "cache",
+        """
+        prefetch{.space}.level [addr]
+        prefetch.global.priority [addr]
+        prefetch{.map_space}.tensormap [addr]
+        prefetchu.L1 [addr]
+        """,
+        classes={"space": "global local", "level": "L1 L2", "priority": "L2::evict_last L2::evict_normal", "map_space": "const param"},
+    ),
+    *rows(_MOVE + "applypriority", "cache", "applypriority{.global}.L2::evict_normal [addr], size"),
+    *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size"),
+    *rows(
+        _MOVE + "createpolicy",
+        "cache",
+        """
+        createpolicy.range{.global}.primary{.secondary}.b64 dst, [addr], size, size
+        createpolicy.fractional.primary{.secondary}.b64 dst{, src}
+        createpolicy.cvt.L2.b64 dst, src
+        """,
+        classes={"primary": _PRIORITY, "secondary": "L2::evict_first L2::evict_unchanged"},
+    ),
+]
+
+_ADDRESSABLE = {"space": "const global local shared shared::cta shared::cluster param param::entry", "type": "u32 u64"}
+
+ADDRESS: list[Row] = [
+    *rows(_MOVE + "isspacep", "address", "isspacep.space dst, src", classes=_ADDRESSABLE),
+    *rows(_MOVE + "cvta", "address", "cvta{.to}.space.type dst, src", classes=_ADDRESSABLE),
+    *rows(
+        _MOVE + "mapa",
+        "cluster-address",
+        "mapa{.space}.type dst, src, src",
+        status="not modelled",
+        classes={"space": "shared::cluster", "type": "u32 u64"},
+    ),
+    *rows(
+        _MOVE + "getctarank",
+        "cluster-address",
+        "getctarank{.space}.type dst, src",
+        status="not modelled",
+        classes={"space": "shared::cluster", "type": "u32 u64"},
+    ),
+]
+
+ROWS: list[Row] = [*LOAD, *STORE, *ATOMIC, *REMOTE, *MULTIMEM, *CACHE, *ADDRESS]

@@ -1,0 +1,229 @@
+"""What one row of the opcode table says, and what it says about one instruction.
+
+A `Row` describes one instruction form of the PTX ISA: its grammar, the role of each operand, the memory it touches, the proxy it
+does so in, what it orders and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `Access`
+for each piece of memory that the executing thread names; chapter 8 of the manual ("Memory Consistency Model") gives the meaning of
+`sem`, `scope` and `is_strong`, 9.7.9.8 "ld" and 9.7.13.5 "atom" the defaults.
+
+Not handled here: what a generic address points at (known at run time), sizes held in registers (`total_bytes` is then 0), and
+which other thread an operation synchronises with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from consan.instrument.isa.classes import COMMON
+from consan.instrument.isa.grammar import Slot, expand_form, match_free, match_ordered
+from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, parse_notation
+
+__all__ = ["NO_ACCESS", "STATUSES", "Access", "InstructionLike", "Row", "Touch"]
+
+STATUSES = ("checked", "neutral", "not modelled")
+
+
+class InstructionLike(Protocol):
+    """What the table needs of an instruction: its opcode split at the dots, and its operands."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The opcode split at its dots."""
+        ...
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The operands in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One piece of memory that a form touches: how, through the operand of which role, in which space, how wide.
+
+    `space` is a space or the name of the modifier class that gives it; `width` is "type" (element type times vector size), a role
+    (the byte count is that operand's) or a number of bytes.
+    """
+
+    access: str
+    role: str
+    space: str
+    width: str = "type"
+    proxy: str = "generic"
+
+
+@dataclass(frozen=True)
+class Access:
+    """One memory access, or one synchronisation, of an instruction as its text tells it."""
+
+    space: str
+    access: str
+    width_bytes: int
+    count: int
+    total_bytes: int
+    sem: str
+    scope: str
+    is_strong: bool
+    proxy: str
+    address: Operand | None
+    address_index: int | None
+    qualified_space: str = "none"
+    size: Operand | None = None
+
+
+NO_ACCESS = Access("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instruction form; see DESIGN 3 for the columns' meaning."""
+
+    name: str
+    form: str
+    notation: str
+    section: str
+    family: str
+    status: str = "neutral"
+    touches: tuple[Touch, ...] = ()
+    ordering: tuple[str, ...] = ()
+    completion: str = "sync"
+    sem: str = "weak"
+    scope: str = "none"
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def _slots(self) -> list[tuple[Slot, ...]]:
+        return expand_form(self.form, self.name, {**COMMON, **self.classes})
+
+    @cached_property
+    def _specs(self) -> tuple[OperandSpec, ...]:
+        return parse_notation(self.notation)
+
+    @property
+    def access(self) -> str:
+        """none, read, write or rmw: the strongest of what its touches do to data."""
+        kinds = {touch.access for touch in self.touches}
+        return next((kind for kind in ("rmw", "write", "read") if kind in kinds), "none")
+
+    @property
+    def space(self) -> str:
+        """The space of its first touch: a space's name, or the modifier class that gives it."""
+        return self.touches[0].space if self.touches else "none"
+
+    @property
+    def proxy(self) -> str:
+        """The proxy of its first touch."""
+        return self.touches[0].proxy if self.touches else "none"
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Roles of all operands, optional ones included."""
+        return tuple(spec.role for spec in self._specs)
+
+    def match(self, parts: tuple[str, ...], *, free: bool = False) -> dict[str, str] | None:
+        """The modifiers of `parts` by class if the opcode is of this form; `free` allows the orders that only ptxas allows."""
+        words = self.name.split(".")
+        if list(parts[: len(words)]) != words:
+            return None
+        matcher = match_free if free else match_ordered
+        found = (matcher(slots, parts[len(words) :]) for slots in self._slots)
+        return next((modifiers for modifiers in found if modifiers is not None), None)
+
+    def modifiers(self, parts: tuple[str, ...]) -> dict[str, str]:
+        """The modifiers of an opcode that `lookup` found to be of this form, in the manual's order."""
+        found = self.match(parts)
+        if found is None:
+            found = self.match(parts, free=True)
+        if found is None:
+            raise ValueError(f"{'.'.join(parts)} is not of the form {self.form}")
+        return found
+
+    def canonical(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The opcode with its modifiers in the manual's order."""
+        return (*self.name.split("."), *self.modifiers(parts).values())
+
+    def roles(self, instruction: InstructionLike) -> tuple[str, ...]:
+        """The role of each operand that the instruction has."""
+        return align_roles(self._specs, instruction.operands, self.modifiers(instruction.parts))
+
+    def accesses(self, instruction: InstructionLike) -> tuple[Access, ...]:
+        """One access for each piece of memory that the instruction touches; barriers and fences give none."""
+        modifiers = self.modifiers(instruction.parts)
+        roles = self.roles(instruction)
+        return tuple(self._access(touch, modifiers, roles, instruction.operands) for touch in self.touches)
+
+    def address_lanes(self, parts: tuple[str, ...]) -> int:
+        """How many threads of the warp, from lane 0 on, give an address: fewer than 32 for ldmatrix and stmatrix only."""
+        modifiers = self.modifiers(parts)
+        if self.family not in ("ldmatrix", "stmatrix"):
+            return 32
+        rows = 16 if "m16n16" in (modifiers.get("shape"), modifiers.get("m16n16")) else 8
+        return min(32, rows * int(modifiers["num"][1:]))
+
+    def describe(self, instruction: InstructionLike) -> Access:
+        """The first access; for a form that touches no memory its semantics and scope only."""
+        found = self.accesses(instruction)
+        if found:
+            return found[0]
+        sem, scope = self.semantics(self.modifiers(instruction.parts))
+        return Access("none", "none", 0, 0, 0, sem, scope, sem != "weak", "none", None, None)
+
+    def semantics(self, modifiers: Mapping[str, str]) -> tuple[str, str]:
+        """Memory semantics and scope: the opcode's own, or this form's defaults."""
+        if "weak" in modifiers:
+            return "weak", "none"
+        scope = modifiers.get("scope", self.scope)
+        written = next((word for word in _SEM_WORDS if word in modifiers), self.sem)
+        return modifiers.get("sem", written), _SCOPE_WORDS.get(scope, scope)
+
+    def _access(self, touch: Touch, modifiers: Mapping[str, str], roles: tuple[str, ...], operands: tuple[Any, ...]) -> Access:
+        qualified = _space(touch.space, modifiers)
+        width, count = _width(touch.width, modifiers)
+        index = roles.index(touch.role) if touch.role in roles else None
+        size = operands[roles.index(touch.width)] if touch.width in roles else None
+        sem, scope = self.semantics(modifiers)
+        return Access(
+            space=qualified.partition("::")[0],
+            access=touch.access,
+            width_bytes=width,
+            count=count,
+            total_bytes=immediate_value(size) if size is not None else width * count,
+            sem=sem,
+            scope=scope,
+            is_strong=sem != "weak",
+            proxy=touch.proxy,
+            address=None if index is None else operands[index],
+            address_index=index,
+            qualified_space=qualified,
+            size=size,
+        )
+
+
+# membar's levels are older names of scopes ("membar / fence").
+_SCOPE_WORDS = {"gl": "gpu"}
+
+
+# Semantics that a form spells out instead of leaving them to a class; .mmio is written together with .relaxed.
+_SEM_WORDS = ("mmio", "volatile", "acquire", "release", "relaxed")
+_BYTES = {1: "b8 u8 s8 e4m3 e5m2", 2: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2", 4: "b32 u32 s32 f32 tf32 f16x2 bf16x2 e4m3x4 e5m2x4"}
+_BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
+_TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
+
+
+def _space(rule: str, modifiers: Mapping[str, str]) -> str:
+    # A form whose space is a modifier class addresses generically where the modifier is left out ("Generic Addressing").
+    if rule in modifiers:
+        return modifiers[rule]
+    return "generic" if rule in ("ss", "space") else rule
+
+
+def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:
+    """Bytes of an element and number of elements; (0, 0) where an operand gives the size."""
+    if rule.isdigit():
+        return int(rule), 1
+    if rule != "type":
+        return 0, 0
+    count = int(modifiers.get("vec", "v1")[1:])
+    return _TYPE_BYTES[modifiers["type"]], count

@@ -1,0 +1,326 @@
+"""Rows of barriers, fences, mbarriers, non-bulk asynchronous copies and tensor-map updates.
+
+PTX ISA 9.7.13.1 to 9.7.13.4 (bar, barrier, bar.warp.sync, barrier.cluster, membar, fence), 9.7.13.15 (mbarrier), 9.7.13.16 to 9.7.13.18
+(tensormap.cp_fenceproxy, clusterlaunchcontrol), 9.7.9.25 (cp.async) and 9.7.9.28 (tensormap.replace).
+
+Checked: barriers of a CTA and of a warp, thread fences, cp.async with its groups. Cluster barriers, proxy fences, the fence for
+mbarrier.init and everything on mbarriers are not modelled yet. `fence` without semantics is `.acq_rel`, `membar` means `fence.sc`
+("membar / fence", Description); `bar.X` is `barrier.X.aligned`; a CTA barrier orders the participants' accesses as if by an
+acquire-release at CTA scope, and counts missing or present operands by their roles `barrier` and `count`.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.isa.build import rows
+from consan.instrument.isa.model import Row
+
+__all__ = ["ROWS"]
+
+_MOVE = "Data Movement and Conversion Instructions: "
+_SYNC = "Parallel Synchronization and Communication Instructions: "
+
+_CTA_BARRIER = {"op": "and or"}
+
+BARRIER: list[Row] = [
+    *rows(
+        _SYNC + "bar, barrier",
+        "barrier",
+        """
+        barrier{.cta}.sync{.aligned} barrier{, count}
+        barrier{.cta}.red.popc{.aligned}.u32 dst, barrier{, count}, src
+        barrier{.cta}.red.op{.aligned}.pred dst, barrier{, count}, src
+        bar{.cta}.sync barrier{, count}
+        bar{.cta}.red.popc.u32 dst, barrier{, count}, src
+        bar{.cta}.red.op.pred dst, barrier{, count}, src
+        """,
+        status="checked",
+        sem="acq_rel",
+        scope="cta",
+        ordering=("acquire", "release"),
+        classes=_CTA_BARRIER,
+    ),
+    *rows(
+        _SYNC + "bar, barrier",
+        "barrier",
+        """
+        barrier{.cta}.arrive{.aligned} barrier, count
+        bar{.cta}.arrive barrier, count
+        """,
+        status="checked",
+        sem="release",
+        scope="cta",
+        ordering=("release",),
+    ),
+    *rows(
+        _SYNC + "bar.warp.sync",
+        "warp-barrier",
+        "bar.warp.sync mask",
+        name="bar.warp",
+        status="checked",
+        sem="acq_rel",
+        scope="cta",
+        ordering=("acquire", "release"),
+    ),
+    *rows(
+        _SYNC + "barrier.cluster",
+        "cluster-barrier",
+        "barrier.cluster.arrive{.sem}{.aligned}",
+        name="barrier.cluster",
+        status="not modelled",
+        sem="release",
+        scope="cluster",
+        ordering=("release",),
+        classes={"sem": "release relaxed"},
+    ),
+    *rows(
+        _SYNC + "barrier.cluster",
+        "cluster-barrier",
+        "barrier.cluster.wait{.sem}{.aligned}",
+        name="barrier.cluster",
+        status="not modelled",
+        sem="acquire",
+        scope="cluster",
+        ordering=("acquire",),
+        classes={"sem": "acquire"},
+    ),
+]
+
+_PROXIES = {"proxykind": "alias async", "async_space": "global shared::cta shared::cluster"}
+
+FENCE: list[Row] = [
+    *rows(
+        _SYNC + "membar, fence (thread fence)",
+        "fence",
+        "fence{.sem}.scope",
+        status="checked",
+        sem="acq_rel",
+        ordering=("sc", "acq_rel", "acquire", "release"),
+        classes={"sem": "sc acq_rel acquire release"},
+    ),
+    *rows(
+        _SYNC + "membar, fence (thread fence)",
+        "fence",
+        "membar.scope",
+        status="checked",
+        sem="sc",
+        ordering=("sc",),
+        classes={"scope": "cta gl sys"},
+    ),
+    *rows(
+        _SYNC + "membar, fence (thread fence with .sync_restrict)",
+        "fence",
+        """
+        fence.acquire.sync_restrict::shared::cluster.scope
+        fence.release.sync_restrict::shared::cta.scope
+        """,
+        status="not modelled",
+        ordering=("acquire", "release"),
+        classes={"scope": "cluster"},
+    ),
+    *rows(
+        _SYNC + "membar, fence (operation fence)",
+        "mbarrier-fence",
+        "fence.mbarrier_init.sem.scope",
+        name="fence.mbarrier_init",
+        status="not modelled",
+        ordering=("release",),
+        classes={"sem": "release", "scope": "cluster"},
+    ),
+    *rows(
+        _SYNC + "membar, fence (proxy fence)",
+        "proxy-fence",
+        """
+        fence.proxy.proxykind
+        fence.proxy.async.async_space
+        fence.proxy.async::generic.sem.sync_restrict.scope
+        fence.proxy.tensormap::generic.release.scope
+        fence.proxy.tensormap::generic.acquire.scope [addr], size
+        """,
+        name="fence.proxy",
+        status="not modelled",
+        ordering=("proxy",),
+        classes={**_PROXIES, "sem": "acquire release", "sync_restrict": "sync_restrict::shared::cta sync_restrict::shared::cluster"},
+    ),
+    *rows(
+        _SYNC + "membar, fence (proxy fence)",
+        "proxy-fence",
+        """
+        membar.proxy.proxykind
+        membar.proxy.async.async_space
+        """,
+        name="membar.proxy",
+        status="not modelled",
+        ordering=("proxy",),
+        classes=_PROXIES,
+    ),
+]
+
+ASYNC_COPY: list[Row] = [
+    *rows(
+        _MOVE + "cp.async",
+        "cp.async",
+        """
+        cp.async.cop.dst.global{.level::cache_hint}{.level::prefetch_size} [dst-addr], [src-addr], size{, src-size}{, policy}
+        """,
+        name="cp.async",
+        status="checked",
+        touch="write dst-addr dst size; read src-addr global size",
+        completion="async-group",
+        classes={"cop": "ca cg", "dst": "shared shared::cta"},
+    ),
+    *rows(_MOVE + "cp.async.commit_group", "cp.async.commit", "cp.async.commit_group", name="cp.async.commit_group", status="checked"),
+    *rows(
+        _MOVE + "cp.async.wait_group, cp.async.wait_all",
+        "cp.async.wait",
+        "cp.async.wait_group group-count",
+        name="cp.async.wait_group",
+        status="checked",
+    ),
+    *rows(
+        _MOVE + "cp.async.wait_group, cp.async.wait_all",
+        "cp.async.wait",
+        "cp.async.wait_all",
+        name="cp.async.wait_all",
+        status="checked",
+    ),
+    *rows(
+        _SYNC + "cp.async.mbarrier.arrive",
+        "mbarrier",
+        "cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [mbar]",
+        name="cp.async.mbarrier.arrive",
+        status="not modelled",
+        touch="rmw mbar ss 8",
+        completion="mbarrier",
+        classes={"ss": "shared shared::cta"},
+    ),
+]
+
+_LOCAL = {"ss": "shared shared::cta"}
+_ANY = {"ss": "shared shared::cta shared::cluster", "scope": "cta cluster"}
+
+
+def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row]:
+    return rows(
+        f"{_SYNC}mbarrier.{word}",
+        "mbarrier",
+        block,
+        name=f"mbarrier.{word}",
+        status="not modelled",
+        touch=f"{access} mbar ss 8",
+        completion="mbarrier",
+        **columns,
+    )
+
+
+MBARRIER: list[Row] = [
+    *_mbarrier("init", "mbarrier.init{.ss}.b64 [mbar], count", "write", classes=_LOCAL),
+    *_mbarrier("inval", "mbarrier.inval{.ss}.b64 [mbar]", "write", classes=_LOCAL),
+    *_mbarrier(
+        "expect_tx", "mbarrier.expect_tx{.sem.scope}{.ss}.b64 [mbar], tx-count", "rmw", sem="relaxed", classes={**_ANY, "sem": "relaxed"}
+    ),
+    *_mbarrier(
+        "complete_tx",
+        "mbarrier.complete_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
+        "rmw",
+        sem="relaxed",
+        classes={**_ANY, "sem": "relaxed"},
+    ),
+    *(
+        row
+        for word in ("arrive", "arrive_drop")
+        for row in _mbarrier(
+            word,
+            f"""
+            mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 dst, [mbar]{{, count}}
+            mbarrier.{word}.expect_tx{{.sem.scope}}{{.ss}}.b64 dst, [mbar], tx-count
+            mbarrier.{word}.noComplete{{.sem.scope}}{{.ss}}.b64 dst, [mbar], count
+            """,
+            "rmw",
+            sem="release",
+            scope="cta",
+            ordering=("release", "relaxed"),
+            classes={**_ANY, "sem": "release relaxed"},
+        )
+    ),
+    *(
+        row
+        for word, hint in (("test_wait", ""), ("try_wait", "{, time-hint}"))
+        for row in _mbarrier(
+            word,
+            f"""
+            mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 dst, [mbar], state{hint}
+            mbarrier.{word}.parity{{.sem.scope}}{{.ss}}.b64 dst, [mbar], parity{hint}
+            """,
+            "read",
+            sem="acquire",
+            scope="cta",
+            ordering=("acquire", "relaxed"),
+            classes={**_LOCAL, "scope": "cta cluster", "sem": "acquire relaxed"},
+        )
+    ),
+    *rows(
+        _SYNC + "mbarrier.pending_count",
+        "mbarrier",
+        "mbarrier.pending_count.b64 dst, state",
+        name="mbarrier.pending_count",
+        status="not modelled",
+    ),
+]
+
+_FIELDS = {
+    "field1": "global_address rank",
+    "field2": "box_dim global_dim global_stride element_stride",
+    "field3": "elemtype interleave_layout swizzle_mode swizzle_atomicity fill_mode",
+    "ss": "global shared::cta",
+    "type": "b32 b64",
+}
+
+CLUSTER: list[Row] = [
+    *rows(
+        _MOVE + "tensormap.replace",
+        "tensormap",
+        """
+        tensormap.replace.tile.field1{.ss}.b1024.type [addr], src
+        tensormap.replace.tile.field2{.ss}.b1024.type [addr], imm, src
+        tensormap.replace.tile.field3{.ss}.b1024.type [addr], src
+        """,
+        name="tensormap.replace",
+        status="not modelled",
+        touch="write addr ss 128",
+        classes=_FIELDS,
+    ),
+    *rows(
+        _SYNC + "tensormap.cp_fenceproxy",
+        "tensormap",
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.sem.scope.sync.aligned [dst-addr], [src-addr], size",
+        name="tensormap.cp_fenceproxy",
+        status="not modelled",
+        touch="read src-addr shared::cta size; write dst-addr global size",
+        ordering=("release", "proxy"),
+        classes={"sem": "release"},
+    ),
+    *rows(
+        _SYNC + "clusterlaunchcontrol.try_cancel",
+        "bulk",
+        "clusterlaunchcontrol.try_cancel.async{.ss}.completion_mechanism{.multicast::cluster::all}.b128 [addr], [mbar]",
+        name="clusterlaunchcontrol.try_cancel",
+        status="not modelled",
+        touch="write addr ss 16 async; rmw mbar ss 8",
+        completion="mbarrier",
+        classes={"ss": "shared::cta", "completion_mechanism": "mbarrier::complete_tx::bytes"},
+    ),
+    *rows(
+        _SYNC + "clusterlaunchcontrol.query_cancel",
+        "special",
+        """
+        clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 dst, src
+        clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 dst, src
+        clusterlaunchcontrol.query_cancel.first.b32.b128 dst, src
+        """,
+        name="clusterlaunchcontrol.query_cancel",
+        status="not modelled",
+        classes={"first": "get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z"},
+    ),
+]
+
+ROWS: list[Row] = [*BARRIER, *FENCE, *ASYNC_COPY, *MBARRIER, *CLUSTER]
