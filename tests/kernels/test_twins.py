@@ -1,0 +1,143 @@
+"""Every kernel of twins/ with its fault (`-DRACY`) and repaired, and every legal pattern of clean/, on each backend.
+
+The two twins differ by what `RACY` removes or misplaces: the first must be reported with the right kind, severity and both
+source lines, and the second must be clean and compute the right result. The expectations are in each file's header.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import twin_file
+from twin_file import Expectation, KernelFile
+
+import consan
+
+HERE = Path(__file__).parent
+TWINS = sorted((HERE / "twins").glob("*.cu"))
+CLEAN = sorted((HERE / "clean").glob("*.cu"))
+SEEDS = range(20)
+
+
+def _name(path: Path) -> str:
+    return path.stem
+
+
+@functools.cache
+def _kernel(path: Path, racy: bool) -> Any:
+    arch = twin_file.read(path).arch
+    return consan.Kernel(path, entry="kernel", arch=arch, defines={"RACY": 1} if racy else {})
+
+
+def _launch(spec: KernelFile, racy: bool, backend: str, seed: int = 0) -> tuple[Any, dict[str, Any]]:
+    if backend not in spec.backends:
+        pytest.skip(f"undefined behaviour on a chip: only on {spec.backends}")
+    args = spec.fresh_args()
+    report = consan.launch(
+        _kernel(spec.path, racy), spec.grid, spec.block, list(args.values()), smem=spec.smem, device=backend, seed=seed
+    )
+    return report, args
+
+
+def _lines(access: Any, path: Path) -> set[int]:
+    """The lines of `path` that an access is reported at: its own, and those of the calls it was inlined through."""
+    places = [access, *access.inlined]
+    return {place.line for place in places if Path(place.file).name == path.name}
+
+
+def _places(finding: Any, path: Path) -> list[set[int]]:
+    waiting = [{waiter["line"]} for waiter in finding.waiters if waiter.get("line")]
+    return [_lines(access, path) for access in finding.accesses] + waiting
+
+
+def _covers(places: list[set[int]], markers: tuple[str, ...], spec: KernelFile) -> bool:
+    """Whether each marker has a place of its own among `places`, whatever their order."""
+    if not markers:
+        return True
+    first, rest = spec.markers[markers[0]], markers[1:]
+    return any(place & first and _covers(places[:i] + places[i + 1 :], rest, spec) for i, place in enumerate(places))
+
+
+def _same_hazard(expected: str | None, found: str | None) -> bool:
+    return expected is None or (expected == "WAW") == (found == "WAW")
+
+
+def _matches(finding: Any, expectation: Expectation, spec: KernelFile) -> bool:
+    return (
+        finding.kind in expectation.kinds
+        and (finding.kind != "data-race" or _same_hazard(expectation.hazard, finding.hazard))
+        and _covers(_places(finding, spec.path), expectation.markers, spec)
+    )
+
+
+def _describe(finding: Any, spec: KernelFile) -> str:
+    return f"{finding.kind} {finding.hazard} {finding.severity} at {_places(finding, spec.path)}"
+
+
+def _check_racy(report: Any, spec: KernelFile) -> None:
+    found = [_describe(finding, spec) for finding in report.findings]
+    for expectation in spec.expected:
+        matching = [finding for finding in report.findings if _matches(finding, expectation, spec)]
+        assert matching, f"{expectation} not among {found}; markers {spec.markers}"
+        assert expectation.severity in {finding.severity for finding in matching}, f"{expectation}: {found}"
+    known = spec.expected + spec.allowed
+    others = [_describe(f, spec) for f in report.findings if not any(_matches(f, e, spec) for e in known)]
+    assert not others, f"findings that the header does not name: {others}"
+    errors = any(expectation.severity == "error" for expectation in spec.expected)
+    assert report.verdict == ("violations" if errors else "clean")
+
+
+def _check_clean(report: Any, args: dict[str, Any], spec: KernelFile) -> None:
+    assert [_describe(finding, spec) for finding in report.findings] == []
+    assert report.verdict == "clean"
+    assert spec.results, "a clean kernel must be held against a result"
+    for name in spec.results:
+        expected = spec.reference(name)
+        np.testing.assert_array_equal(args[name].reshape(expected.shape), expected, err_msg=f"{spec.path.name}: {name}")
+
+
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_racy_twin_is_reported(path: Path, backend: str) -> None:
+    spec = twin_file.read(path)
+    report, _ = _launch(spec, True, backend)
+    _check_racy(report, spec)
+
+
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_fixed_twin_is_clean(path: Path, backend: str) -> None:
+    spec = twin_file.read(path)
+    report, args = _launch(spec, False, backend)
+    _check_clean(report, args, spec)
+
+
+@pytest.mark.parametrize("path", CLEAN, ids=_name)
+def test_legal_pattern_is_clean(path: Path, backend: str) -> None:
+    spec = twin_file.read(path)
+    report, args = _launch(spec, False, backend)
+    _check_clean(report, args, spec)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_verdict_does_not_depend_on_the_schedule(path: Path) -> None:
+    """In each of 20 schedules: the same kinds at the same lines for the racy twin, nothing for the fixed one."""
+    spec = twin_file.read(path)
+    for seed in SEEDS:
+        report, _ = _launch(spec, True, "cpu", seed)
+        _check_racy(report, spec)
+        report, args = _launch(spec, False, "cpu", seed)
+        _check_clean(report, args, spec)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_every_gpu_launch_reports(path: Path, gpu: None) -> None:
+    spec = twin_file.read(path)
+    for _ in range(100):
+        report, _args = _launch(spec, True, "gpu")
+        _check_racy(report, spec)

@@ -1,0 +1,160 @@
+"""Reads the header of a kernel file in twins/ or clean/: how to launch it, and what a run must report.
+
+The header is the block of `//` lines at the top of the file. Lines of the form `// key: value` are the specification,
+the others are prose. Keys:
+
+    launch:   grid=2x2 block=128 smem=512 arch=sm_90      (smem and arch may be left out: 0 and sm_80)
+    arg:      NAME TYPE[SHAPE]=FILL  or  NAME TYPE=VALUE  (one line per kernel parameter, in order)
+    expect:   KIND [HAZARD] [@marker [@marker]] severity=error
+    allow:    the same; a finding that may appear in the racy twin beside the expected ones
+    result:   NAME = NumPy expression over the initial arguments; what the correct kernel leaves in NAME
+    backends: cpu                                         (why not the GPU is said in the prose)
+
+KIND may name alternatives (`data-race|missing-wait`) where the specification itself lets luck decide. RAW and WAR stand for
+each other: a hazard is as observed. A marker `@write` stands for every source line that carries the comment `/*@write*/`.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+KEYS = ("launch", "arg", "expect", "allow", "result", "backends")
+TYPES = {
+    "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "u32": np.uint32,
+    "i32": np.int32, "f32": np.float32, "u64": np.uint64, "i64": np.int64, "f64": np.float64,
+}  # fmt: skip
+
+_HEADER = re.compile(r"// ([a-z]+): +(.*)$")
+_ARG = re.compile(r"(\w+) ([a-z]\d+)(?:\[([\d,]+)\])?=(\S+)$")
+_MARKER = re.compile(r"/\*@(\w+)\*/")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One finding that a run must show (`expect`) or may show (`allow`)."""
+
+    kinds: tuple[str, ...]
+    hazard: str | None
+    markers: tuple[str, ...]
+    severity: str | None
+
+
+@dataclass
+class KernelFile:
+    """One kernel file: its launch, its arguments by name, and its expectations."""
+
+    path: Path
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (1, 1, 1)
+    smem: int = 0
+    arch: str = "sm_80"
+    args: dict[str, Array | np.generic] = field(default_factory=dict)
+    expected: list[Expectation] = field(default_factory=list)
+    allowed: list[Expectation] = field(default_factory=list)
+    results: dict[str, str] = field(default_factory=dict)
+    backends: tuple[str, ...] = ("cpu", "gpu")
+    markers: dict[str, set[int]] = field(default_factory=dict)
+
+    def fresh_args(self) -> dict[str, Array | np.generic]:
+        """Copies of the arguments as they are before a launch."""
+        return {name: value.copy() for name, value in self.args.items()}
+
+    def reference(self, name: str) -> Array:
+        """What the correct kernel leaves in the argument `name`."""
+        return np.asarray(eval(self.results[name], {"np": np}, self.fresh_args()))
+
+
+def read(path: Path) -> KernelFile:
+    """The kernel file at `path`; a header line that is not understood is an error."""
+    kernel = KernelFile(path)
+    lines = path.read_text().splitlines()
+    for number, line in enumerate(lines, start=1):
+        for marker in _MARKER.findall(line):
+            kernel.markers.setdefault(marker, set()).add(number)
+    for line in lines:
+        if not line.startswith("//"):
+            break
+        if match := _HEADER.match(line):
+            _read_line(kernel, match[1], match[2].strip())
+    for expectation in kernel.expected + kernel.allowed:
+        unknown = set(expectation.markers) - set(kernel.markers)
+        if unknown:
+            raise ValueError(f"{path.name}: no line carries {sorted(unknown)}")
+    return kernel
+
+
+def _read_line(kernel: KernelFile, key: str, value: str) -> None:
+    if key not in KEYS:
+        raise ValueError(f"{kernel.path.name}: unknown header key {key!r}")
+    if key == "launch":
+        _read_launch(kernel, value)
+    elif key == "arg":
+        name, argument = parse_argument(value)
+        kernel.args[name] = argument
+    elif key == "result":
+        name, expression = value.split(" = ", 1)
+        kernel.results[name] = expression
+    elif key == "backends":
+        kernel.backends = tuple(value.split())
+    else:
+        (kernel.expected if key == "expect" else kernel.allowed).append(parse_expectation(value))
+
+
+def _read_launch(kernel: KernelFile, value: str) -> None:
+    for word in value.split():
+        name, setting = word.split("=")
+        if name in ("grid", "block"):
+            setattr(kernel, name, _dim3(setting))
+        elif name == "smem":
+            kernel.smem = int(setting)
+        elif name == "arch":
+            kernel.arch = setting
+        else:
+            raise ValueError(f"{kernel.path.name}: unknown launch setting {name!r}")
+
+
+def _dim3(text: str) -> tuple[int, int, int]:
+    x, y, z = [*(int(part) for part in text.split("x")), 1, 1][:3]
+    return (x, y, z)
+
+
+def parse_argument(text: str) -> tuple[str, Array | np.generic]:
+    """`x f32[4,8]=arange` or `n i32=4` as (name, value). Random values are small integers: sums of them are exact."""
+    match = _ARG.match(text)
+    if match is None:
+        raise ValueError(f"not an argument: {text!r}")
+    name, kind, shape, fill = match.groups()
+    dtype = TYPES[kind]
+    if shape is None:
+        return name, dtype(fill)
+    dims = tuple(int(part) for part in shape.split(","))
+    count = int(np.prod(dims))
+    if fill == "zeros":
+        flat = np.zeros(count)
+    elif fill == "arange":
+        flat = np.arange(count)
+    elif fill == "random":
+        flat = np.random.default_rng(zlib.crc32(name.encode())).integers(0, 8, count)
+    else:
+        raise ValueError(f"not a way to fill a buffer: {fill!r}")
+    return name, flat.astype(dtype).reshape(dims)
+
+
+def parse_expectation(text: str) -> Expectation:
+    """`data-race RAW @write @read severity=error` as an Expectation."""
+    kinds, *words = text.split()
+    markers = tuple(word[1:] for word in words if word.startswith("@"))
+    hazards = [word for word in words if word in ("RAW", "WAR", "WAW")]
+    severities = [word.split("=")[1] for word in words if word.startswith("severity=")]
+    if len(markers) + len(hazards) + len(severities) != len(words):
+        raise ValueError(f"not an expectation: {text!r}")
+    return Expectation(tuple(kinds.split("|")), hazards[0] if hazards else None, markers, severities[0] if severities else None)
