@@ -121,18 +121,28 @@ def ptxas() -> str | None:
     return next((str(root / "bin" / "ptxas") for root in roots() if (root / "bin" / "ptxas").is_file()), None)
 
 
+def has_libcudacxx(folder: Path) -> bool:
+    """Whether an include folder offers libcu++, of which a compilation must see exactly one."""
+    return (folder / "cuda" / "std").is_dir()
+
+
 def _headers_under(root: Path) -> Iterator[Path]:
     include = root / "include"
-    # The CCCL folder goes first: in CUDA 13 it is not a part of `include`, and its <nv/target> must match its <cuda/std>.
-    for folder, probe in ((include / "cccl", "cuda/std"), *((include, probe) for probe in _HEADER_PROBES)):
-        if folder.is_dir() and (folder / probe).exists():
-            yield folder
+    if has_libcudacxx(include / "cccl"):
+        yield include / "cccl"
+    if any((include / probe).exists() for probe in _HEADER_PROBES):
+        yield include
 
 
 @functools.lru_cache(maxsize=1)
 def include_dirs() -> tuple[Path, ...]:
-    """Folders for `#include <cuda_fp16.h>`, `<cuda/barrier>`, `<cub/...>`: all that were found, preferred ones first."""
-    return tuple(dict.fromkeys(folder for root in roots() for folder in _headers_under(root)))
+    """Folders for `#include <cuda_fp16.h>`, `<cuda/barrier>`, `<cub/...>`, preferred ones first.
+
+    libcu++ asks for its own parts with `__has_include`, so a second, older copy behind the first breaks it: only one stays.
+    """
+    found = dict.fromkeys(folder for root in roots() for folder in _headers_under(root))
+    first = next(filter(has_libcudacxx, found), None)
+    return tuple(folder for folder in found if folder == first or not has_libcudacxx(folder))
 
 
 def require_header(name: str) -> Path:

@@ -15,15 +15,17 @@ from __future__ import annotations
 # Headers of libcu++ with the name and the contents of the standard one.
 _FORWARDED = (
     "algorithm", "array", "atomic", "bit", "bitset", "cfloat", "chrono", "climits", "cmath", "complex", "concepts", "cstddef",
-    "cstring", "ctime", "expected", "functional", "initializer_list", "iterator", "limits", "memory", "mdspan", "numbers",
+    "cstdlib", "cstring", "ctime", "expected", "functional", "initializer_list", "iterator", "limits", "memory", "mdspan", "numbers",
     "numeric", "optional", "ranges", "ratio", "span", "string_view", "tuple", "type_traits", "utility", "variant",
 )
 
 # C headers whose functions NVRTC has built in (printf, assert, math, memcpy): including them must succeed and add nothing.
 _BUILT_IN = (
-    "assert.h", "cassert", "cstdio", "cstdlib", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "memory.h",
-    "stdio.h", "stdlib.h", "string.h", "time.h",
+    "assert.h", "cassert", "ctype.h", "errno.h", "math.h", "memory.h", "stdio.h", "stdlib.h", "string.h", "time.h",
 )
+
+# C headers that define macros and types which NVRTC lacks.
+_ALIASED = {"float.h": "cfloat", "inttypes.h": "cstdint", "limits.h": "climits", "stddef.h": "cstddef"}
 
 _IMPORT = "namespace cuda { namespace std {} }\nnamespace std { using namespace cuda::std; }\n"
 _INTEGERS = f"""#pragma once
@@ -46,10 +48,15 @@ def _forward(name: str) -> str:
     return f"#pragma once\n#include <cuda/std/{name}>\n{_IMPORT}"
 
 
+def _alias(name: str) -> str:
+    return f"#pragma once\n#if __has_include(<cuda/std/{name}>)\n#include <cuda/std/{name}>\n#endif\n"
+
+
 VIRTUAL_HEADERS: dict[str, str] = {
     **{name: _forward(name) for name in _FORWARDED},
     **dict.fromkeys(_BUILT_IN, "#pragma once\n"),
-    "stddef.h": "#pragma once\n",
+    **{name: _alias(target) for name, target in _ALIASED.items()},
+    "cstdio": "#pragma once\nnamespace std { using ::printf; }\n",
     "cstdint": _INTEGERS,
     "stdint.h": _INTEGERS,
 }

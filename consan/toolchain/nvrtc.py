@@ -26,7 +26,15 @@ _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
 _DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
-_HOST_ONLY = re.compile(r'open source file "(iostream|fstream|vector|string|thread|map|random)"')
+# What a user can do about messages that do not say it themselves.
+_HINTS = (
+    (re.compile(r'open source file "(iostream|fstream|vector|string|thread|map|random)"'),
+     "consan compiles device code only; move host code and its headers to another file"),
+    (re.compile(r"cute/container/\S+: error: declaration is incompatible with template parameter"),
+     "CUTLASS up to 4.2 does not compile with libcu++ of CUDA 13.2 or newer; pip install 'nvidia-cuda-cccl<13.2'"),
+    (re.compile(r"Including <cub/cub.cuh> is not supported|__host__ function is not allowed in JIT mode"),
+     "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,9 @@ def _options(
     name: str, arch: str, std: str, defines: Mapping[str, str | None], include_dirs: Sequence[str | os.PathLike[str]], extra: Sequence[str]
 ) -> list[str]:
     # A quoted include is looked up beside the file that holds it; NVRTC does not do that for the main file by itself.
-    folders = [*map(Path, include_dirs), Path(name).absolute().parent, *find.include_dirs()]
+    folders = [*map(Path, include_dirs), Path(name).absolute().parent]
+    own_libcudacxx = any(map(find.has_libcudacxx, folders))
+    folders += [folder for folder in find.include_dirs() if not (own_libcudacxx and find.has_libcudacxx(folder))]
     macros = [f"-D{key}" if value is None else f"-D{key}={value}" for key, value in defines.items()]
     fixed = [f"-arch={virtual_arch(arch)}", f"-std={std}", "-lineinfo", "-default-device"]
     return [*fixed, *macros, *(f"-I{folder}" for folder in folders), *extra]
@@ -86,8 +96,8 @@ def _readable(log: str) -> str:
 def _failure(status: int, log: str, name: str) -> Exception:
     text = _readable(log)
     if status == _COMPILATION_ERROR:
-        hint = "\nnote: consan compiles device code only; move host code and its headers to another file" if _HOST_ONLY.search(text) else ""
-        return UsageError(f"{name} does not compile:\n{text}{hint}")
+        hints = "".join(f"\nnote: {hint}" for pattern, hint in _HINTS if pattern.search(text))
+        return UsageError(f"{name} does not compile:\n{text}{hints}")
     if status == _INVALID_OPTION:
         return UsageError(f"NVRTC {'.'.join(map(str, version()))} rejects an option for {name}: {text}")
     return InternalError(f"NVRTC failed on {name}: {_error_name(status)}\n{text}".strip())
