@@ -1,1 +1,112 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""PTX in, instrumented PTX and a site table out.
+
+`instrument` reads a module, decides what to check (opcode table), and runs the passes in a fixed order over one set of edits.
+The module's text outside the edits is untouched, byte for byte. Nothing here needs a GPU, a driver or a toolchain: the
+compiler of the shadow runtime is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consan.instrument.passes import accesses, barriers, copies, frames
+from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
+from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.emit import CONTROL
+from consan.instrument.isa import lookup
+from consan.instrument.ptx import Edits, Module, parse
+from consan.instrument.runtime import Compiler, RuntimeLibrary, Variant, load
+from consan.instrument.sites import FunctionStats, Site
+
+__all__ = ["CONTROL", "Instrumented", "instrument"]
+
+_OLDEST_VERSION = (7, 6)  # %reserved_smem_offset_*
+_PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """The result: text to assemble, what its site numbers mean, and what was and was not covered."""
+
+    ptx: str
+    target: str
+    sites: tuple[Site, ...]
+    functions: tuple[FunctionStats, ...]
+    entries: tuple[str, ...]
+    variant: Variant
+    external: tuple[str, ...]
+
+    def reachable(self, entry: str) -> list[FunctionStats]:
+        """The functions that a kernel can run, itself first; an indirect call reaches all device functions."""
+        table = {f.name: f for f in self.functions}
+        pending, found = [entry], dict[str, FunctionStats]()
+        while pending:
+            name = pending.pop()
+            names = [f.name for f in self.functions if f.kind == "func"] if name == "" else [name]
+            for each in names:
+                if each in table and each not in found:
+                    found[each] = table[each]
+                    pending += sorted(table[each].calls)
+        return list(found.values())
+
+
+def instrument(
+    text: str | Module, *, compile_ptx: Compiler, name: str = "<ptx>", base: Variant | None = None, library: RuntimeLibrary | None = None
+) -> Instrumented:
+    """Rewrite one module.
+
+    `compile_ptx` turns the shadow runtime's CUDA C++ into PTX (see `instrument.runtime.Compiler`). Raises `PtxSyntaxError`.
+    """
+    module = parse(text, name) if isinstance(text, str) else text
+    plans = plan_functions(module)
+    variant = choose_variant(plans.values(), base or Variant())
+    _add_global_stores(plans, variant)
+    context = Context(module, Edits(module), variant, plans)
+    for run in _PASSES:
+        run(context)
+    library = library or load(variant, module.target, compile_ptx)
+    _module_header(context, library)
+    return Instrumented(
+        ptx=context.edits.apply(),
+        target=module.target,
+        sites=tuple(context.sites),
+        functions=tuple(plan.stats for plan in plans.values()),
+        entries=tuple(plan.function.name for plan in context.entries()),
+        variant=variant,
+        external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
+    )
+
+
+def _add_global_stores(plans: dict[str, FunctionPlan], variant: Variant) -> None:
+    """Where copies exist, stores to global memory can overwrite the source of one in flight (R-CP4)."""
+    if not variant.asynchronous:
+        return
+    for plan in plans.values():
+        assert plan.function.body is not None
+        extra = []
+        for instruction in plan.function.body.instructions():
+            row = lookup(instruction.parts)
+            if row is None or row.status != "checked" or row.family not in ("store", "atomic", "reduction"):
+                continue
+            if row.describe(instruction).space == "global":
+                extra.append(Work(instruction, row))
+        plan.work += extra
+        plan.stats.private -= len(extra)
+        plan.needs_slot = plan.needs_slot or bool(extra)
+
+
+def _module_header(context: Context, library: RuntimeLibrary) -> None:
+    """Control block and runtime functions, before the first item that could use them."""
+    module, edits = context.module, context.edits
+    anchor = None
+    for item in module.items:
+        if getattr(item, "name", "") in (".version", ".target", ".address_size"):
+            anchor = item
+        if getattr(item, "name", "") == ".version" and module.version < _OLDEST_VERSION:
+            edits.replace(item, f".version {_OLDEST_VERSION[0]}.{_OLDEST_VERSION[1]}")
+    text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{library.paste(context.hooks)}\n"
+    if anchor is None:
+        edits.insert_at(0, text)
+    else:
+        edits.insert_after(anchor, text)

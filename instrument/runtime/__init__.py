@@ -1,1 +1,102 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""The shadow runtime as text: its variants, its CUDA C++ source, and its PTX cut into functions that can be pasted.
+
+Compiling is the caller's business (`compile` is passed in), so this package needs no toolchain. Only the functions that an
+instrumented module calls, and what those call, are pasted: the assembler's time is proportional to what it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from consan.instrument.layout import header
+
+_PARTS = ("base.cuh", "report.cuh", "slot.cuh", "access.cuh", "barrier.cuh", "async.cuh")
+_FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
+_CALLEE = re.compile(r"call(?:\.uni)?\s+(?:\([^)]*\),\s*)?([\w$]+)")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a module needs from the runtime; each field is a macro of runtime/consan.cu.
+
+    `epoch_bits` (read, write) and `epoch_limit` shrink the counters for the tests that force every wrap.
+    """
+
+    granule: int = 4
+    partial: bool = False
+    asynchronous: bool = False
+    cluster: bool = False
+    epoch_bits: tuple[int, int] = (12, 20)
+    epoch_limit: int = 0xF0000000
+
+    def defines(self) -> dict[str, str]:
+        """Preprocessor definitions."""
+        return {
+            "CONSAN_GRANULE": str(self.granule),
+            "CONSAN_PARTIAL": str(int(self.partial)),
+            "CONSAN_ASYNC": str(int(self.asynchronous)),
+            "CONSAN_CLUSTER": str(int(self.cluster)),
+            "CONSAN_READ_EPOCH_BITS": str(self.epoch_bits[0]),
+            "CONSAN_WRITE_EPOCH_BITS": str(self.epoch_bits[1]),
+            "CONSAN_EPOCH_LIMIT": f"{self.epoch_limit}u",
+        }
+
+    @property
+    def read_period(self) -> int:
+        """Barriers between two clearings of old read records (a power of two)."""
+        return 1 << (self.epoch_bits[0] - 2)
+
+
+@cache
+def source() -> str:
+    """The runtime as one CUDA C++ translation unit."""
+    folder = files(__package__)
+    return "\n".join([header(), *((folder / part).read_text().replace("#pragma once", "") for part in _PARTS)])
+
+
+@dataclass
+class RuntimeLibrary:
+    """The runtime's PTX for one variant and architecture, cut into functions."""
+
+    functions: dict[str, str]
+    callees: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def from_ptx(cls, text: str) -> RuntimeLibrary:
+        """Cut the compiler's output; every function definition becomes local to the module that it is pasted into."""
+        functions = {m.group(1): re.sub(r"^\.(visible|weak) ", "", m.group(0)) for m in _FUNCTION.finditer(text)}
+        callees = {name: tuple(c for c in _CALLEE.findall(body) if c in functions) for name, body in functions.items()}
+        return cls(functions, callees)
+
+    def paste(self, hooks: Iterable[str]) -> str:
+        """Definitions of the hooks and all they call, callees first (PTX wants them declared before use)."""
+        done: dict[str, None] = {}
+
+        def visit(name: str) -> None:
+            if name in done:
+                return
+            for callee in self.callees[name]:
+                visit(callee)
+            done[name] = None
+
+        for hook in sorted(hooks):
+            visit(hook)
+        return "\n".join(self.functions[name] for name in done)
+
+
+Compiler = Callable[[str, str, "dict[str, str]"], str]
+"""(CUDA C++ source, architecture such as "sm_90", defines) -> PTX text."""
+
+
+def runtime_architecture(target: str) -> str:
+    """The architecture that the runtime is compiled for: the module's, without the suffix of specific features."""
+    return target.rstrip("af")
+
+
+def load(variant: Variant, target: str, compile_ptx: Compiler) -> RuntimeLibrary:
+    """Compile (or fetch from the caller's cache) and cut the runtime."""
+    return RuntimeLibrary.from_ptx(compile_ptx(source(), runtime_architecture(target), variant.defines()))

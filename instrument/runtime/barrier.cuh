@@ -127,3 +127,7 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     return pack(epoch, high_word(state));
 }
 #endif
+
+// A called function finds the caller's clock in the thread's record, and leaves its own there.
+HOOK u64 __consan_load_state(u64 slot, u32 me) { return slot ? load64(FIELD(thread_record(slot, me), Thread, state)) : 0; }
+HOOK void __consan_store_state(u64 slot, u64 state, u32 me) { if (slot) store64(FIELD(thread_record(slot, me), Thread, state), state); }

@@ -1,3 +1,9 @@
+// Variants of the runtime, chosen per module from what it contains:
+//   CONSAN_GRANULE  1, 2, 4   bytes per shadow cell: the narrowest access
+//   CONSAN_PARTIAL  0, 1      named, counted or warp barriers (vector clocks), or whole-CTA barriers only (one counter)
+//   CONSAN_ASYNC    0, 1      cp.async
+//   CONSAN_CLUSTER  0, 1      shadow operations at .gpu scope
+//
 // Scoped memory operations, special registers and warp helpers of the shadow runtime.
 //
 // Shadow state of a CTA is touched by that CTA's threads only, which share one L1 cache, so relaxed operations of .cta
@@ -58,10 +64,14 @@ SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
 #undef SPECIAL
 DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
 DEVICE u32 reserved_shared() {
+#if __CUDA_ARCH__ < 800
+    return 0;
+#else
     u32 begin, end;
     asm volatile("mov.u32 %0, %%reserved_smem_offset_begin;" : "=r"(begin));
     asm volatile("mov.u32 %0, %%reserved_smem_offset_end;" : "=r"(end));
     return begin == 0 ? end : 0;
+#endif
 }
 DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v; }
 DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1)); }

@@ -1,0 +1,110 @@
+"""Hooks before loads, stores, atomics and matrix loads and stores of shared memory (ISA "ld", "st", "atom", "red", "ldmatrix").
+
+A generic address is classified at run time (`isspacep.shared`); the hook is called for shared memory only. `ldmatrix` and
+`stmatrix` take one 16-byte row from each of the first 8, 16 or 32 lanes ("ldmatrix", table of threads and addresses). The
+value stored goes to the hook too, so that two writers of the same value can be told apart from two that disagree.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.isa import Access
+from consan.instrument.passes.analyse import MEMORY_FAMILIES
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import SELF, Snippet, Unsupported, guard_text, narrow_guard, shared_address, value_words, wide_address
+from consan.instrument.ptx import Operand, Vector
+
+_ROWS = {"x1": 8, "x2": 16, "x4": 32}
+_HOOK_WIDTHS = (1, 2, 4, 8, 16)
+
+
+def run(context: Context) -> None:
+    """Insert a hook before every memory instruction that the plans name (cp.async is the business of copies.py)."""
+    for plan in context.plans.values():
+        for work in plan.work:
+            if work.row.family in MEMORY_FAMILIES and work.row.family != "cp.async":
+                _instrument(context, plan, work)
+
+
+def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
+    access = next(a for a in work.row.accesses(work.instruction) if a.space in ("shared", "generic", "global"))
+    try:
+        text = _global_text(context, plan, work, access) if access.space == "global" else _shared_text(context, plan, work, access)
+    except Unsupported:
+        context.unmodelled(plan, work.instruction)
+        return
+    plan.stats.memory_sites += 1
+    context.edits.insert_before(work.instruction, text)
+
+
+def _bytes(work: Work, access: Access) -> int:
+    return 16 if work.row.family in ("ldmatrix", "stmatrix") else access.total_bytes
+
+
+def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:
+    nbytes = _bytes(work, access)
+    if nbytes not in _HOOK_WIDTHS or access.address is None:
+        raise Unsupported(f"access of {nbytes} bytes")
+    snippet, instruction = Snippet(), work.instruction
+    condition = ""
+    if access.space == "generic":
+        wide = wide_address(snippet, access.address, instruction.scope)
+        condition, address = snippet.register("pred"), snippet.register("b32")
+        snippet.add(f"isspacep.shared {condition}, {wide};")
+        snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+        snippet.add(f"cvt.u32.u64 {address}, {wide};")
+    else:
+        address = shared_address(snippet, access.address, instruction.scope)
+    if work.row.family in ("ldmatrix", "stmatrix"):
+        condition = _participates(snippet, instruction.parts)
+    values = _values(work, access, snippet)
+    site = context.site(plan, work, access.access, access.space, nbytes)
+    guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), *(("b32", value) for value in values)]
+    snippet.call(context.hook(_hook_name(work, access, nbytes)), arguments, guard=guard)
+    return snippet.text()
+
+
+def _participates(snippet: Snippet, parts: tuple[str, ...]) -> str:
+    count = next((rows for part, rows in _ROWS.items() if part in parts), None)
+    if count is None or "m8n8" not in parts:
+        raise Unsupported(".".join(parts))
+    lane, condition = snippet.register("b32"), snippet.register("pred")
+    snippet.add(f"mov.u32 {lane}, %laneid;")
+    snippet.add(f"setp.lt.u32 {condition}, {lane}, {count};")
+    return condition
+
+
+def _hook_name(work: Work, access: Access, nbytes: int) -> str:
+    if work.row.family in ("atomic", "reduction"):
+        return f"__consan_atomic{nbytes}"
+    verb = "write" if access.access == "write" else "read"
+    return f"__consan_{'strong_' if access.is_strong else ''}{verb}{nbytes}"
+
+
+def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
+    if access.access != "write" or access.is_strong:
+        return []
+    words = max(1, _bytes(work, access) // 4)
+    if work.row.family == "stmatrix":
+        # The row's bytes come from other lanes. Different threads are taken to store different values.
+        return [SELF] * words
+    roles = work.row.roles(work.instruction)
+    source: Operand = work.instruction.operands[roles.index("src")]
+    elements = list(source.elements) if isinstance(source, Vector) else [source]
+    if access.width_bytes == 16:
+        return [SELF] * words
+    return value_words(elements, access.width_bytes, snippet, work.instruction.scope)
+
+
+def _global_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:
+    """Stores to global memory against the sources of copies in flight (R-CP4)."""
+    if access.address is None:
+        raise Unsupported("no address")
+    snippet, instruction = Snippet(), work.instruction
+    address = wide_address(snippet, access.address, instruction.scope, "global")
+    site = context.site(plan, work, access.access, "global", access.total_bytes)
+    arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", str(access.total_bytes))]
+    snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(instruction))
+    return snippet.text()
+
+

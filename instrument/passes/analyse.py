@@ -1,0 +1,122 @@
+"""Which instructions are sites, which functions need a slot, and which variant of the runtime the module needs.
+
+Decides from the opcode table alone. The variant is a property of the whole module, because functions call each other:
+the granule is the narrowest access that can touch shared memory, and one partial barrier anywhere turns on vector clocks
+(ISA "bar, barrier": a barrier without a thread count takes all threads of the CTA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from consan.instrument.isa import Row, is_memory_or_sync, lookup
+from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.ptx import Function, Instruction, Module, Register, Symbol
+from consan.instrument.runtime import Variant
+from consan.instrument.sites import FunctionStats, Unmodelled
+
+MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
+SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
+_SHARED_SPACES = frozenset({"shared", "generic"})
+_EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
+
+
+def plan_functions(module: Module) -> dict[str, FunctionPlan]:
+    """A plan for every function that has a body."""
+    plans = {f.name: _plan(f) for f in module.functions if f.body is not None}
+    _propagate(plans)
+    return plans
+
+
+def _plan(function: Function) -> FunctionPlan:
+    stats = FunctionStats(function.name, function.kind)
+    plan = FunctionPlan(function, stats)
+    assert function.body is not None
+    for instruction in function.body.instructions():
+        _classify(plan, instruction)
+    plan.needs_slot = bool(plan.work)
+    plan.changes_state = any(w.row.family in ("barrier", "warp-barrier") for w in plan.work)
+    return plan
+
+
+def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
+    parts = instruction.parts
+    if parts[0] == "call":
+        plan.stats.calls.add(callee(instruction) or "")
+        return
+    row = lookup(parts)
+    if row is None:
+        if is_memory_or_sync(parts):
+            plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+        return
+    if row.status == "not modelled":
+        plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+    elif row.status == "checked" and touches_checked_state(row, instruction):
+        plan.work.append(Work(instruction, row))
+    elif row.family in MEMORY_FAMILIES:
+        plan.stats.private += 1
+
+
+def touches_checked_state(row: Row, instruction: Instruction) -> bool:
+    """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, where copies exist."""
+    if row.family not in MEMORY_FAMILIES:
+        return row.family in SYNC_FAMILIES
+    return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
+
+
+def callee(instruction: Instruction) -> str | None:
+    """Name of the function that a direct call names; None for an indirect one."""
+    for operand in instruction.operands:
+        if isinstance(operand, Symbol):
+            return operand.name
+        if isinstance(operand, Register):
+            return None
+    return None
+
+
+def _propagate(plans: dict[str, FunctionPlan]) -> None:
+    """A caller needs a slot if something that it calls does; an indirect call may reach any function of the module."""
+    changed = True
+    while changed:
+        changed = False
+        for plan in plans.values():
+            for target in _reachable(plan, plans):
+                if (target.needs_slot, target.changes_state) > (plan.needs_slot, plan.changes_state) or target.needs_slot > plan.needs_slot:
+                    plan.needs_slot = plan.needs_slot or target.needs_slot
+                    plan.changes_state = plan.changes_state or target.changes_state
+                    changed = True
+                elif target.changes_state and not plan.changes_state:
+                    plan.changes_state = changed = True
+
+
+def _reachable(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterable[FunctionPlan]:
+    for name in plan.stats.calls:
+        if name == "":
+            yield from (p for p in plans.values() if not p.is_entry)
+        elif name in plans:
+            yield plans[name]
+
+
+def external_calls(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> set[str]:
+    """Functions that are called but not defined here, system functions excepted: their accesses are not seen."""
+    return {name for name in plan.stats.calls if name and name not in plans and name not in _EXTERNAL}
+
+
+def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
+    """The cheapest variant that is exact for the module."""
+    works = [work for plan in plans for work in plan.work]
+    widths = [a.width_bytes or 4 for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction) if a.space in _SHARED_SPACES]
+    return Variant(
+        granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),
+        partial=any(_is_partial(work) for work in works),
+        asynchronous=any(work.row.family == "cp.async" for work in works),
+        cluster=base.cluster,
+        epoch_bits=base.epoch_bits,
+        epoch_limit=base.epoch_limit,
+    )
+
+
+def _is_partial(work: Work) -> bool:
+    if work.row.family == "warp-barrier":
+        return True
+    return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)

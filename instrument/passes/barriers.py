@@ -1,0 +1,67 @@
+"""Barriers of the CTA and of warps (ISA "bar, barrier", "bar.warp.sync").
+
+With whole-CTA barriers only, a barrier is one addition to the clock after the instruction; otherwise hooks before and after it
+exchange clocks. Nothing is added between threads: no barrier, no vote.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.passes.context import Context, Work
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+
+_ALL_THREADS = "0xffffffff"
+
+
+def run(context: Context) -> None:
+    """Insert clock updates around every barrier."""
+    handlers = {"barrier": _barrier if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence}
+    for plan in context.plans.values():
+        for work in plan.work:
+            if handler := handlers.get(work.row.family):
+                try:
+                    handler(context, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+                else:
+                    plan.stats.sync_sites += 1
+
+
+def _fence(context: Context, work: Work) -> None:
+    """Thread fences order nothing between CTA-mates by themselves; edges through strong accesses come with scopes."""
+
+
+def _whole_cta(context: Context, work: Work) -> None:
+    snippet, guard = Snippet(), guard_text(work.instruction)
+    low, due = snippet.register("b32"), snippet.register("pred")
+    snippet.add(f"{guard}add.u64 {STATE}, {STATE}, 0x100000001;")
+    snippet.add(f"cvt.u32.u64 {low}, {STATE};")
+    snippet.add(f"and.b32 {low}, {low}, {context.variant.read_period - 1};")
+    snippet.add(f"setp.eq.u32 {due}, {low}, 0;")
+    snippet.call(context.hook("__consan_scrub"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], result=("b64", STATE), guard=f"@{due} ")
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+
+
+def _barrier(context: Context, work: Work) -> None:
+    instruction, roles = work.instruction, work.row.roles(work.instruction)
+    arrive = "arrive" in instruction.parts
+    for hook, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
+        if hook == "after" and arrive:
+            continue
+        snippet = Snippet()
+        identity = word(instruction.operands[roles.index("barrier")], snippet, instruction.scope)
+        count = word(instruction.operands[roles.index("count")], snippet, instruction.scope) if "count" in roles else _ALL_THREADS
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", identity), ("b32", count)]
+        if hook == "before":
+            arguments.append(("b32", str(int(arrive))))
+        snippet.call(context.hook(f"__consan_barrier_{hook}"), arguments, result=("b64", STATE), guard=guard_text(instruction))
+        place(instruction, "\n" + snippet.text())
+
+
+def _warp_barrier(context: Context, work: Work) -> None:
+    instruction, snippet = work.instruction, Snippet()
+    mask = word(instruction.operands[0], snippet, instruction.scope)
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", mask)]
+    snippet.call(context.hook("__consan_warp_sync"), arguments, result=("b64", STATE), guard=guard_text(instruction))
+    context.edits.insert_after(instruction, "\n" + snippet.text())
+
+

@@ -1,0 +1,97 @@
+"""What the passes of one module share: the edits, the numbered sites, the functions that need a slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from consan.instrument.isa import Row
+from consan.instrument.passes.emit import SELF, SLOT, STATE
+from consan.instrument.ptx import Edits, Function, Instruction, Module
+from consan.instrument.runtime import Variant
+from consan.instrument.sites import Frame, FunctionStats, Site, Unmodelled
+
+
+@dataclass(frozen=True)
+class Work:
+    """One instruction to instrument, with its row of the opcode table."""
+
+    instruction: Instruction
+    row: Row
+
+
+@dataclass
+class FunctionPlan:
+    """One function with a body: what it contains and what that asks of its prologue."""
+
+    function: Function
+    stats: FunctionStats
+    work: list[Work] = field(default_factory=list)
+    needs_slot: bool = False
+    changes_state: bool = False
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether the function is a kernel."""
+        return self.function.kind == "entry"
+
+
+@dataclass
+class Context:
+    """One module being rewritten."""
+
+    module: Module
+    edits: Edits
+    variant: Variant
+    plans: dict[str, FunctionPlan]
+    sites: list[Site] = field(default_factory=list)
+    hooks: set[str] = field(default_factory=set)
+
+    def entries(self) -> Iterator[FunctionPlan]:
+        """Kernels, in the order of the text: their position is their number on the device."""
+        return (plan for plan in self.plans.values() if plan.is_entry)
+
+    def hook(self, name: str) -> str:
+        """Name of a hook that the module will need."""
+        self.hooks.add(name)
+        return name
+
+    def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int) -> Site:
+        """Number an instruction."""
+        instruction = work.instruction
+        loc = instruction.loc
+        frames = list(_frames(self.module, instruction))
+        site = Site(
+            number=len(self.sites) + 1,
+            function=plan.function.name,
+            opcode=instruction.opcode,
+            family=work.row.family,
+            access=access,
+            space=space,
+            bytes=nbytes,
+            ptx_line=instruction.line,
+            ptx=" ".join(instruction.text.split()),
+            file=self.module.path(loc.file) if loc else None,
+            line=loc.line if loc else None,
+            column=loc.column if loc else None,
+            inlined=tuple(frames),
+        )
+        self.sites.append(site)
+        return site
+
+    def unmodelled(self, plan: FunctionPlan, instruction: Instruction) -> None:
+        """Note an instruction that is not checked."""
+        plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+
+
+def _frames(module: Module, instruction: Instruction) -> Iterator[Frame]:
+    loc = instruction.loc
+    while loc is not None and loc.inlined_at is not None:
+        outer = loc.inlined_at
+        yield Frame(loc.function_name, module.path(outer.file), outer.line, outer.column)
+        loc = outer
+
+
+def caller_arguments() -> list[tuple[str, str]]:
+    """The first arguments of every access hook: slot, clock, thread."""
+    return [("b64", SLOT), ("b64", STATE), ("b32", SELF)]

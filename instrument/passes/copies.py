@@ -1,0 +1,94 @@
+"""Non-bulk cp.async and its groups (ISA "cp.async", "cp.async.commit_group", "cp.async.wait_group / cp.async.wait_all").
+
+The copy is recorded when it is issued; `src-size` (or `ignore-src`) shortens only what is read, the destination is always
+written whole. Hooks of commits come after, of waits after the instruction: a wait is credited when it has returned.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import (
+    SELF,
+    SLOT,
+    STATE,
+    Snippet,
+    Unsupported,
+    guard_text,
+    predicate_of,
+    register_bits,
+    shared_address,
+    wide_address,
+    word,
+)
+from consan.instrument.ptx import Immediate, Negated, Operand, Register, Symbol
+
+
+def run(context: Context) -> None:
+    """Insert hooks at every copy, commit and wait."""
+    handlers = {"cp.async": _copy, "cp.async.commit": _commit, "cp.async.wait": _wait}
+    for plan in context.plans.values():
+        for work in plan.work:
+            if handler := handlers.get(work.row.family):
+                try:
+                    handler(context, plan, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+
+
+def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
+    instruction, snippet = work.instruction, Snippet()
+    written = next(a for a in work.row.accesses(instruction) if a.access == "write")
+    read = next(a for a in work.row.accesses(instruction) if a.access == "read")
+    if written.total_bytes not in (4, 8, 16) or written.address is None or read.address is None:
+        raise Unsupported("cp.async size")
+    address = shared_address(snippet, written.address, instruction.scope)
+    source = wide_address(snippet, read.address, instruction.scope, "global")
+    size = _source_bytes(work, written.total_bytes, snippet)
+    site = context.site(plan, work, "write", "shared", written.total_bytes)
+    plan.stats.memory_sites += 1
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b64", source), ("b32", size)]
+    snippet.call(context.hook(f"__consan_copy{written.total_bytes}"), arguments, guard=guard_text(instruction))
+    context.edits.insert_before(instruction, snippet.text())
+
+
+def _source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
+    """Bytes that the copy reads: a src-size register or literal, or nothing where an ignore-src predicate holds."""
+    roles, operands, scope = work.row.roles(work.instruction), work.instruction.operands, work.instruction.scope
+    if "src-size" not in roles:
+        return str(whole)
+    operand: Operand = operands[roles.index("src-size")]
+    if isinstance(operand, Immediate):
+        return str(int(operand.value))
+    if isinstance(operand, Negated) or (isinstance(operand, (Register, Symbol)) and register_bits(operand.name, scope) == 1):
+        name, negated = predicate_of(operand)
+        target = snippet.register("b32")
+        first, second = (whole, 0) if negated else (0, whole)
+        snippet.add(f"selp.b32 {target}, {first}, {second}, {name};")
+        return target
+    return word(operand, snippet, scope)
+
+
+def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
+    if not context.variant.asynchronous:
+        plan.stats.sync_sites += 1
+        return
+    snippet = Snippet()
+    snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    plan.stats.sync_sites += 1
+
+
+def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
+    plan.stats.sync_sites += 1
+    if not context.variant.asynchronous:
+        return
+    instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
+    if "wait_all" in instruction.parts:
+        # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all").
+        snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b32", SELF)], guard=guard)
+        pending = "0"
+    else:
+        pending = word(instruction.operands[0], snippet, instruction.scope)
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending)]
+    snippet.call(context.hook("__consan_copy_wait"), arguments, guard=guard)
+    context.edits.insert_after(instruction, "\n" + snippet.text())

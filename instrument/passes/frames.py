@@ -1,0 +1,169 @@
+"""Prologues, epilogues, calls and loops: how a thread finds its slot, keeps its clock across calls, and can be told to stop.
+
+A kernel takes (or joins) its CTA's slot at entry and leaves it on every `ret` and `exit`. A called function finds the slot
+again and hands the clock over through the thread's record. Loop back-edges look at the abort word now and then, so that
+`--timeout` ends any loop; a thread that is told to stop leaves like any other that exits, which releases barriers.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from consan.instrument.passes.analyse import callee
+from consan.instrument.passes.context import Context, FunctionPlan
+from consan.instrument.passes.emit import CONTROL, COUNT, SELF, SLOT, STATE, Snippet, guard_text
+from consan.instrument.ptx import Function, Instruction, Label, Symbol
+
+_POLL_MASK = 255
+_SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;
+mad.lo.u32 %__consan_x, %__consan_x, %__consan_y, %__consan_z; mov.u32 %__consan_y, %ntid.x; mov.u32 %__consan_z, %tid.x;
+mad.lo.u32 {target}, %__consan_x, %__consan_y, %__consan_z;"""
+
+
+def run(context: Context) -> None:
+    """Give every function with a body what it needs."""
+    numbers = itertools.count()
+    for number, plan in enumerate(context.entries()):
+        _prologue(context, plan, number)
+    for plan in context.plans.values():
+        if not plan.is_entry and plan.needs_slot:
+            _function_prologue(context, plan)
+        _statements(context, plan, numbers)
+
+
+def _at_start(context: Context, function: Function, text: str) -> None:
+    assert function.body is not None
+    context.edits.insert_at(function.body.open + 1, "\n" + text)
+
+
+def _declare(plan: FunctionPlan) -> str:
+    lines = [f".reg .b32 {COUNT};", f"mov.u32 {COUNT}, 0;"]
+    if plan.needs_slot:
+        lines += [f".reg .b64 {SLOT}, {STATE};", f".reg .b32 {SELF};"]
+    return "\n".join(lines) + "\n"
+
+
+def _control(snippet: Snippet, word: int) -> str:
+    register = snippet.register("b64")
+    snippet.add(f"ld.global.u64 {register}, [{CONTROL}+{8 * word}];")
+    return register
+
+
+def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
+    snippet = Snippet()
+    runtime, ids = _control(snippet, 0), _control(snippet, 1)
+    module, counter = snippet.register("b32"), snippet.register("b32")
+    snippet.add(f"mov.b64 {{{module}, {counter}}}, {ids};")
+    snippet.add(f"add.u32 {counter}, {counter}, {number};")
+    if plan.needs_slot:
+        _compute_self(snippet)
+        arguments = [("b64", runtime), ("b32", module), ("b32", str(number)), ("b32", counter)]
+        snippet.call(context.hook("__consan_enter"), arguments, result=("b64", SLOT))
+        _load_state(context, snippet)
+    else:
+        snippet.call(context.hook("__consan_count"), [("b64", runtime), ("b32", counter)])
+    _at_start(context, plan.function, _declare(plan) + snippet.text())
+
+
+def _function_prologue(context: Context, plan: FunctionPlan) -> None:
+    snippet = Snippet()
+    runtime = _control(snippet, 0)
+    _compute_self(snippet)
+    snippet.call(context.hook("__consan_find"), [("b64", runtime)], result=("b64", SLOT))
+    _load_state(context, snippet)
+    _at_start(context, plan.function, _declare(plan) + snippet.text())
+
+
+def _compute_self(snippet: Snippet) -> None:
+    snippet.add(".reg .b32 %__consan_x, %__consan_y, %__consan_z;")
+    snippet.add(_SELF.format(target=SELF))
+
+
+def _load_state(context: Context, snippet: Snippet) -> None:
+    inner = Snippet()
+    inner.call(context.hook("__consan_load_state"), [("b64", SLOT), ("b32", SELF)], result=("b64", STATE))
+    snippet.add(inner.text())
+
+
+def _store_state(context: Context, snippet: Snippet, guard: str) -> None:
+    snippet.call(context.hook("__consan_store_state"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard)
+
+
+def _statements(context: Context, plan: FunctionPlan, numbers: itertools.count[int]) -> None:
+    body = plan.function.body
+    assert body is not None
+    seen: set[str] = set()
+    last: Instruction | None = None
+    for statement in body.walk():
+        if isinstance(statement, Label):
+            seen.add(statement.name)
+        elif isinstance(statement, Instruction):
+            last = statement
+            _statement(context, plan, statement, seen, numbers)
+    if plan.needs_slot and plan.is_entry and not _ends(last):
+        snippet = Snippet()
+        _leave(context, snippet, "")
+        context.edits.insert_at(body.close, snippet.text())
+
+
+def _ends(instruction: Instruction | None) -> bool:
+    return instruction is not None and instruction.predicate is None and instruction.parts[0] in ("ret", "exit", "bra", "trap", "brx")
+
+
+def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, seen: set[str], numbers: itertools.count[int]) -> None:
+    word = instruction.parts[0]
+    if word == "bra":
+        target = instruction.operands[0]
+        if isinstance(target, Symbol) and target.name in seen or getattr(target, "name", None) in seen:
+            _poll(context, plan, instruction, next(numbers))
+    elif word == "call" and plan.needs_slot:
+        _around_call(context, instruction)
+    elif word in ("ret", "exit") and plan.needs_slot:
+        snippet = Snippet()
+        if plan.is_entry or word == "exit":
+            _leave(context, snippet, guard_text(instruction))
+        elif plan.changes_state:
+            _store_state(context, snippet, guard_text(instruction))
+        context.edits.insert_before(instruction, snippet.text())
+
+
+def _leave(context: Context, snippet: Snippet, guard: str) -> None:
+    runtime = _control(snippet, 0)
+    snippet.call(context.hook("__consan_exit"), [("b64", runtime), ("b64", SLOT), ("b64", STATE)], guard=guard)
+
+
+def _around_call(context: Context, instruction: Instruction) -> None:
+    name = callee(instruction)
+    target = context.plans.get(name) if name else None
+    if name and (target is None or not target.needs_slot):
+        return
+    snippet = Snippet()
+    _store_state(context, snippet, guard_text(instruction))
+    context.edits.insert_before(instruction, snippet.text())
+    if target is not None and not target.changes_state:
+        return
+    after = Snippet()
+    _load_state(context, after)
+    context.edits.insert_after(instruction, "\n" + after.text())
+
+
+def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number: int) -> None:
+    """Before a backward branch: every 256th time, look whether the launch was told to stop."""
+    snippet = Snippet()
+    masked, due, stop = snippet.register("b32"), snippet.register("pred"), snippet.register("b32")
+    skip = f"$__consan_go{number}"
+    snippet.add(f"add.u32 {COUNT}, {COUNT}, 1;")
+    snippet.add(f"and.b32 {masked}, {COUNT}, {_POLL_MASK};")
+    snippet.add(f"setp.ne.u32 {due}, {masked}, 0;")
+    snippet.add(f"@{due} bra {skip};")
+    runtime = _control(snippet, 0)
+    snippet.call(context.hook("__consan_poll"), [("b64", runtime)], result=("b32", stop))
+    snippet.add(f"setp.eq.u32 {due}, {stop}, 0;")
+    snippet.add(f"@{due} bra {skip};")
+    if plan.needs_slot:
+        leave = Snippet()
+        _leave(context, leave, "")
+        snippet.add(leave.text())
+    snippet.add("exit;")
+    snippet.add(f"{skip}:")
+    context.edits.insert_before(instruction, snippet.text())

@@ -1,0 +1,92 @@
+"""Source locations (ISA "Debugging Directives: .loc", ".section").
+
+Decides which call site an `inlined_at` means: the nearest earlier `.loc` of the same function with that file, line and column,
+so that the chain of inlining can be followed outwards. A `.loc` does not reach beyond its function. Line 0 (code without a
+line of its own) is passed on as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from consan.instrument.ptx.source import Source
+from consan.instrument.ptx.tree import Directive
+
+_NUMBER = r"-?(?:0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,4}|0)(?![\w$])"
+_DEBUG_ITEM = re.compile(rf"//[^\n]*|([A-Za-z_$%][\w$]*)\s*:|\.b8\s+({_NUMBER}(?:\s*,\s*{_NUMBER})*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Loc:
+    """A position in a source file; `inlined_at` is where the function that holds it was inlined, outwards from there."""
+
+    file: int
+    line: int
+    column: int
+    function_name: str | None = None
+    inlined_at: Loc | None = None
+
+
+class LocDirective(Directive):
+    """A `.loc`, resolved on first use."""
+
+    __slots__ = ("_call_site", "_fields", "_loc")
+
+    def __init__(self, source: Source, start: int, end: int, fields: tuple[str | None, ...], call_site: LocDirective | None) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+        self.name = ".loc"
+        self.label = None
+        #: file, line, column, function label, offset from that label, file, line and column of the call site
+        self._fields = fields
+        self._call_site = call_site
+        self._loc: Loc | None = None
+
+    @property
+    def loc(self) -> Loc:
+        """The location with its chain of inlining."""
+        chain = [self]
+        while chain[-1]._loc is None and chain[-1]._call_site is not None:
+            chain.append(chain[-1]._call_site)
+        while chain:
+            directive = chain.pop()
+            if directive._loc is None:
+                directive._loc = directive._resolve()
+        assert self._loc is not None
+        return self._loc
+
+    def _resolve(self) -> Loc:
+        file, line, column, label, offset, *site = self._fields
+        at = self._call_site._loc if self._call_site is not None else None
+        if at is None and site[0] is not None:
+            at = Loc(*(int(part or 0) for part in site))
+        function = f"{label}+{offset}" if offset else label
+        return Loc(int(file or 0), int(line or 0), int(column or 0), function, at)
+
+
+class DebugStrings:
+    """The `.debug_str` sections of a module: names of inlined functions, NUL-terminated, found by label."""
+
+    def __init__(self, sections: Iterable[str]) -> None:
+        data = bytearray()
+        self._labels = {".debug_str": 0}
+        for section in sections:
+            for match in _DEBUG_ITEM.finditer(section):
+                label, numbers = match.groups()
+                if label is not None:
+                    self._labels[label] = len(data)
+                elif numbers is not None:
+                    data += bytes(int(number, 0) & 0xFF for number in numbers.split(","))
+        self._data = bytes(data)
+
+    def get(self, name: str) -> str | None:
+        """The string at "label" or "label+offset"; None if the label is not defined here."""
+        label, _, offset = name.partition("+")
+        if label not in self._labels:
+            return None
+        start = self._labels[label] + int(offset or 0)
+        end = self._data.find(b"\0", start)
+        return self._data[start : end if end >= 0 else None].decode("utf-8", "replace")

@@ -1,0 +1,61 @@
+"""The text being read, and positions in it.
+
+Decides how offsets become lines and columns (1-based, a column counts characters) and what counts as trivia: white space,
+comments (ISA "Comments") and the line markers `# 1 "file"` that a preprocessor leaves. A trailing NUL, which NVRTC's C API
+counts as part of the text, is white space at the end of a module.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from consan.instrument.ptx.errors import PtxSyntaxError
+
+#: Unambiguous on purpose: every repetition starts with a character that the one before it cannot take, and a comment must
+#: run up to its end, so that no backtracking can be exponential or can read a comment's text as code.
+TRIVIA = r"\s*(?:(?:(?://|\#[ \t]*\d)[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)\s*)*"
+
+_TRIVIA = re.compile(TRIVIA, re.ASCII)
+_NEWLINE = re.compile("\n")
+
+
+class Span(NamedTuple):
+    """Half-open range of offsets into the module's text."""
+
+    start: int
+    end: int
+
+
+class Source:
+    """A module's text and its line table."""
+
+    __slots__ = ("_newlines", "name", "text")
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self._newlines: list[int] | None = None
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both 1-based."""
+        if self._newlines is None:
+            self._newlines = [match.start() for match in _NEWLINE.finditer(self.text)]
+        before = bisect_right(self._newlines, offset - 1)
+        line_start = self._newlines[before - 1] + 1 if before else 0
+        return before + 1, offset - line_start + 1
+
+    def error(self, offset: int, message: str) -> PtxSyntaxError:
+        """An error at an offset, ready to raise."""
+        line, column = self.position(offset)
+        return PtxSyntaxError(line, column, message, self.name)
+
+    def skip(self, offset: int) -> int:
+        """First offset at or after this one that is not trivia."""
+        match = _TRIVIA.match(self.text, offset)
+        return match.end() if match else offset
+
+    def is_trivia(self, start: int, end: int) -> bool:
+        """Whether nothing but trivia stands between two offsets."""
+        return _TRIVIA.fullmatch(self.text[start:end].rstrip("\0")) is not None

@@ -1,0 +1,407 @@
+"""The concrete tree of a module (ISA "Statements", "State Spaces, Types, and Variables", "Directives").
+
+Decides what a reader of PTX can ask of its parts. Every node is a range of the module's text, so nothing is lost: the text
+between two nodes is white space and comments only. Nodes compare by identity. Types are not checked here, and nothing is
+resolved except names of registers (by scope) and source locations (by the `.loc` in force).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Union
+
+from consan.instrument.ptx.operand_parser import parse_operands
+from consan.instrument.ptx.operands import Operand
+from consan.instrument.ptx.source import Source, Span
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx.locations import DebugStrings, Loc, LocDirective
+
+_PARTS: dict[str, tuple[str, ...]] = {}
+
+
+class Node:
+    """A range of the module's text."""
+
+    __slots__ = ("end", "source", "start")
+
+    def __init__(self, source: Source, start: int, end: int) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @property
+    def span(self) -> Span:
+        """Offsets of the first character and after the last one."""
+        return Span(self.start, self.end)
+
+    @property
+    def text(self) -> str:
+        """Exactly what was written."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        """1-based line of the PTX text."""
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        """1-based column of the PTX text."""
+        return self.source.position(self.start)[1]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.line}:{self.column} {self.text[:60]!r}>"
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """The guard of an instruction: `@p` or `@!p`."""
+
+    negated: bool
+    register: str
+
+
+class Instruction(Node):
+    """One instruction, from its guard or opcode to its semicolon."""
+
+    __slots__ = ("_arguments", "_guard", "_loc", "_operands", "opcode", "scope")
+
+    def __init__(
+        self, source: Source, start: int, end: int, guard: str | None, opcode: str, arguments: int, scope: Block, loc: LocDirective | None
+    ) -> None:
+        self.source = source
+        self.start = start
+        self.end = end
+        self._guard = guard
+        self.opcode = opcode
+        self._arguments = arguments
+        self.scope = scope
+        self._loc = loc
+        self._operands: tuple[Operand, ...] | None = None
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The guard, if there is one."""
+        guard = self._guard
+        if guard is None:
+            return None
+        return Predicate(guard[1] == "!", guard.lstrip("@!"))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The opcode split at its dots; parts with `::` stay whole."""
+        parts = _PARTS.get(self.opcode)
+        if parts is None:
+            parts = _PARTS[self.opcode] = tuple(self.opcode.split("."))
+        return parts
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The operands, read on first use."""
+        if self._operands is None:
+            is_call = self.opcode.partition(".")[0] == "call"
+            self._operands = parse_operands(self.source, self._arguments, is_call, self.scope.is_register)[0]
+        return self._operands
+
+    @property
+    def loc(self) -> Loc | None:
+        """The source location in force, with the chain of inlining; None before the function's first `.loc`."""
+        return self._loc.loc if self._loc is not None else None
+
+
+class Label(Node):
+    """`name:`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, source: Source, start: int, end: int, name: str) -> None:
+        super().__init__(source, start, end)
+        self.name = name
+
+
+class Directive(Node):
+    """A directive that declares no variable or function: `.loc`, `.pragma`, `.file`, `.branchtargets`, ..."""
+
+    __slots__ = ("label", "name")
+
+    def __init__(self, source: Source, start: int, end: int, name: str, label: str | None = None) -> None:
+        super().__init__(source, start, end)
+        self.name = name
+        #: The label that names a `.callprototype`, `.branchtargets` or `.calltargets`.
+        self.label = label
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names that a `.branchtargets` or `.calltargets` lists, ranges `L<3>` expanded."""
+        from consan.instrument.ptx.declarations import parse_targets
+
+        return parse_targets(self.source, self.start) if self.name in (".branchtargets", ".calltargets") else ()
+
+
+class Section(Node):
+    """A debug section, kept raw: `.section .debug_str { ... }`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, source: Source, start: int, end: int, name: str) -> None:
+        super().__init__(source, start, end)
+        self.name = name
+
+
+_BITS = {"pred": 1, "f16x2": 32, "bf16x2": 32, "texref": 64, "samplerref": 64, "surfref": 64}
+
+
+def type_bytes(type_: str) -> int:
+    """Bytes that a value of a fundamental or opaque type takes in memory."""
+    bits = _BITS.get(type_) or int("".join(filter(str.isdigit, type_)) or 8)
+    return max(1, bits // 8)
+
+
+@dataclass(frozen=True)
+class VarName:
+    """One declared name: `x`, `x[3][4]`, `%r<12>`, `x = 7`."""
+
+    name: str
+    dims: tuple[int, ...] = ()  # 0 stands for an omitted size
+    count: int | None = None  # of %r<12>
+    initializer: str | None = None
+    initializer_items: int = 0  # outermost elements of a braced initialiser
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has; 0 for an array whose size is given at launch."""
+        if self.dims and self.dims[0] == 0:
+            return self.initializer_items * math.prod(self.dims[1:])
+        return math.prod(self.dims)
+
+    def all_names(self) -> Iterator[str]:
+        """The names that it declares."""
+        if self.count is None:
+            yield self.name
+        else:
+            yield from (f"{self.name}{number}" for number in range(self.count))
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class _DeclaredFields:
+    space: str
+    type: str
+    align: int | None
+    vector: int
+    attributes: tuple[str, ...]
+
+
+class Variable(Node):
+    """A declaration of variables or registers, through its semicolon."""
+
+    __slots__ = ("align", "attributes", "linkage", "names", "space", "type", "vector")
+
+    def __init__(self, source: Source, start: int, end: int, linkage: str, declared: _DeclaredFields, names: list[VarName]) -> None:
+        super().__init__(source, start, end)
+        self.linkage = linkage
+        self.space = declared.space
+        self.type = declared.type
+        self.align = declared.align
+        self.vector = declared.vector
+        self.attributes = declared.attributes
+        self.names = names
+
+    @property
+    def alignment(self) -> int:
+        """The alignment in force: the one written, or the natural one."""
+        return self.align or type_bytes(self.type) * self.vector
+
+    def nbytes(self, name: VarName) -> int:
+        """Bytes of one of the names; 0 for an array whose size is given at launch."""
+        return type_bytes(self.type) * self.vector * name.elements
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter or return value of a function."""
+
+    space: str
+    type: str
+    name: str
+    size: int | None  # bytes of an array, 0 if its size is left open; None for a scalar
+    align: int | None
+    vector: int = 1
+    pointer: str | None = None  # state space that a `.ptr` attribute promises, "" for a generic one
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return type_bytes(self.type) * self.vector if self.size is None else self.size
+
+    @property
+    def alignment(self) -> int:
+        """The alignment in force: the one written, or the natural one."""
+        return self.align or type_bytes(self.type) * self.vector
+
+
+class Block(Node):
+    """Statements in braces: a body, or a scope of its own such as inline asm."""
+
+    __slots__ = ("_ranges", "_registers", "owner", "parent", "statements")
+
+    def __init__(self, source: Source, start: int, parent: Block | None) -> None:
+        super().__init__(source, start, start)
+        self.parent = parent
+        self.owner: Function | None = None
+        self.statements: list[Statement] = []
+        self._registers: dict[str, Variable] | None = None
+        self._ranges: list[tuple[str, int, Variable]] = []
+
+    @property
+    def open(self) -> int:
+        """Offset of the opening brace."""
+        return self.start
+
+    @property
+    def close(self) -> int:
+        """Offset of the closing brace."""
+        return self.end - 1
+
+    def walk(self) -> Iterator[Statement]:
+        """All statements in order; a nested block comes before what it holds."""
+        stack = [iter(self.statements)]
+        while stack:
+            for statement in stack[-1]:
+                yield statement
+                if isinstance(statement, Block):
+                    stack.append(iter(statement.statements))
+                    break
+            else:
+                stack.pop()
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions in order, those of nested blocks included."""
+        return (statement for statement in self.walk() if isinstance(statement, Instruction))
+
+    def _declare(self) -> dict[str, Variable]:
+        registers: dict[str, Variable] = {}
+        for statement in self.statements:
+            if isinstance(statement, Variable):
+                for name in statement.names:
+                    if name.count is None:
+                        registers[name.name] = statement
+                    else:
+                        self._ranges.append((name.name, name.count, statement))
+        self._registers = registers
+        return registers
+
+    def declared(self, name: str) -> Variable | None:
+        """The declaration of a name in this very block."""
+        names = self._declare() if self._registers is None else self._registers
+        found = names.get(name)
+        if found is not None:
+            return found
+        for prefix, count, variable in self._ranges:
+            number = name[len(prefix) :]
+            if name.startswith(prefix) and number.isdecimal() and len(number) < 10 and str(int(number)) == number and int(number) < count:
+                return variable
+        return None
+
+    def lookup(self, name: str) -> tuple[Variable, Block] | None:
+        """The declaration of a name in this block or the nearest one around it, and that block."""
+        block: Block | None = self
+        while block is not None:
+            variable = block.declared(name)
+            if variable is not None:
+                return variable, block
+            block = block.parent
+        return None
+
+    def is_register(self, name: str) -> bool:
+        """Whether a bare name is a register here."""
+        found = self.lookup(name)
+        if found is not None:
+            return found[0].space == "reg"
+        block = self
+        while block.parent is not None:
+            block = block.parent
+        owner = block.owner
+        return owner is not None and any(p.space == "reg" and p.name == name for p in (*owner.params, *owner.returns))
+
+
+class Function(Node):
+    """An `.entry` or a `.func`, with its linkage, or a declaration of one with its semicolon."""
+
+    __slots__ = ("attributes", "body", "directives", "kind", "linkage", "name", "params", "returns")
+
+    def __init__(self, source: Source, start: int, linkage: str, kind: str) -> None:
+        super().__init__(source, start, start)
+        self.linkage = linkage
+        self.kind = kind
+        self.name = ""
+        self.returns: list[Param] = []
+        self.params: list[Param] = []
+        self.directives: dict[str, tuple[int, ...] | str] = {}
+        self.attributes: tuple[str, ...] = ()
+        self.body: Block | None = None
+
+    @property
+    def is_declaration(self) -> bool:
+        """Whether it has no body."""
+        return self.body is None
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions of the body in order."""
+        return self.body.instructions() if self.body is not None else iter(())
+
+
+Statement = Union[Instruction, Label, Directive, Variable, Block]  # noqa: UP007 - used at run time
+Item = Union[Directive, Variable, Function, Section]  # noqa: UP007
+
+
+@dataclass(eq=False, repr=False)
+class Module:
+    """A whole PTX module."""
+
+    source: Source
+    version: tuple[int, int] = (0, 0)
+    targets: tuple[str, ...] = ()
+    address_size: int = 32
+    items: list[Item] = field(default_factory=list)
+    files: dict[int, str] = field(default_factory=dict)
+    _strings: DebugStrings | None = None
+
+    @property
+    def text(self) -> str:
+        """The text that was read."""
+        return self.source.text
+
+    @property
+    def name(self) -> str:
+        """What the text was called when it was read."""
+        return self.source.name
+
+    @property
+    def target(self) -> str:
+        """The architecture: "sm_90a"."""
+        return self.targets[0]
+
+    @property
+    def functions(self) -> list[Function]:
+        """Entries and functions in order, declarations included."""
+        return [item for item in self.items if isinstance(item, Function)]
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of module scope in order."""
+        return [item for item in self.items if isinstance(item, Variable)]
+
+    def path(self, file: int) -> str:
+        """The file that an index of `.loc` stands for."""
+        return self.files.get(file, f"<file {file}>")
+
+    def debug_string(self, label: str) -> str | None:
+        """What a label of `.debug_str` (a `function_name` of `.loc`) stands for: the mangled name of an inlined function."""
+        from consan.instrument.ptx.locations import DebugStrings
+
+        if self._strings is None:
+            self._strings = DebugStrings(item.text for item in self.items if isinstance(item, Section) and item.name == ".debug_str")
+        return self._strings.get(label)

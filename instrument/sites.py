@@ -1,0 +1,59 @@
+"""The site table: what each numbered hook stands for. The device writes site numbers; everything said about them is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step of an inlining chain: where the inlined code was called from."""
+
+    function: str | None
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """One instrumented instruction.
+
+    `number` is 1-based within the module (0 on the device means unknown); `bytes` counts what one thread touches.
+    """
+
+    number: int
+    function: str
+    opcode: str
+    family: str
+    access: str
+    space: str
+    bytes: int
+    ptx_line: int
+    ptx: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    inlined: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unmodelled:
+    """A memory or synchronisation instruction that consan does not check yet: makes the verdict `incomplete`."""
+
+    opcode: str
+    ptx_line: int
+    function: str
+
+
+@dataclass
+class FunctionStats:
+    """Counts of one function of the module, for the report and for the test that nothing was skipped."""
+
+    name: str
+    kind: str
+    memory_sites: int = 0
+    sync_sites: int = 0
+    private: int = 0
+    unmodelled: list[Unmodelled] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)
