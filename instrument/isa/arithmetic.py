@@ -391,8 +391,8 @@ CONVERSION: list[Row] = [
     *rows(
         "Data Movement and Conversion Instructions: mov",
         "arithmetic",
-        "mov.type dst, src",
-        classes={"type": "pred b8 b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f16 f32 f64"},
+        "mov{.vec}.type dst, src",
+        classes={"type": "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64", "vec": "v2 v4"},
     ),
     *rows(
         "Data Movement and Conversion Instructions: prmt",

@@ -70,7 +70,7 @@ MMA: list[Row] = [
         dst, src, src, src, src, src, src, src
         mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale{.scale_vec::1X}.f32.f8f6f4.f8f6f4.f32.ue8m0 \
         dst, src, src, src, src, src, src, src
-        mma.sync.aligned.f64_shape.row.col.f64.f64.f64.f64 dst, src, src, src
+        mma.sync.aligned.f64_shape.row.col.f64.f64.f64.f64{.rnd} dst, src, src, src
         mma.sync.aligned.byte_shape.row.col{.satfinite}.s32.byte.byte.s32 dst, src, src, src
         mma.sync.aligned.nibble_shape.row.col{.satfinite}.s32.nibble.nibble.s32 dst, src, src, src
         mma.sync.aligned.bit_shape.row.col.s32.b1.b1.s32.bitOp.popc dst, src, src, src
@@ -278,7 +278,7 @@ TCGEN05: list[Row] = [
     *_tcgen05("fence::after_thread_sync", "tcgen05.fence::after_thread_sync"),
     *_tcgen05(
         "commit",
-        "tcgen05.commit.cta_group.mbarrier::arrive::one{.ss}{.multicast}.b64 [mbar]{, cta-mask}",
+        "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast}.b64 [mbar]{, cta-mask}",
         touch="rmw mbar shared::cluster 8",
         completion="mbarrier",
     ),

@@ -5,10 +5,10 @@ angle brackets a vector in braces, round brackets a parameter list, braces an op
 form has several optional operands, a modifier of the opcode tells which one is there (the cache policy comes with
 ``.L2::cache_hint`` only, 9.7.9.2 "Cache Eviction Priority Hints"), then the operand's own shape, then the order.
 
-Operands are recognised by the names of the reader's classes (Register, Symbol, Immediate, Address, TensorAddress, Vector, Pair,
-Negated, Tuple, Underscore), so this package imports nothing. A register declared without a percent sign reads as a Symbol: the
-helpers return symbols as well, and who analyses registers keeps the declared ones. Implicit operands (the carry flag CC.CF of
-"Extended-Precision Arithmetic Instructions") are not listed.
+Operands are recognised by the names of the reader's classes (Register, Symbol, SymbolOffset, Immediate, Address, TensorAddress,
+Vector, Pair, Negated, Tuple, Underscore), so this package imports nothing. Whether a bare name is a register is the reader's
+decision; the helpers return symbols as well, and who analyses registers keeps the declared ones. Implicit operands (the carry flag
+CC.CF of "Extended-Precision Arithmetic Instructions") are not listed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def _fits(spec: OperandSpec, operand: Operand) -> bool:
 
 _CHILDREN = {
     "Address": ("base", "index"),
-    "TensorAddress": ("base", "coords"),
+    "SymbolOffset": ("base",),
+    "TensorAddress": ("base", "coords", "sampler"),
     "Vector": ("elements",),
     "Tuple": ("elements",),
     "Pair": ("first", "second"),
@@ -111,7 +112,10 @@ _CHILDREN = {
 def names(operand: Operand) -> Iterator[str]:
     """Names of all registers and symbols inside an operand, left to right."""
     kind = type(operand).__name__
-    if kind in ("Register", "Symbol"):
+    if kind == "Register":
+        # A component or a lane selector ("%v.x", "%r1.b0") belongs to the operand; the register is the name before it.
+        yield operand.name.partition(".")[0]
+    elif kind == "Symbol":
         yield operand.name
     elif isinstance(operand, (tuple, list)):
         for element in operand:
