@@ -1,0 +1,131 @@
+"""Host side of the shadow runtime: one arena and one set of tables a device, shared by all instrumented modules.
+
+Works on any backend: it needs memory, a host-visible ring, and reads and writes. The device finds everything through the
+`Runtime` record (instrument/layout.py), whose address each module holds in its control block. Memory is bounded by
+`arena_bytes`: CTAs that find no room run unchecked, are counted, and make the verdict `incomplete`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument import layout
+
+if TYPE_CHECKING:
+    from consan.backends.base import Backend
+
+MiB = 1 << 20
+_TABLES = {
+    "directory": layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY),
+    "class_slots": layout.CLASS_COUNT * layout.SLOTS_PER_CLASS * 8,
+    "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
+    "launches": layout.LAUNCH_COUNTERS * 8,
+}
+_RING_BYTES = layout.RING_ENTRIES * layout.size(layout.FINDING)
+_MODULE_LIMIT = 1 << 12
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the device counted since the shadow was made."""
+
+    dropped_findings: int = 0
+    dropped_ctas: int = 0
+    evicted: int = 0
+    checked_ctas: int = 0
+    arena_used: int = 0
+
+
+@dataclass(frozen=True)
+class Drained:
+    """Findings and counters read back. `table` is None when the context was lost: counts are then lower bounds."""
+
+    records: npt.NDArray[np.void]
+    table: npt.NDArray[np.void] | None
+    counters: Counters
+    launches: npt.NDArray[np.uint64]
+
+
+def default_arena_bytes(total_memory: int) -> int:
+    """Shadow memory that may be used: a twelfth of the device's memory, at most 8 GiB, at least 64 MiB."""
+    return max(64 * MiB, min(total_memory // 12, 8192 * MiB)) // MiB * MiB
+
+
+class Shadow:
+    """The shadow state of one device."""
+
+    def __init__(self, backend: Backend, *, arena_bytes: int | None = None, cta_limit: int = 0) -> None:
+        self.backend = backend
+        self.arena_bytes = arena_bytes or default_arena_bytes(backend.total_memory)
+        self._offsets = layout.offsets(layout.RUNTIME)
+        self._places = {name: backend.alloc(nbytes) for name, nbytes in _TABLES.items()}
+        self._places["arena"] = backend.alloc(self.arena_bytes)
+        for name, address in self._places.items():
+            backend.zero(address, _TABLES.get(name, self.arena_bytes))
+        ring_address, self.ring = backend.host_ring(_RING_BYTES)
+        self._modules = 0
+        self._counters = 0
+        self.address = backend.alloc(layout.size(layout.RUNTIME))
+        backend.write(self.address, self._runtime(ring_address, cta_limit))
+
+    def _runtime(self, ring_address: int, cta_limit: int) -> bytes:
+        record = np.zeros(1, layout.dtype(layout.RUNTIME))
+        for name, address in self._places.items():
+            record[name] = address
+        record["arena_bytes"] = self.arena_bytes
+        record["ring"] = ring_address
+        record["cta_limit"] = cta_limit
+        return record.tobytes()
+
+    def register(self, entries: int) -> tuple[int, int]:
+        """Number of a new module and of its first launch counter."""
+        module, counter = self._modules, self._counters
+        if module >= _MODULE_LIMIT or counter + entries > layout.LAUNCH_COUNTERS:
+            raise OverflowError("too many instrumented modules in one process")
+        self._modules += 1
+        self._counters += entries
+        return module, counter
+
+    def control_block(self, module: int, counter: int) -> bytes:
+        """The 32 bytes of a module's `__consan_ctl`."""
+        return np.array([self.address, module | counter << 32, 0, 0], dtype="<u8").tobytes()
+
+    def set_abort(self, value: bool) -> None:
+        """Tell running kernels to leave (or stop telling them)."""
+        self.backend.write_now(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
+
+    def drain(self) -> Drained:
+        """Read everything back; after a lost context only the ring is readable."""
+        ring = self.ring.view(layout.dtype(layout.FINDING)).copy()
+        try:
+            runtime = self._read(self.address, layout.RUNTIME, 1)[0]
+            table = self._read(self._places["table"], layout.TABLE_ENTRY, layout.TABLE_ENTRIES)
+            launches = np.frombuffer(self.backend.read(self._places["launches"], _TABLES["launches"]), dtype="<u8")
+        except self.backend.lost_errors:
+            return Drained(ring, None, Counters(), np.zeros(layout.LAUNCH_COUNTERS, "<u8"))
+        counters = Counters(
+            dropped_findings=int(runtime["dropped_findings"]),
+            dropped_ctas=int(runtime["dropped_ctas"]),
+            evicted=int(runtime["evicted"]),
+            checked_ctas=int(runtime["checked_ctas"]),
+            arena_used=int(runtime["arena_next"]),
+        )
+        return Drained(ring, table, counters, launches)
+
+    def _read(self, address: int, struct: layout.Struct, count: int) -> npt.NDArray[np.void]:
+        return np.frombuffer(self.backend.read(address, count * layout.size(struct)), dtype=layout.dtype(struct))
+
+
+def describe_bounds(total_memory: int | None = None) -> list[tuple[str, str]]:
+    """Rows for `consan doctor`: what the shadow may take at most, and of which memory."""
+    tables = sum(_TABLES.values())
+    rows = [("tables", f"{tables / MiB:.1f} MiB, fixed"), ("findings ring", f"{_RING_BYTES / MiB:.1f} MiB of pinned host memory")]
+    if total_memory:
+        rows.append(("shadow cells", f"at most {default_arena_bytes(total_memory) / MiB:,.0f} MiB of {total_memory / MiB:,.0f} MiB device memory"))
+    else:
+        rows.append(("shadow cells", f"at most {default_arena_bytes(1 << 31) / MiB:,.0f} MiB of host memory on the virtual machine"))
+    return rows
