@@ -1,1 +1,10 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""Reports: the findings of a run as data (`model`), their wording (`kinds`) and their renderers (`render`).
+
+Imports nothing from consan's backends, adapters or commands, and never sees PTX: only what the site table says of it.
+"""
+
+from __future__ import annotations
+
+from consan.reports.render import FORMATS, PLANNED_FORMATS, FormatError, render
+
+__all__ = ["FORMATS", "PLANNED_FORMATS", "FormatError", "render"]

@@ -1,1 +1,1 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""The JSON Schema of stored runs, as package data (read it with `consan.reports.json_format.schema`)."""

@@ -1,0 +1,211 @@
+"""The stored form of a run: `consan.report/1` (DESIGN 2.2), written and read, with a JSON Schema that ships beside it.
+
+Keys of the contract keep their names and places; further keys are additions, and a reader of this version accepts files
+that lack them. Reading checks the schema's name and the shape that the dataclasses need; it does not run a full schema
+validation (that needs a package that is not a dependency; the tests do it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any, Final
+
+from consan.reports.model import (
+    SCHEMA,
+    SEVERITIES,
+    VERDICTS,
+    Access,
+    AsyncInfo,
+    Buffer,
+    Dim3,
+    Finding,
+    Frame,
+    KernelSummary,
+    Report,
+    Uninstrumented,
+    Unmodelled,
+)
+
+SCHEMA_FILE: Final = "consan.report-1.json"
+
+Json = dict[str, Any]
+
+
+class ReportError(ValueError):
+    """The text is not a stored run; the message says what is wrong with it."""
+
+
+def schema() -> Json:
+    """The JSON Schema (draft 2020-12) of `consan.report/1`."""
+    text = resources.files("consan.reports.schema").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+    loaded: Json = json.loads(text)
+    return loaded
+
+
+def dumps(report: Report) -> str:
+    """The report as indented JSON text with a final newline."""
+    return json.dumps(to_json(report), indent=1) + "\n"
+
+
+def loads(text: str) -> Report:
+    """The report stored in `text`; ReportError when it is not one."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ReportError(f"not JSON: {error}") from None
+    return from_json(data)
+
+
+# --- writing -----------------------------------------------------------------------------------------------------------
+
+
+def to_json(report: Report) -> Json:
+    """Plain dicts and lists, in the order of the contract."""
+    return {
+        "schema": SCHEMA,
+        "verdict": report.verdict,
+        "device": report.device,
+        "kernels": [_kernel_to_json(kernel) for kernel in report.kernels],
+        "findings": [_finding_to_json(finding) for finding in report.findings],
+        "checked": list(report.checked),
+        "uninstrumented": [vars_of(kernel) for kernel in report.uninstrumented],
+        "dropped": report.dropped,
+        "evicted": report.evicted,
+        "exit": report.exit,
+        "seed": report.seed,
+        "policy": report.policy,
+        "incomplete": list(report.incomplete),
+        "notes": list(report.notes),
+        "command": list(report.command),
+        "sources": {name: {str(number): line for number, line in lines.items()} for name, lines in report.sources.items()},
+    }
+
+
+def vars_of(item: Any) -> Json:
+    """The fields of a flat dataclass: its JSON when no field needs converting."""
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def _kernel_to_json(kernel: KernelSummary) -> Json:
+    return {**vars_of(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
+
+
+def _finding_to_json(finding: Finding) -> Json:
+    return {
+        "kind": finding.kind,
+        "hazard": finding.hazard,
+        "severity": finding.severity,
+        "kernel": finding.kernel,
+        "message": finding.message,
+        "missing": finding.missing,
+        "fix": finding.fix,
+        "count": finding.count,
+        "ctas": finding.ctas,
+        "buffer": vars_of(finding.buffer) if finding.buffer else None,
+        "accesses": [_access_to_json(access) for access in finding.accesses],
+        "barrier": finding.barrier,
+        "waiters": list(finding.waiters),
+    }
+
+
+def _access_to_json(access: Access) -> Json:
+    data = {name: value for name, value in vars_of(access).items() if name not in ("asynchronous", "inlined")}
+    lists = {name: _list(data[name]) for name in ("block", "thread", "bytes")}
+    return {
+        **data,
+        **lists,
+        "async": vars_of(access.asynchronous) if access.asynchronous else None,
+        "inlined": [vars_of(frame) for frame in access.inlined],
+    }
+
+
+def _list(value: tuple[int, ...] | None) -> list[int] | None:
+    return None if value is None else list(value)
+
+
+# --- reading -----------------------------------------------------------------------------------------------------------
+
+
+def from_json(data: Any) -> Report:
+    """The report that `to_json` wrote; keys that this version does not know are left out."""
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        raise ReportError(f'not a stored run: expected "schema": "{SCHEMA}", found {found!r}')
+    try:
+        report = _report_from_json(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReportError(f"not a valid {SCHEMA}: {type(error).__name__}: {error}") from None
+    if report.verdict not in VERDICTS:
+        raise ReportError(f"not a valid {SCHEMA}: verdict {report.verdict!r}")
+    unknown = [finding.severity for finding in report.findings if finding.severity not in SEVERITIES]
+    if unknown:
+        raise ReportError(f"not a valid {SCHEMA}: severity {unknown[0]!r}")
+    return report
+
+
+def _report_from_json(data: Json) -> Report:
+    return Report(
+        verdict=data["verdict"],
+        device=data["device"],
+        kernels=tuple(map(_kernel_from_json, data["kernels"])),
+        findings=tuple(map(_finding_from_json, data["findings"])),
+        checked=tuple(data["checked"]),
+        uninstrumented=tuple(_flat(Uninstrumented, item) for item in data["uninstrumented"]),
+        dropped=int(data["dropped"]),
+        evicted=int(data["evicted"]),
+        exit=int(data["exit"]),
+        seed=int(data["seed"]),
+        policy=data.get("policy", "default"),
+        incomplete=tuple(data.get("incomplete", ())),
+        notes=tuple(data.get("notes", ())),
+        command=tuple(data.get("command", ())),
+        sources={name: {int(number): line for number, line in lines.items()} for name, lines in data.get("sources", {}).items()},
+    )
+
+
+def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any) -> Any:
+    """A dataclass from the keys it knows, with the converted ones put over them."""
+    known: Mapping[str, Any] = record.__dataclass_fields__  # type: ignore[attr-defined]
+    return record(**{name: value for name, value in data.items() if name in known} | converted)
+
+
+def _kernel_from_json(data: Json) -> Any:
+    return _flat(KernelSummary, data, unmodelled=tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"]))
+
+
+def _finding_from_json(data: Json) -> Any:
+    return _flat(
+        Finding,
+        data,
+        buffer=_flat(Buffer, data["buffer"]) if data.get("buffer") else None,
+        accesses=tuple(map(_access_from_json, data["accesses"])),
+        waiters=tuple(data.get("waiters") or ()),
+    )
+
+
+def _access_from_json(data: Json) -> Any:
+    return _flat(
+        Access,
+        data,
+        block=_dim3(data.get("block")),
+        thread=_dim3(data.get("thread")),
+        bytes=_range(data.get("bytes")),
+        asynchronous=_flat(AsyncInfo, data["async"]) if data.get("async") else None,
+        inlined=tuple(_flat(Frame, frame) for frame in data.get("inlined") or ()),
+    )
+
+
+def _dim3(value: list[int] | None) -> Dim3 | None:
+    if value is None:
+        return None
+    x, y, z = value
+    return (x, y, z)
+
+
+def _range(value: list[int] | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    begin, end = value
+    return (begin, end)

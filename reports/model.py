@@ -1,0 +1,321 @@
+"""What a run found, as frozen dataclasses that mirror `consan.report/1` (DESIGN 2.2), and the rules that judge it.
+
+Decides three things, each in one function: the verdict (`verdict_of`), the exit status (`exit_status`), and which
+findings are the same finding (`merge_findings`). Renderers only print what is here; they decide nothing.
+
+Conventions of the fields, since the JSON is read by programs that nobody here wrote:
+
+- `block` and `thread` are (x, y, z). `warp` is the warp's index in its CTA, `lane` the lane in its warp.
+- `Access.bytes` is the byte range [begin, end) in its state space; offsets in shared memory count from the CTA's first
+  byte. `Buffer.offset` and `Buffer.bytes` are the place and size of the union of the bytes in conflict.
+- A value that is not known is None (or "" for text), never a made-up 0.
+- `Report.exit` is the status of the program itself (0 for `check`): consan's own status is `exit_status(report)`.
+
+Not handled here: which edge is missing and how to say so (`kinds`), decoding of device records (`decode`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+SCHEMA: Final = "consan.report/1"
+
+CLEAN: Final = "clean"
+VIOLATIONS: Final = "violations"
+INCOMPLETE: Final = "incomplete"
+VERDICTS: Final = (CLEAN, VIOLATIONS, INCOMPLETE)
+
+SEVERITIES: Final = ("error", "warning", "note")  # worst first: the order in which findings are shown
+
+EXIT_VIOLATIONS: Final = 66
+EXIT_INCOMPLETE: Final = 67
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step of an inlining chain: `function` was inlined at file:line:column."""
+
+    function: str
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class AsyncInfo:
+    """The asynchronous operation behind an access: its kind (`cp.async`, ...) and what signals its completion."""
+
+    kind: str
+    group: int | None = None
+    barrier: int | None = None
+    phase: int | None = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding."""
+
+    role: str  # "read", "write", "atomic", ... : what this access did, in words
+    op: str  # the full opcode, e.g. "st.shared.f32"
+    proxy: str = "generic"
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    ptx_line: int = 0
+    ptx: str = ""
+    block: Dim3 | None = None
+    cluster_rank: int | None = None
+    thread: Dim3 | None = None
+    warp: int | None = None
+    lane: int | None = None
+    bytes: tuple[int, int] | None = None
+    asynchronous: AsyncInfo | None = None
+    inlined: tuple[Frame, ...] = ()
+    space: str = "shared"
+
+    @property
+    def site(self) -> tuple[str, int, int, int]:
+        """The place in the program: what merging compares, whoever executed it."""
+        return (self.file, self.line, self.column, self.ptx_line)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The memory in conflict: a named region, its state space, and the bytes within the region."""
+
+    name: str
+    space: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect: `count` dynamic occurrences in `ctas` CTAs of the same kind at the same pair of sites."""
+
+    kind: str
+    kernel: str
+    severity: str = "error"
+    hazard: str | None = None  # RAW, WAR, WAW, or None where the kind has none
+    message: str = ""
+    missing: str = ""
+    fix: str = ""
+    count: int = 1
+    ctas: int = 1
+    buffer: Buffer | None = None
+    accesses: tuple[Access, ...] = ()
+    barrier: dict[str, Any] | None = None
+    waiters: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Unmodelled:
+    """An instruction that touches memory or synchronises and that this version cannot check."""
+
+    opcode: str
+    ptx_line: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """What was instrumented in one kernel. `unchecked` launches ran without being recorded."""
+
+    name: str
+    launches: int = 0
+    memory_sites: int = 0
+    sync_sites: int = 0
+    unmodelled: tuple[Unmodelled, ...] = ()
+    unchecked: int = 0
+
+
+@dataclass(frozen=True)
+class Uninstrumented:
+    """A kernel that ran as it was (it exists only as SASS, or a filter left it out). `named`: a filter asked for it."""
+
+    name: str
+    launches: int = 1
+    reason: str = ""
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. Build it with `assemble`, which computes `verdict` and `incomplete`."""
+
+    verdict: str
+    device: str
+    kernels: tuple[KernelSummary, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
+    uninstrumented: tuple[Uninstrumented, ...] = ()
+    dropped: int = 0
+    evicted: int = 0
+    exit: int = 0
+    seed: int = 0
+    policy: str = "default"
+    notes: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty when it is
+    command: tuple[str, ...] = ()  # what reproduces the run, as typed
+    sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
+
+    def count(self, severity: str) -> int:
+        """Number of findings of one severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+
+def assemble(
+    *,
+    device: str,
+    kernels: Iterable[KernelSummary] = (),
+    findings: Iterable[Finding] = (),
+    checked: Iterable[str] = (),
+    uninstrumented: Iterable[Uninstrumented] = (),
+    dropped: int = 0,
+    evicted: int = 0,
+    unchecked: Iterable[str] = (),
+    notes: Iterable[str] = (),
+    **others: Any,
+) -> Report:
+    """The report of a run: findings merged and sorted, reasons collected, verdict computed.
+
+    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked.
+    """
+    report = Report(
+        verdict=INCOMPLETE,
+        device=device,
+        kernels=tuple(kernels),
+        findings=merge_findings(findings),
+        checked=tuple(checked),
+        uninstrumented=tuple(uninstrumented),
+        dropped=dropped,
+        evicted=evicted,
+        notes=tuple(notes),
+        **others,
+    )
+    reasons = (*incomplete_reasons(report), *unchecked)
+    return replace(report, verdict=verdict_of(report.findings, reasons), incomplete=reasons)
+
+
+def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
+    """The one place where a verdict is computed (SEMANTICS 1): errors, else gaps, else clean."""
+    if any(finding.severity == "error" for finding in findings):
+        return VIOLATIONS
+    return INCOMPLETE if any(True for _ in reasons) else CLEAN
+
+
+def incomplete_reasons(report: Report) -> tuple[str, ...]:
+    """Why this run cannot be called clean: one sentence a gap, in a fixed order."""
+    return (
+        *_nothing_instrumented(report),
+        *_unmodelled(report),
+        *(
+            f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
+            for kernel in report.kernels
+            if kernel.unchecked
+        ),
+        *(f"the filter names {kernel.name}, which cannot be instrumented" for kernel in report.uninstrumented if kernel.named),
+        *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
+        *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
+    )
+
+
+def _nothing_instrumented(report: Report) -> tuple[str, ...]:
+    ran = any(kernel.launches > kernel.unchecked for kernel in report.kernels)
+    return () if ran else ("no instrumented kernel was launched",)
+
+
+def _unmodelled(report: Report) -> tuple[str, ...]:
+    """One sentence an opcode and kernel, with the PTX lines."""
+    gaps: dict[tuple[str, str], list[Unmodelled]] = {}
+    for kernel in report.kernels:
+        for gap in kernel.unmodelled:
+            gaps.setdefault((kernel.name, gap.opcode), []).append(gap)
+    return tuple(
+        f"{name} contains {opcode}, which is not modelled ({plural(sum(gap.count for gap in found), 'time')}, {_ptx_lines(found)})"
+        for (name, opcode), found in gaps.items()
+    )
+
+
+def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:
+    numbers = sorted({gap.ptx_line for gap in gaps})
+    more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
+    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:shown]))}{more}"
+
+
+def _counted(number: int, one: str, many: str) -> tuple[str, ...]:
+    return (f"{number:,} {one if number == 1 else many}",) if number else ()
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """`1 time`, `1,234 times`: counts read the same in every format."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def exit_status(report: Report, *, strict: bool = False) -> int:
+    """The status of the command (DESIGN 2.1): findings win over the program's own status, gaps do only under --strict."""
+    if report.verdict == VIOLATIONS or (strict and report.count("warning")):
+        return EXIT_VIOLATIONS
+    if strict and report.verdict == INCOMPLETE:
+        return EXIT_INCOMPLETE
+    return report.exit
+
+
+# --- merging -----------------------------------------------------------------------------------------------------------
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding per (kernel, kind, unordered pair of sites), the worst and most frequent first."""
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(merge_key(finding), []).append(finding)
+    return sort_findings(_merge(group) for group in groups.values())
+
+
+def merge_key(finding: Finding) -> tuple[Any, ...]:
+    """Unordered: a pair met once as RAW and once as WAR is one defect, and `hazard` stays as first observed."""
+    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.accesses))
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """By severity, then count; ties by kernel, kind and place, so that the same findings always read the same."""
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.count, *map(str, merge_key(f)))))
+
+
+def _merge(group: list[Finding]) -> Finding:
+    """The first of the group, which the worst severity and the totals are written into.
+
+    `ctas` is exact when each record of the group comes from another CTA or carries the total; otherwise it is a lower
+    bound, since records do not list their CTAs.
+    """
+    first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
+    blocks = {access.block for finding in group for access in finding.accesses[:1]}
+    return replace(
+        first,
+        count=sum(finding.count for finding in group),
+        ctas=max(len(blocks), *(finding.ctas for finding in group)) if blocks else max(finding.ctas for finding in group),
+        buffer=_merge_buffers([finding.buffer for finding in group if finding.buffer]),
+        waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
+    )
+
+
+def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
+    """The union of the byte ranges, as one range, over the buffers of the first one's name."""
+    if not buffers:
+        return None
+    same = [buffer for buffer in buffers if (buffer.name, buffer.space) == (buffers[0].name, buffers[0].space)]
+    begin = min(buffer.offset for buffer in same)
+    end = max(buffer.offset + buffer.bytes for buffer in same)
+    return replace(buffers[0], offset=begin, bytes=end - begin)
+
+
+def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    seen: list[dict[str, Any]] = []
+    for waiter in waiters:
+        if waiter not in seen:
+            seen.append(waiter)
+    return tuple(seen)

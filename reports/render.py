@@ -1,0 +1,29 @@
+"""The registry of renderers: a new output is one file and one row here.
+
+A renderer is a function from a report to text. It prints what the model holds and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from consan.reports import json_format, text
+from consan.reports.model import Report
+
+FORMATS: Final[dict[str, Callable[[Report], str]]] = {"text": text.render, "json": json_format.dumps}
+
+PLANNED_FORMATS: Final = ("sarif", "html")  # in the command line's contract, not written yet
+
+
+class FormatError(ValueError):
+    """A format without a renderer; the message says which there are."""
+
+
+def render(report: Report, format: str = "text") -> str:  # noqa: A002 - the name of the option and of the contract
+    """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets."""
+    renderer = FORMATS.get(format)
+    if renderer is None:
+        state = "not available yet" if format in PLANNED_FORMATS else "unknown"
+        raise FormatError(f"format '{format}' is {state}; choose from {', '.join(FORMATS)}")
+    return renderer(report)

@@ -1,0 +1,112 @@
+"""Source lines for reports: found, stored with the run, and cut to excerpts.
+
+Lines come from the report itself first (a stored run is readable where its sources are not, and a kernel compiled from
+a string has no file at all), then from disk. `embed` puts the lines around every access into the report; the adapters
+hand in the texts that have no file.
+
+Not handled: a file that changed between the run and `embed` (consan embeds at once), and encodings other than UTF-8
+(undecodable bytes are replaced, so columns after them may be off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from consan.reports.model import Access, Report
+
+CONTEXT: Final = 2  # lines shown before and after the line of an access
+TAB: Final = 4
+_LARGEST: Final = 32 << 20  # a bigger "source file" is not one
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Lines to print: (number, text, whether it is the line of the access); `caret` is a 0-based column of that line."""
+
+    lines: tuple[tuple[int, str, bool], ...]
+    caret: int
+    width: int
+
+
+def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
+    """The report with the source lines around its accesses; `texts` are sources by the name that `.file` gives them."""
+    wanted: dict[str, set[int]] = {}
+    for access in (access for finding in report.findings for access in finding.accesses):
+        for file, line in ((access.file, access.line), *((frame.file, frame.line) for frame in access.inlined)):
+            if file and line:
+                wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
+    found = {file: _pick(_read(file, texts or {}), numbers) for file, numbers in wanted.items()}
+    return replace(report, sources={**report.sources, **{file: lines for file, lines in found.items() if lines}})
+
+
+def _read(file: str, texts: Mapping[str, str]) -> list[str]:
+    if file in texts:
+        return texts[file].splitlines()
+    try:
+        path = Path(file)
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return []
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def _pick(lines: list[str], numbers: set[int]) -> dict[int, str]:
+    return {number: lines[number - 1] for number in sorted(numbers) if number <= len(lines)}
+
+
+class Sources:
+    """Looks lines up for a renderer; reads each file at most once."""
+
+    def __init__(self, report: Report) -> None:
+        self._stored = report.sources
+        self._read: dict[str, list[str]] = {}
+
+    def line(self, file: str, number: int) -> str | None:
+        """The text of one line, or None."""
+        stored = self._stored.get(file)
+        if stored is not None:
+            return stored.get(number)
+        if file not in self._read:
+            self._read[file] = _read(file, {})
+        lines = self._read[file]
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+    def excerpt(self, access: Access) -> Excerpt | None:
+        """The lines around an access, or its PTX line when there is no source; None when there is neither."""
+        text = self.line(access.file, access.line) if access.file and access.line else None
+        if text is None:
+            return _ptx_excerpt(access)
+        numbers = range(access.line - CONTEXT, access.line + CONTEXT + 1)
+        around = [(number, self.line(access.file, number)) for number in numbers]
+        lines = tuple((number, line.expandtabs(TAB).rstrip(), number == access.line) for number, line in around if line is not None)
+        caret, width = _span(text, access.column)
+        return Excerpt(_trim(lines), caret, width)
+
+
+def _ptx_excerpt(access: Access) -> Excerpt | None:
+    if not access.ptx:
+        return None
+    text = access.ptx.strip()
+    return Excerpt(((access.ptx_line, text, True),), 0, len(text))
+
+
+def _trim(lines: tuple[tuple[int, str, bool], ...]) -> tuple[tuple[int, str, bool], ...]:
+    """Without blank lines at the edges: they show nothing."""
+    shown = [index for index, (_, text, hit) in enumerate(lines) if text or hit]
+    return lines[shown[0] : shown[-1] + 1]
+
+
+def _span(text: str, column: int) -> tuple[int, int]:
+    """Where to point: the word at a 1-based column (compilers give no end), or all of the line without a column."""
+    start = column - 1 if 0 < column <= len(text) else len(text) - len(text.lstrip())
+    end = start
+    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    if column <= 0:
+        end = len(text.rstrip())
+    shown = len(text[:start].expandtabs(TAB))
+    return shown, max(1, end - start)

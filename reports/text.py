@@ -1,0 +1,285 @@
+"""The report for people, drawn with rich: each finding with both places in the source, then what the verdict stands on.
+
+A terminal gets colour and box characters in its own width; everything else gets plain ASCII at a fixed width, so that
+logs, pipes and goldens are stable. Nothing is decided here: order, wording and verdict come from the model.
+
+Not done: syntax colours in excerpts (they would fight with the marks of (1) and (2)), and shortening of long kernel
+names (a shortened name cannot be pasted into --kernel-name).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Final
+
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Frame, Report, plural
+from consan.reports.sources import Excerpt, Sources
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PLAIN_WIDTH: Final = 100
+MAX_WIDTH: Final = 120
+MIN_WIDTH: Final = 60
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """The characters that differ between a terminal and a plain file."""
+
+    rule: str
+    bar: str
+    top: str
+    bottom: str
+    caret: str
+    dot: str
+
+
+ASCII: Final = Glyphs(rule="=", bar="|", top="-->", bottom="=", caret="^", dot=", ")
+UNICODE: Final = Glyphs(rule="\u2501", bar="\u2502", top="\u256d\u2500", bottom="\u251c\u2500", caret="\u2594", dot=" \u00b7 ")
+
+# Styles by what is shown; the two accesses keep their colours through title, excerpt and label.
+SEVERITY_STYLE: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
+VERDICT_STYLE: Final = {VIOLATIONS: "bold red", INCOMPLETE: "bold yellow", CLEAN: "bold green"}
+MARK_STYLE: Final = ("bold cyan", "bold magenta")
+LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
+
+
+def render(report: Report, *, stored: str | None = None) -> str:
+    """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any."""
+    out = io.StringIO()
+    console = Console(file=out, width=PLAIN_WIDTH, color_system=None, force_terminal=False, **_CONSOLE)
+    _Printer(console, ASCII, report).report(stored)
+    # Trailing blanks come from table cells; they would make goldens and diffs noisy.
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
+    """To a stream: coloured when it is a terminal that wants it, else what `render` gives."""
+    if not _is_terminal(file):
+        file.write(render(report, stored=stored))
+        return
+    console = Console(file=file, **_CONSOLE)
+    console = Console(file=file, width=max(MIN_WIDTH, min(console.width, MAX_WIDTH)), **_CONSOLE)
+    _Printer(console, UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
+
+
+_CONSOLE: Final = {"highlight": False, "markup": False, "emoji": False, "legacy_windows": False}
+
+
+def _is_terminal(file: IO[str]) -> bool:
+    return bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
+
+
+def _speaks_unicode(file: IO[str]) -> bool:
+    return "utf" in (getattr(file, "encoding", "") or "").lower()
+
+
+class _Printer:
+    """One pass over a report. Methods are in the order in which they print."""
+
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report) -> None:
+        self._console = console
+        self._glyphs = glyphs
+        self._report = report
+        self._sources = Sources(report)
+
+    def report(self, stored: str | None) -> None:
+        """Everything."""
+        for index, finding in enumerate(self._report.findings, 1):
+            self._finding(finding, index)
+        self._summary(stored)
+
+    # --- a finding ---
+
+    def _finding(self, finding: Finding, index: int) -> None:
+        self._title(finding, index)
+        self._line(Text("  " + self._plain(_sentence(finding.message))))
+        self._line()
+        for number, access in enumerate(finding.accesses):
+            self._access(access, number)
+        self._rows(self._facts(finding), indent=2)
+        self._line()
+
+    def _title(self, finding: Finding, index: int) -> None:
+        style = SEVERITY_STYLE[finding.severity]
+        hazard = f"{finding.hazard} " if finding.hazard else ""
+        title = Text.assemble(
+            (self._glyphs.rule * 2 + " ", style),
+            (f"{finding.severity}[{finding.kind}]", style),
+            (f": {hazard}in kernel ", "bold"),
+            (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
+        )
+        tail = f" {index}/{len(self._report.findings)} " + self._glyphs.rule * 2
+        filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
+        self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
+
+    def _access(self, access: Access, number: int) -> None:
+        mark, style = f"({number + 1})", MARK_STYLE[min(number, 1)]
+        self._line(Text.assemble("  ", (mark, style), " ", (access.role, "bold"), f"  {access.op}"))
+        excerpt = self._sources.excerpt(access)
+        gutter = max((len(str(line)) for line, _, _ in excerpt.lines), default=3) if excerpt else 3
+        gutter = max(gutter, 4)
+        self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._place(access), "bold")))
+        for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
+            self._line(line)
+        for text in (self._who(access), self._what(access), *map(self._frame, access.inlined)):
+            if text:
+                self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)))
+        self._line()
+
+    def _excerpt(self, excerpt: Excerpt, gutter: int, label: str, style: str) -> Iterator[Text]:
+        for number, text, hit in excerpt.lines:
+            shown = self._plain(text)
+            tone = "bold" if hit else "dim"
+            yield Text.assemble((f"  {number or '':>{gutter}} {self._glyphs.bar} ", tone), (shown, "" if hit else tone))
+            if hit:
+                carets = " " * excerpt.caret + self._glyphs.caret * excerpt.width
+                yield Text.assemble((f"  {'':>{gutter}} {self._glyphs.bar} ", "dim"), (f"{carets} {label}", style))
+
+    def _place(self, access: Access) -> str:
+        if not access.line:
+            return self._plain(f"PTX line {access.ptx_line}")
+        column = f":{access.column}" if access.column else ""
+        return self._plain(f"{_short(access.file)}:{access.line}{column}") + (f" (PTX line {access.ptx_line})" if access.ptx_line else "")
+
+    def _who(self, access: Access) -> str:
+        lane = "" if access.lane is None else f" lane {access.lane}"
+        parts = (
+            access.thread and f"thread {_triple(access.thread)}",
+            None if access.warp is None else f"warp {access.warp}{lane}",
+            access.block and f"CTA {_triple(access.block)}",
+            None if access.cluster_rank is None else f"cluster rank {access.cluster_rank}",
+        )
+        return self._glyphs.dot.join(part for part in parts if part)
+
+    def _what(self, access: Access) -> str:
+        parts = (
+            f"{access.space} bytes {access.bytes[0]}..{access.bytes[1] - 1}" if access.bytes else f"{access.space} memory",
+            f"{access.proxy} proxy",
+            *_async_parts(access),
+        )
+        return self._glyphs.dot.join(parts)
+
+    def _frame(self, frame: Frame) -> str:
+        return f"inlined into {_short(frame.file)}:{frame.line}:{frame.column}" + (f" in {frame.function}" if frame.function else "")
+
+    def _facts(self, finding: Finding) -> Iterator[tuple[str, str]]:
+        yield "missing", finding.missing
+        yield "fix", finding.fix
+        yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+        if finding.buffer:
+            name = finding.buffer.name or f"{finding.buffer.space} memory"
+            yield "buffer", f"{plural(finding.buffer.bytes, 'byte')} at offset {finding.buffer.offset} of {name} ({finding.buffer.space})"
+        if finding.barrier:
+            yield "barrier", _dict_phrase(finding.barrier)
+        for waiter in finding.waiters:
+            yield "waits", _dict_phrase(waiter)
+
+    # --- the end ---
+
+    def _summary(self, stored: str | None) -> None:
+        report = self._report
+        style = VERDICT_STYLE[report.verdict]
+        head = f"{self._glyphs.rule * 2} verdict: {report.verdict} "
+        self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
+        self._rows(self._summary_rows(stored), indent=2)
+
+    def _summary_rows(self, stored: str | None) -> Iterator[tuple[str, str]]:
+        report = self._report
+        yield "found", _found(report)
+        yield "ran", _ran(report)
+        yield "checked", ", ".join(report.checked) or "nothing"
+        for reason in report.incomplete:
+            yield "not checked", reason
+        for kernel in report.uninstrumented:
+            why = f": {kernel.reason}" if kernel.reason else ""
+            yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
+        for note in report.notes:
+            yield "note", note
+        yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
+        if report.exit:
+            yield "program", f"ended with status {report.exit}"
+        yield from self._commands(stored)
+
+    def _commands(self, stored: str | None) -> Iterator[tuple[str, str]]:
+        if self._report.command:
+            yield "reproduce", shlex.join(self._report.command)
+        if stored:
+            yield "stored run", stored
+            yield "next", shlex.join(("consan", "report", stored, "--format", "text"))
+        for kind in dict.fromkeys(finding.kind for finding in self._report.findings):
+            yield "explain", f"consan explain {kind}"
+
+    # --- printing ---
+
+    def _rows(self, rows: Iterable[tuple[str, str]], indent: int) -> None:
+        """Labels in a column of their own, texts wrapped beside them; a repeated label is printed once."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold", ratio=1)
+        last = ""
+        for label, text in rows:
+            if not text:
+                continue
+            shown = Text(" " * indent + ("" if label == last else f"{label}:"), LABEL_STYLE.get(label, "dim"))
+            table.add_row(shown, Text(self._plain(text)))
+            last = label
+        self._console.print(table)
+
+    def _line(self, text: Text | None = None) -> None:
+        """One line, cut at the width: a wrapped source line would tear its carets off."""
+        self._console.print(text or Text(), no_wrap=True, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
+
+    def _plain(self, text: str) -> str:
+        """Text that the stream can take: in ASCII every other character becomes one '?', which keeps columns in place."""
+        return text if self._glyphs is UNICODE else text.encode("ascii", "replace").decode("ascii")
+
+
+def _async_parts(access: Access) -> Iterator[str]:
+    action = access.asynchronous
+    if action is None:
+        return
+    named = (("group", action.group), ("barrier", action.barrier), ("phase", action.phase))
+    yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
+
+
+def _triple(value: tuple[int, int, int]) -> str:
+    return "({},{},{})".format(*value)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
+
+
+def _short(file: str) -> str:
+    """Relative when the file is below the working directory: shorter, and still a path that an editor opens."""
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def _dict_phrase(data: dict[str, object]) -> str:
+    return ", ".join(f"{name} {_value(value)}" for name, value in data.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    return f"({','.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
+
+
+def _found(report: Report) -> str:
+    counts = [plural(report.count(severity), severity) for severity in SEVERITY_STYLE if report.count(severity)]
+    return ", ".join(counts) or "nothing"
+
+
+def _ran(report: Report) -> str:
+    launches = sum(kernel.launches for kernel in report.kernels)
+    memory = sum(kernel.memory_sites for kernel in report.kernels)
+    sync = sum(kernel.sync_sites for kernel in report.kernels)
+    return (
+        f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')} on {report.device}; "
+        f"{memory:,} memory and {sync:,} synchronisation instructions watched"
+    )
