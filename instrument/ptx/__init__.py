@@ -1,1 +1,82 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""Reader of PTX: text to a lossless tree, the tree back to the same text, and edits by splicing.
+
+`parse` never changes or drops anything: every node is a range of the text, and `print_module` puts the same bytes together
+again. Follows the PTX ISA 9.0 grammar, checked against ptxas. Not handled: the C preprocessor, and any judgement on opcodes and
+types, which is the instruction table's.
+"""
+
+from consan.instrument.ptx.edits import Edits
+from consan.instrument.ptx.errors import PtxSyntaxError
+from consan.instrument.ptx.locations import Loc, LocDirective
+from consan.instrument.ptx.operands import (
+    Address,
+    Immediate,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    SymbolOffset,
+    TensorAddress,
+    Tuple,
+    Underscore,
+    Vector,
+)
+from consan.instrument.ptx.parser import parse
+from consan.instrument.ptx.printer import print_module
+from consan.instrument.ptx.source import Source, Span
+from consan.instrument.ptx.tree import (
+    Block,
+    Directive,
+    Function,
+    Instruction,
+    Item,
+    Label,
+    Module,
+    Node,
+    Param,
+    Predicate,
+    Section,
+    Statement,
+    Variable,
+    VarName,
+    type_bytes,
+)
+
+__all__ = [
+    "Address",
+    "Block",
+    "Directive",
+    "Edits",
+    "Function",
+    "Immediate",
+    "Instruction",
+    "Item",
+    "Label",
+    "Loc",
+    "LocDirective",
+    "Module",
+    "Negated",
+    "Node",
+    "Operand",
+    "Pair",
+    "Param",
+    "Predicate",
+    "PtxSyntaxError",
+    "Register",
+    "Section",
+    "Source",
+    "Span",
+    "Statement",
+    "Symbol",
+    "SymbolOffset",
+    "TensorAddress",
+    "Tuple",
+    "Underscore",
+    "VarName",
+    "Variable",
+    "Vector",
+    "parse",
+    "print_module",
+    "type_bytes",
+]

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 
 from consan.instrument.ptx.declarations import LABELLED, LINKAGE, SPACES, parse_linkage, parse_strings, parse_variable
-from consan.instrument.ptx.errors import PtxSyntaxError
 from consan.instrument.ptx.locations import LocDirective
 from consan.instrument.ptx.operand_parser import parse_operands
 from consan.instrument.ptx.source import TRIVIA, Source
 from consan.instrument.ptx.tokens import Cursor
-from consan.instrument.ptx.tree import Block, Directive, Instruction, Label, Statement
+from consan.instrument.ptx.tree import Block, Directive, Instruction, Label
 
 # The pieces of the fast path. Each repetition is delimited by a character that its body cannot take: no exponential
 # backtracking. WARP_SZ looks like a name and is a constant: it is left to the exact reader.
@@ -45,81 +44,175 @@ _STATEMENT = re.compile(
     ){TRIVIA}""",
     re.ASCII | re.VERBOSE,
 )
-_INSTRUCTION, _LOC, _LABEL, _CALL, _OPEN, _CLOSE = 3, 12, 14, 17, 18, 19
+_INSTRUCTION, _LOC, _LABEL, _CALL, _OPEN = 3, 12, 14, 17, 18
 _DEPTH = 1000
 
-#: Directives of a body that end with a semicolon and stand alone.
-_STRINGS = frozenset((".pragma",))
 
+class _Body:
+    """One function's body while it is read: the innermost open block, and the `.loc` directives so far."""
 
-class _Scope:
-    """What the statements of one function share: its `.loc` directives and the blocks that are open."""
-
-    def __init__(self, source: Source, block: Block) -> None:
+    def __init__(self, source: Source, start: int) -> None:
         self.source = source
-        self.block = block
+        self.outermost = self.block = Block(source, start, None)
         self.depth = 0
         self.loc: LocDirective | None = None
         self.locs: dict[tuple[str | None, ...], LocDirective] = {}
 
-    def located(self, start: int, end: int, fields: tuple[str | None, ...]) -> LocDirective:
+    def read(self) -> int:
+        """Read all statements; returns the offset after the closing brace and the trivia behind it."""
+        source, text, match = self.source, self.source.text, _STATEMENT.match
+        offset = source.skip(self.block.start + 1)
+        while True:
+            found = match(text, offset)
+            if found is None:
+                offset = self.read_exactly(offset)
+                continue
+            begin, offset, kind = offset, found.end(), found.lastindex
+            if kind == _INSTRUCTION:
+                guard, opcode = found.group(1, 2)
+                block = self.block
+                block.statements.append(Instruction(source, begin, found.end(3), guard, opcode, found.end(2), block, self.loc))
+            elif kind == _LOC:
+                self.add_loc(begin, found.end(_LOC), found.group(4, 5, 6, 7, 8, 9, 10, 11))
+            elif self.add_other(begin, found):
+                return offset
+
+    def add_loc(self, start: int, end: int, fields: tuple[str | None, ...]) -> None:
         """A `.loc`, from now on the one in force."""
         site = self.locs.get(fields[5:]) if fields[5] is not None else None
         self.loc = directive = LocDirective(self.source, start, end, fields, site)
         self.locs[fields[:3]] = directive
-        return directive
+        self.block.statements.append(directive)
 
-    def opened(self, start: int) -> Block:
+    def add_other(self, start: int, found: re.Match[str]) -> bool:
+        """A label, call or brace; true at the closing brace of the body."""
+        kind = found.lastindex
+        if kind == _LABEL:
+            self.block.statements.append(Label(self.source, start, found.end(_LABEL), found.group(13)))
+        elif kind == _CALL:
+            guard, opcode = found.group(15, 16)
+            self.add_instruction(start, found.end(_CALL), guard, opcode, found.end(16))
+        elif kind == _OPEN:
+            self.open_block(start)
+        else:
+            return self.close_block(start + 1)
+        return False
+
+    def add_instruction(self, start: int, end: int, guard: str | None, opcode: str, arguments: int) -> None:
+        """An instruction of the innermost block."""
+        self.block.statements.append(Instruction(self.source, start, end, guard, opcode, arguments, self.block, self.loc))
+
+    def open_block(self, start: int) -> None:
         """A nested block, from now on the innermost one."""
         self.depth += 1
         if self.depth > _DEPTH:
             raise self.source.error(start, "blocks nested too deeply")
         outer, self.block = self.block, Block(self.source, start, self.block)
         outer.statements.append(self.block)
-        return self.block
 
-    def closed(self, end: int) -> Block | None:
-        """The innermost block ends; the one around it, or None at the end of the body."""
+    def close_block(self, end: int) -> bool:
+        """The innermost block ends; true if it was the body itself."""
         self.depth -= 1
-        block = self.block
-        block.end = end
-        if block.parent is not None:
-            self.block = block.parent
-        return block.parent
+        self.block.end = end
+        if self.block.parent is None:
+            return True
+        self.block = self.block.parent
+        return False
+
+    def read_exactly(self, offset: int) -> int:
+        """One statement that the fast path does not know, or the error in it; returns where the next one starts."""
+        cursor = Cursor(self.source, offset)
+        if cursor.kind == "modifier":
+            self.read_directive(cursor)
+        elif cursor.kind == "end":
+            line = self.source.position(self.block.start)[0]
+            raise self.source.error(cursor.start, f"the text ends inside the block opened at line {line}")
+        else:
+            self.read_instruction(cursor)
+        return self.source.skip(cursor.last_end)
+
+    def read_directive(self, cursor: Cursor) -> None:
+        """A declaration or another directive."""
+        start, name = cursor.start, cursor.token
+        if name in SPACES or name in LINKAGE:
+            linkage = parse_linkage(cursor)
+            self.block.statements.append(parse_variable(cursor, start, linkage))
+        elif name == ".loc":
+            self.add_loc(start, cursor.last_end, parse_loc(cursor))
+        elif name in _DIRECTIVES:
+            cursor.take()
+            _DIRECTIVES[name](cursor)
+            if cursor.token != ";":
+                raise cursor.error(f"';' after {name}")
+            cursor.last_end = cursor.end
+            self.block.statements.append(Directive(self.source, start, cursor.end, name, self.preceding_label(name)))
+        else:
+            raise self.source.error(start, f"{name!r} is not a directive that can stand in a body")
+
+    def preceding_label(self, name: str) -> str | None:
+        """The label that names a list of targets or a prototype."""
+        last = self.block.statements[-1] if self.block.statements else None
+        return last.name if name in LABELLED and isinstance(last, Label) else None
+
+    def read_instruction(self, cursor: Cursor) -> None:
+        """An instruction or a label."""
+        start = cursor.start
+        guard = _read_guard(cursor)
+        if cursor.kind != "identifier":
+            raise cursor.error("an instruction, a label, a directive or '}'")
+        name, name_start = cursor.take(), cursor.last_end
+        if cursor.token == ":" and guard is None:
+            cursor.last_end = cursor.end
+            self.block.statements.append(Label(self.source, start, cursor.end, name))
+            return
+        if not ("a" <= name[0] <= "z") or "$" in name:
+            raise self.source.error(name_start - len(name), f"{name[:40]!r} is not an instruction")
+        while cursor.kind == "modifier":
+            name += cursor.take()
+        arguments = cursor.last_end
+        is_call = name.partition(".")[0] == "call"
+        # Registers and symbols are told apart on use, when all declarations are known; here only the shape matters.
+        _, end = parse_operands(self.source, arguments, is_call, _shape_only)
+        cursor.last_end = end
+        self.add_instruction(start, end, guard, name, arguments)
+
+
+def _shape_only(name: str) -> bool:
+    return False
+
+
+def _read_guard(cursor: Cursor) -> str | None:
+    if not cursor.accept("@"):
+        return None
+    negation = "!" if cursor.accept("!") else ""
+    return "@" + negation + cursor.take_identifier("a predicate register")
+
+
+def parse_loc(cursor: Cursor) -> tuple[str | None, ...]:
+    """A `.loc` at the current token, in the form of the fast path's groups."""
+    cursor.take()
+    fields: list[str | None] = [_read_index(cursor) for _ in range(3)]
+    if not cursor.accept(","):
+        return (*fields, *[None] * 5)
+    cursor.expect("function_name", "after ',' in .loc")
+    label = cursor.take() if cursor.kind == "modifier" else cursor.take_identifier("a label of .debug_str")
+    offset = _read_index(cursor) if cursor.accept("+") else None
+    cursor.expect(",", "before inlined_at")
+    cursor.expect("inlined_at", "in .loc")
+    return (*fields, label, offset, *[_read_index(cursor) for _ in range(3)])
+
+
+def _read_index(cursor: Cursor) -> str:
+    if cursor.kind != "integer" or not cursor.token.isdecimal() or len(cursor.token) > 9:
+        raise cursor.error("a file index, line or column")
+    return cursor.take()
+
+
+_DIRECTIVES = {".pragma": parse_strings, **LABELLED}
 
 
 def parse_body(source: Source, start: int) -> tuple[Block, int]:
-    """The block whose brace opens at an offset, and the offset after it and its trivia."""
-    body = Block(source, start, None)
-    scope = _Scope(source, body)
-    text, match, offset = source.text, _STATEMENT.match, source.skip(start + 1)
-    block, add, loc = body, body.statements.append, None
-    while True:
-        found = match(text, offset)
-        if found is None:
-            node, offset = read_statement(source, offset, block)
-            add(node)
-            continue
-        begin, offset, kind = offset, found.end(), found.lastindex
-        if kind == _INSTRUCTION:
-            guard, opcode = found.group(1, 2)
-            add(Instruction(source, begin, found.end(3), guard, opcode, found.end(2), block, loc))
-        elif kind == _LOC:
-            loc = scope.located(begin, found.end(_LOC), found.group(4, 5, 6, 7, 8, 9, 10, 11))
-            add(loc)
-        elif kind == _LABEL:
-            add(Label(source, begin, found.end(_LABEL), found.group(13)))
-            node, offset = _after_label(source, offset, found.group(13))
-            if node is not None:
-                add(node)
-        elif kind == _CALL:
-            guard, opcode = found.group(15, 16)
-            add(Instruction(source, begin, found.end(_CALL), guard, opcode, found.end(16), block, loc))
-        elif kind == _OPEN:
-            block = scope.opened(begin)
-            add = block.statements.append
-        else:
-            outer = scope.closed(found.end(_CLOSE))
-            if outer is None:
-                return body, offset
-            block, add = outer, outer.statements.append
+    """The block whose brace opens at an offset, and the offset after it and the trivia behind it."""
+    body = _Body(source, start)
+    end = body.read()
+    return body.outermost, end

@@ -185,13 +185,16 @@ class VarName:
             yield from (f"{self.name}{number}" for number in range(self.count))
 
 
-@dataclass(eq=False, slots=True, repr=False)
-class _DeclaredFields:
+@dataclass
+class Declared:
+    """What a declaration says before its names."""
+
     space: str
-    type: str
-    align: int | None
-    vector: int
-    attributes: tuple[str, ...]
+    type: str = ""
+    align: int | None = None
+    vector: int = 1
+    attributes: tuple[str, ...] = ()
+    pointer: str | None = None
 
 
 class Variable(Node):
@@ -199,7 +202,7 @@ class Variable(Node):
 
     __slots__ = ("align", "attributes", "linkage", "names", "space", "type", "vector")
 
-    def __init__(self, source: Source, start: int, end: int, linkage: str, declared: _DeclaredFields, names: list[VarName]) -> None:
+    def __init__(self, source: Source, start: int, end: int, linkage: str, declared: Declared, names: list[VarName]) -> None:
         super().__init__(source, start, end)
         self.linkage = linkage
         self.space = declared.space
