@@ -1,1 +1,56 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""Adapters: how kernels of each framework reach a session.
+
+`install(session)` arms every adapter that fits the session's device, `remove()` disarms them. Sessions nest (`consan.check()` inside
+`consan run`): the innermost one gets the kernels, and the outer one comes back when it ends.
+
+Does NOT handle: two sessions at the same time in different threads; a process has one list of adapters.
+"""
+
+from __future__ import annotations
+
+from consan.adapters.base import Adapter, SessionLike
+from consan.adapters.cupy import CupyAdapter
+from consan.adapters.standin import CupyStandIn
+
+# A new framework is one file and one entry here.
+ADAPTERS: dict[str, tuple[Adapter, ...]] = {"gpu": (CupyAdapter(),), "cpu": (CupyStandIn(),)}
+
+_sessions: list[SessionLike] = []
+
+
+def _fitting(session: SessionLike) -> tuple[Adapter, ...]:
+    return ADAPTERS["cpu" if session.backend.device_name == "cpu" else "gpu"]
+
+
+def install(session: SessionLike) -> None:
+    """Give this session every kernel that the frameworks compile from now on."""
+    if _sessions and _sessions[-1] is session:
+        return
+    _disarm()
+    _sessions.append(session)
+    _arm()
+
+
+def remove() -> None:
+    """Undo the latest `install`; harmless if there was none."""
+    _disarm()
+    if _sessions:
+        _sessions.pop()
+    _arm()
+
+
+def _arm() -> None:
+    if _sessions:
+        for adapter in _fitting(_sessions[-1]):
+            adapter.install(_sessions[-1])
+
+
+def _disarm() -> None:
+    if _sessions:
+        for adapter in _fitting(_sessions[-1]):
+            adapter.remove()
+
+
+def describe() -> dict[str, str]:
+    """One line per adapter, for `consan doctor`."""
+    return {f"{adapter.name} ({device})": adapter.describe() for device, group in ADAPTERS.items() for adapter in group}

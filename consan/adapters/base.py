@@ -1,0 +1,84 @@
+"""What an adapter is, and what it needs from a session.
+
+An adapter takes the PTX that a framework is about to assemble and hands back an instrumented cubin, or runs the framework's API on
+the virtual machine. It is installed lazily, when the framework is imported (`importhook`), can be removed, and may be installed twice.
+The protocols here are all that adapters know about `consan.session`.
+
+Does NOT handle: frameworks that hand over SASS only; those launches are listed with `SessionLike.uninstrumented`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded module
+
+
+class PreparedLike(Protocol):
+    """A module that went through the instrumentation; `cubin` is None where nothing assembles (the virtual machine)."""
+
+    @property
+    def cubin(self) -> bytes | None:
+        """The instrumented binary."""
+
+
+class SessionLike(Protocol):
+    """The part of `consan.session.Session` that adapters use."""
+
+    backend: Any  # consan.backends.base.Backend: `device_name` is "cpu" for the virtual machine
+
+    def instrument(self, ptx: str, *, name: str) -> Any:
+        """Instrument and assemble; the result has `cubin`."""
+
+    def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
+        """Plant the control block in a loaded module."""
+
+    def uninstrumented(self, name: str, launches: int = 1) -> None:
+        """List a kernel that runs without instrumentation."""
+
+    def note(self, text: str) -> None:
+        """Add a line to the report's notes (once)."""
+
+
+class Adapter(Protocol):
+    """One framework."""
+
+    name: str
+
+    def available(self) -> bool:
+        """Tell whether the framework is installed (without importing it)."""
+
+    def install(self, session: SessionLike) -> None:
+        """Arm the adapter for a session; a second call replaces the session."""
+
+    def remove(self) -> None:
+        """Undo `install`; harmless if there is nothing to undo."""
+
+    def describe(self) -> str:
+        """One line for `consan doctor`: what is covered, in which version."""
+
+
+@dataclass
+class Patches:
+    """Attribute replacements that can be undone, in reverse order."""
+
+    _done: list[tuple[Any, str, Any]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def set(self, owner: Any, attribute: str, value: Any) -> None:
+        """Replace `owner.attribute`."""
+        with self._lock:
+            self._done.append((owner, attribute, getattr(owner, attribute)))
+            setattr(owner, attribute, value)
+
+    def undo(self) -> None:
+        """Put every original back."""
+        with self._lock:
+            while self._done:
+                setattr(*self._done.pop())
+
+    def __bool__(self) -> bool:
+        return bool(self._done)

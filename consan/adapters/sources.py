@@ -1,0 +1,116 @@
+"""Where the source of a kernel can be read, so that the report shows lines the user knows.
+
+A framework compiles a string. Its lines are found, in this order, in the user's Python files (the literal appears there verbatim: on the
+stack, in `__main__`, in the user's imported modules), in a `.cu` file beside them with exactly this text, or else in a copy written to a
+folder of the run. A `#line` directive makes `.loc` name that place; it moves no include search and adds no code.
+
+Does NOT handle: literals with escapes or format fields in a script (the copy is used), and files not encoded as UTF-8.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+_KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
+_ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")
+_LARGEST_FILE = 4 << 20  # a script is small; a generated megabyte module is not worth searching
+
+
+@dataclass(frozen=True)
+class Place:
+    """The first line of a kernel's source in a file."""
+
+    path: str
+    line: int
+
+    def directive(self) -> str:
+        """The `#line` that maps the text after it to this place."""
+        return f"#line {self.line} {json.dumps(self.path, ensure_ascii=False)}\n"
+
+
+def kernel_name(code: str, default: str = "kernel") -> str:
+    """Name of the first `__global__` function, for file names and messages."""
+    match = _KERNEL.search(_ATTRIBUTE.sub("", code))
+    return match.group(1) if match else default
+
+
+def source_folder(session: object) -> Path:
+    """Where this run keeps copies of sources: the session's folder, or a temporary one."""
+    folder = getattr(session, "source_dir", None)
+    return Path(folder) if folder is not None else _temporary_folder()
+
+
+@functools.lru_cache(maxsize=1)
+def _temporary_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="consan-sources-"))
+
+
+def place(code: str, folder: Path) -> Place:
+    """Find the source in the user's files, or write a copy."""
+    return _in_user_files(code) or _copy(code, folder)
+
+
+def _in_user_files(code: str) -> Place | None:
+    if not code.strip():
+        return None
+    files = list(dict.fromkeys(_user_files()))
+    for path in files:
+        offset = _text(path).find(code)
+        if offset >= 0:
+            return Place(str(path), _text(path).count("\n", 0, offset) + 1)
+    folders = dict.fromkeys(path.parent for path in files)
+    same = (path for folder in folders for path in sorted(folder.glob("*.cu*")) if _same(path, code))
+    return next((Place(str(path), 1) for path in same), None)
+
+
+def _same(path: Path, code: str) -> bool:
+    return path.is_file() and _text(path) == code.replace("\r\n", "\n")
+
+
+@functools.lru_cache(maxsize=256)
+def _text(path: Path) -> str:
+    try:
+        # Python reads literals of a CRLF file with plain newlines.
+        return path.read_bytes().decode().replace("\r\n", "\n") if path.stat().st_size <= _LARGEST_FILE else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _user_files() -> Iterator[Path]:
+    """Files that may hold the literal, nearest first; installed packages and the standard library are left out."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield from _if_users(frame.f_code.co_filename)
+        frame = frame.f_back
+    for module in list(sys.modules.values()):
+        yield from _if_users(getattr(module, "__file__", None))
+
+
+def _if_users(name: object) -> Iterator[Path]:
+    if isinstance(name, str) and name.endswith(".py") and not name.startswith(_installed()):
+        yield Path(name).absolute()
+
+
+@functools.lru_cache(maxsize=1)
+def _installed() -> tuple[str, ...]:
+    own = str(Path(__file__).parents[1])
+    return (own, *{value for key in ("stdlib", "platstdlib", "purelib", "platlib") if (value := sysconfig.get_path(key))})
+
+
+def _copy(code: str, folder: Path) -> Place:
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(code.encode()).hexdigest()[:8]
+    path = folder / f"{kernel_name(code)}-{digest}.cu"
+    if not path.exists():
+        path.write_bytes(code.encode())
+    return Place(str(path), 1)

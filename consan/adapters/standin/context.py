@@ -1,0 +1,152 @@
+"""The stand-in's session and its device memory.
+
+Arrays live in the virtual machine's memory: an `Allocation` owns a block and offers it to NumPy through `__array_interface__`, so every
+view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
+
+Does NOT handle: CuPy's memory pool semantics (a pool would hide a use after free).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import InternalError
+from consan.adapters.base import SessionLike
+
+HostArray = npt.NDArray[Any]
+
+
+class MachineLike(Protocol):
+    """The memory side of `consan.backends.cpu.Machine`."""
+
+    def alloc(self, nbytes: int) -> int:
+        """Reserve memory."""
+
+    def free(self, addr: int) -> None:
+        """Give it back."""
+
+    def view(self, addr: int, dtype: Any, count: int) -> HostArray:
+        """NumPy array over it, without a copy."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the stand-in's modules work on."""
+
+    session: SessionLike
+    machine: MachineLike
+
+
+_current: list[Context] = []
+
+
+def enter(context: Context) -> None:
+    """Make a context the current one."""
+    _current.append(context)
+
+
+def leave() -> None:
+    """Drop the current context."""
+    if _current:
+        _current.pop()
+
+
+def current() -> Context:
+    """The context of this process; an error after the session has ended."""
+    if not _current:
+        raise InternalError("consan's CuPy stand-in was used after its session ended")
+    return _current[-1]
+
+
+class Allocation:
+    """A block of the virtual machine's global memory, freed with the last NumPy view of it."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._machine = current().machine
+        self.nbytes = nbytes
+        self.address = self._machine.alloc(max(nbytes, 1))
+        # The view keeps the machine's memory mapped for as long as the block is reachable.
+        self._view = self._machine.view(self.address, np.uint8, max(nbytes, 1))
+        self.host = int(self._view.__array_interface__["data"][0])
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"data": (self.host, False), "shape": (max(self.nbytes, 1),), "typestr": "|u1", "version": 3}
+
+    def __del__(self) -> None:
+        if hasattr(self, "_view"):
+            self._machine.free(self.address)
+
+
+class Window:
+    """Device memory that something else owns (a module's global): viewed, never freed."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address, self.nbytes = address, nbytes
+        self._view = current().machine.view(address, np.uint8, nbytes)
+        self.host = int(self._view.__array_interface__["data"][0])
+        self.__array_interface__ = {"data": (self.host, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
+class MemoryPointer:
+    """`cupy.cuda.MemoryPointer`: an owner and an offset."""
+
+    def __init__(self, mem: Any, offset: int = 0) -> None:
+        self.mem, self.offset = mem, offset
+
+    @property
+    def ptr(self) -> int:
+        """The device address."""
+        return int(self.mem.address) + self.offset
+
+    def __add__(self, offset: int) -> MemoryPointer:
+        return MemoryPointer(self.mem, self.offset + offset)
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    def copy_from(self, source: Any, size: int) -> None:
+        """Copy bytes from another pointer or from a host address."""
+        origin = source.mem.host + source.offset if isinstance(source, MemoryPointer) else int(source)
+        bytes_at(self.mem.host + self.offset, size)[...] = bytes_at(origin, size)
+
+    copy_from_device = copy_from_host = copy_from
+
+    def memset(self, value: int, size: int) -> None:
+        """Fill bytes."""
+        bytes_at(self.mem.host + self.offset, size)[...] = value
+
+
+def bytes_at(address: int, size: int) -> HostArray:
+    """Host memory as an array of bytes."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def owner_of(host: HostArray) -> Allocation | Window | None:
+    """The block that a NumPy array lies in, found through its bases."""
+    base: Any = host
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, (Allocation, Window)) else None
+
+
+def empty_host(shape: Any, dtype: Any, order: str = "C") -> HostArray:
+    """An uninitialised NumPy array over new device memory."""
+    kind = np.dtype(dtype)
+    extents = tuple(int(extent) for extent in np.atleast_1d(np.asarray(shape, dtype=np.int64)))
+    nbytes = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
+    block: HostArray = np.asarray(Allocation(nbytes))[:nbytes]
+    return block.view(kind).reshape(extents, order="F" if order == "F" else "C")
+
+
+def to_device(host: HostArray) -> HostArray:
+    """Copy an array into new device memory, keeping Fortran order."""
+    fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+    result = empty_host(host.shape, host.dtype, "F" if fortran else "C")
+    result[...] = host
+    return result

@@ -1,0 +1,320 @@
+"""`cupy.cuda` of the stand-in: one device, streams on which everything has already happened, events that hold the host's clock.
+
+The virtual machine runs a launch to its end before the call returns, so synchronising does nothing.
+
+Does NOT handle: stream capture and graphs, peer devices, IPC, textures: `Unsupported`.
+"""
+
+from __future__ import annotations
+
+import time
+from types import ModuleType
+from typing import Any, NoReturn
+
+from consan.adapters.standin.array import Unsupported, allocate
+from consan.adapters.standin.context import MemoryPointer, bytes_at, current
+
+_SHARED_PER_BLOCK = 49152
+_SHARED_OPTIN = 232448  # 227 KiB, as on sm_90
+_MAX_THREADS = 1024
+_TOTAL_MEMORY = 16 << 30
+
+
+class CUDADriverError(RuntimeError):
+    """What the driver would say."""
+
+
+class CUDARuntimeError(RuntimeError):
+    """What the runtime would say."""
+
+
+def _sm_count() -> int:
+    return int(getattr(current().session.backend, "sm_count", 1))
+
+
+def compute_capability() -> str:
+    """Digits of the backend's architecture, e.g. "90"."""
+    return "".join(filter(str.isdigit, str(getattr(current().session.backend, "arch", "sm_90"))))
+
+
+class Device:
+    """`cupy.cuda.Device`."""
+
+    def __init__(self, device: Any = 0) -> None:
+        self.id: int = device.id if isinstance(device, Device) else int(device or 0)
+        if self.id != 0:
+            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing to switch back."""
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+    def use(self) -> None:
+        """Make it current (it is)."""
+
+    def synchronize(self) -> None:
+        """Wait (nothing is pending)."""
+
+    @property
+    def compute_capability(self) -> str:
+        """As CuPy writes it: "90"."""
+        return compute_capability()
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """The attributes that launch code asks for."""
+        return {
+            "MultiProcessorCount": _sm_count(),
+            "WarpSize": 32,
+            "MaxThreadsPerBlock": _MAX_THREADS,
+            "MaxSharedMemoryPerBlock": _SHARED_PER_BLOCK,
+            "MaxSharedMemoryPerBlockOptin": _SHARED_OPTIN,
+            "ComputeCapabilityMajor": int(compute_capability()[:-1]),
+            "ComputeCapabilityMinor": int(compute_capability()[-1]),
+            "CooperativeLaunch": 1,
+        }
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        """Free and total bytes."""
+        return _TOTAL_MEMORY, _TOTAL_MEMORY
+
+
+class Stream:
+    """`cupy.cuda.Stream`."""
+
+    null: Stream
+    ptds: Stream
+
+    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None) -> None:
+        self.ptr = 0 if null else id(self)
+        self.done = True
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing to switch back."""
+
+    def use(self) -> Stream:
+        """Make it current."""
+        return self
+
+    def synchronize(self) -> None:
+        """Wait (nothing is pending)."""
+
+    def wait_event(self, event: Any) -> None:
+        """Order after an event (it has happened)."""
+
+    def record(self, event: Event | None = None) -> Event:
+        """Record an event now."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def begin_capture(self, mode: Any = None) -> NoReturn:
+        """Graphs are not part of the stand-in."""
+        raise Unsupported("cupy.cuda.Stream.begin_capture")
+
+
+Stream.null = Stream(null=True)
+Stream.ptds = Stream(null=True)
+
+
+class ExternalStream(Stream):
+    """`cupy.cuda.ExternalStream`."""
+
+    def __init__(self, ptr: int, device_id: int = -1) -> None:
+        super().__init__()
+        self.ptr = ptr
+
+
+class Event:
+    """`cupy.cuda.Event`: the host's clock when it was recorded."""
+
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+        self.ptr = id(self)
+        self.seconds: float | None = None
+        self.done = True
+
+    def record(self, stream: Any = None) -> None:
+        """Record now."""
+        self.seconds = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Wait (it has happened)."""
+
+
+def get_elapsed_time(start_event: Event, end_event: Event) -> float:
+    """Milliseconds of host time between two events."""
+    if start_event.seconds is None or end_event.seconds is None:
+        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
+    return (end_event.seconds - start_event.seconds) * 1e3
+
+
+class PinnedMemory(bytearray):
+    """`cupy.cuda.alloc_pinned_memory`: a host buffer for `numpy.frombuffer`."""
+
+    @property
+    def mem(self) -> PinnedMemory:
+        """The buffer itself."""
+        return self
+
+
+class MemoryPool:
+    """`cupy.cuda.MemoryPool`: the stand-in frees at once, so that there is nothing to report or release."""
+
+    def __init__(self, allocator: Any = None) -> None: ...
+
+    def malloc(self, size: int) -> MemoryPointer:
+        """Allocate."""
+        return allocate(size)
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Nothing is pooled."""
+
+    def used_bytes(self) -> int:
+        """Bytes in the pool."""
+        return 0
+
+    free_bytes = total_bytes = n_free_blocks = get_limit = used_bytes
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        """No limit is kept."""
+
+
+class _Runtime(ModuleType):
+    """`cupy.cuda.runtime`."""
+
+    CUDARuntimeError = CUDARuntimeError
+    is_hip = False
+    memcpyHostToHost, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, memcpyDefault = range(5)  # noqa: N815
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unsupported(f"cupy.cuda.runtime.{name}")
+
+    def getDeviceCount(self) -> int:  # noqa: N802
+        """One."""
+        return 1
+
+    def getDevice(self) -> int:  # noqa: N802
+        """Zero."""
+        return 0
+
+    def setDevice(self, device: int) -> None:  # noqa: N802
+        """Accept device 0."""
+        Device(device)
+
+    def deviceSynchronize(self) -> None:  # noqa: N802
+        """Wait (nothing is pending)."""
+
+    def streamSynchronize(self, stream: int) -> None:  # noqa: N802
+        """Wait (nothing is pending)."""
+
+    def runtimeGetVersion(self) -> int:  # noqa: N802
+        """The CUDA version that the stand-in follows."""
+        return 13000
+
+    driverGetVersion = runtimeGetVersion  # noqa: N815
+
+    def memGetInfo(self) -> tuple[int, int]:  # noqa: N802
+        """Free and total bytes."""
+        return _TOTAL_MEMORY, _TOTAL_MEMORY
+
+    def memset(self, ptr: int, value: int, size: int) -> None:
+        """Fill device memory."""
+        current().machine.view(int(ptr), "u1", size)[...] = value
+
+    memsetAsync = memset  # noqa: N815
+
+    def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
+        """Copy between host and device addresses; `kind` says which is which."""
+        machine = current().machine
+        to_device = kind in (self.memcpyHostToDevice, self.memcpyDeviceToDevice)
+        from_device = kind in (self.memcpyDeviceToHost, self.memcpyDeviceToDevice)
+        target = machine.view(int(dst), "u1", size) if to_device else bytes_at(int(dst), size)
+        target[...] = machine.view(int(src), "u1", size) if from_device else bytes_at(int(src), size)
+
+    def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:  # noqa: N802
+        """Copy; there is no later."""
+        self.memcpy(dst, src, size, kind)
+
+    def getDeviceProperties(self, device: int) -> dict[str, Any]:  # noqa: N802
+        """The properties that launch code asks for."""
+        return {
+            "name": b"consan PTX virtual machine",
+            "major": int(compute_capability()[:-1]),
+            "minor": int(compute_capability()[-1]),
+            "multiProcessorCount": _sm_count(),
+            "warpSize": 32,
+            "maxThreadsPerBlock": _MAX_THREADS,
+            "sharedMemPerBlock": _SHARED_PER_BLOCK,
+            "sharedMemPerBlockOptin": _SHARED_OPTIN,
+            "sharedMemPerMultiprocessor": _SHARED_OPTIN + 1024,
+            "totalGlobalMem": _TOTAL_MEMORY,
+        }
+
+
+class _Cuda(ModuleType):
+    """`cupy.cuda`."""
+
+    __path__: list[str] = []  # noqa: RUF012 - import looks for it on the module
+    Device, Stream, ExternalStream, Event, MemoryPool, MemoryPointer = Device, Stream, ExternalStream, Event, MemoryPool, MemoryPointer
+    PinnedMemoryPool = MemoryPool
+    get_elapsed_time = staticmethod(get_elapsed_time)
+    alloc = staticmethod(allocate)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unsupported(f"cupy.cuda.{name}")
+
+    def is_available(self) -> bool:
+        """The virtual machine is always there."""
+        return True
+
+    def get_current_stream(self, device_id: int = -1) -> Any:
+        """The null stream."""
+        return Stream.null
+
+    def alloc_pinned_memory(self, size: int) -> PinnedMemory:
+        """Host memory."""
+        return PinnedMemory(size)
+
+    def set_allocator(self, allocator: Any = None) -> None:
+        """Accepted: the stand-in allocates by itself."""
+
+    set_pinned_memory_allocator = set_allocator
+
+
+def build() -> dict[str, ModuleType]:
+    """The modules `cupy.cuda` and below."""
+    cuda, runtime = _Cuda("cupy.cuda"), _Runtime("cupy.cuda.runtime")
+    modules = {"cupy.cuda": cuda, "cupy.cuda.runtime": runtime}
+    for name, members in _SUBMODULES.items():
+        modules[f"cupy.cuda.{name}"] = module = ModuleType(f"cupy.cuda.{name}")
+        module.__dict__.update(members)
+    for name, module in modules.items():
+        if name != "cupy.cuda":
+            setattr(cuda, name.rpartition(".")[2], module)
+    return modules
+
+
+_SUBMODULES: dict[str, dict[str, Any]] = {
+    "stream": {"Stream": Stream, "Event": Event, "get_current_stream": lambda: Stream.null, "get_elapsed_time": get_elapsed_time},
+    "device": {"Device": Device},
+    "driver": {"CUDADriverError": CUDADriverError},
+    "memory": {"MemoryPointer": MemoryPointer, "MemoryPool": MemoryPool, "alloc": allocate},
+}

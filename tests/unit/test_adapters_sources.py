@@ -1,0 +1,69 @@
+"""Where the source of a kernel is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consan.adapters import sources
+
+INLINE = r"""
+extern "C" __global__ void here(float *x) { x[threadIdx.x] = 1.f; }  // unique text of test_adapters_sources
+"""
+
+
+def test_literal_in_a_script_maps_to_the_script(tmp_path: Path) -> None:
+    found = sources.place(INLINE, tmp_path)
+    assert Path(found.path) == Path(__file__).absolute()
+    lines = Path(__file__).read_text().splitlines()
+    # The literal begins right after the quotes: its second line is the kernel's.
+    assert "void here" in lines[found.line]
+    assert found.directive() == f'#line {found.line} "{found.path}"\n'
+
+
+def test_literal_in_an_imported_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels_of_test.py").write_text('A = 1\nSRC = r"""__global__ void other(int *p) {}\n"""\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = __import__("kernels_of_test")
+    found = sources.place(module.SRC, tmp_path / "copies")
+    assert (Path(found.path).name, found.line) == ("kernels_of_test.py", 2)
+
+
+def test_source_read_from_a_file_beside_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "__global__ void from_file(int *p) {}\n"
+    (tmp_path / "beside.cu").write_text(code)
+    (tmp_path / "beside_of_test.py").write_text("\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    __import__("beside_of_test")
+    assert sources.place(code, tmp_path / "copies") == sources.Place(str(tmp_path / "beside.cu"), 1)
+
+
+def test_anything_else_is_written_once(tmp_path: Path) -> None:
+    code = "".join(["__global__ void gener", "ated(int *p) { *p = ", str(41 + 1), "; }"])
+    first, second = sources.place(code, tmp_path), sources.place(code, tmp_path)
+    assert first == second
+    assert Path(first.path).read_text() == code
+    assert Path(first.path).name.startswith("generated-")
+    assert [path.suffix for path in tmp_path.iterdir()] == [".cu"]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ('extern "C" __global__ void saxpy(float a) {}', "saxpy"),
+        ("template <typename T>\n__global__ void __launch_bounds__(256, 2) tile(T *p) {}", "tile"),
+        ("__global__ __cluster_dims__(2, 1, 1) void pair() {}", "pair"),
+        ("__device__ int x;", "kernel"),
+    ],
+)
+def test_kernel_name(code: str, name: str) -> None:
+    assert sources.kernel_name(code) == name
+
+
+def test_session_names_the_folder(tmp_path: Path) -> None:
+    class Session:
+        source_dir = tmp_path / "run"
+
+    assert sources.source_folder(Session()) == tmp_path / "run"
+    assert sources.source_folder(object()).is_dir()
