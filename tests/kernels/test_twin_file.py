@@ -47,10 +47,17 @@ def test_marker_lines(tmp_path: Path) -> None:
     assert spec.expected == [twin_file.Expectation(("data-race",), "RAW", ("a", "b"), "error")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["// expects: data-race", "// launch: grids=1", "// arg: x f32[4]=ones", "// arg: x f32", "// expect: data-race RAM", "// expect: data-race @nowhere"],
-)
+BAD_HEADERS = [
+    "// expects: data-race",
+    "// launch: grids=1",
+    "// arg: x f32[4]=ones",
+    "// arg: x f32",
+    "// expect: data-race RAM",
+    "// expect: data-race @nowhere",
+]
+
+
+@pytest.mark.parametrize("line", BAD_HEADERS)
 def test_bad_header_is_an_error(tmp_path: Path, line: str) -> None:
     with pytest.raises(ValueError, match=r"k\.cu|not an? "):
         twin_file.read(_write(tmp_path, line))

@@ -1,0 +1,55 @@
+# Needs python3 (3.10 or newer), make and git. `make help` lists the targets; `make PYTHON=python3.12 test` takes another Python.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
+DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
+	--arg i32=32 --arg i32=96
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow test-gpu lint clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf 'make %-10s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.cpu ## find a planted bug in a real kernel, on the CPU (consan ends with 66, "violations": that is the point)
+	@echo '$$ consan check $(DEMO) $(DEMO_LAUNCH)'
+	@status=0; $(BIN)/consan check $(DEMO) $(DEMO_LAUNCH) || status=$$?; \
+	if [ $$status -ne 66 ]; then echo "make demo: expected exit status 66, got $$status" >&2; exit 1; fi
+
+test: $(VENV)/.test ## the test suite, without the slow tests; GPU tests are skipped, visibly, where there is no GPU
+	$(BIN)/python -m pytest -n auto --durations=15 -m "not slow"
+
+test-slow: $(VENV)/.test ## the slow tests
+	$(BIN)/python -m pytest -n auto --durations=15 -m "slow and not gpu"
+
+test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
+	$(BIN)/python -m pytest --durations=15 -m gpu
+
+# The type checker reads an installed copy: only there do the folders instrument/ and reports/ have their real names.
+lint: $(VENV)/.lint ## ruff, and mypy on the installed package
+	$(BIN)/ruff check .
+	rm -rf build
+	$(PIP) install --no-deps --target build/lint .
+	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
+
+clean: ## remove the environment and what was built
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.cpu: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[cpu]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[cpu,test]'
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[lint,test]'
+	@touch $@

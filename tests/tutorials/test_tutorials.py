@@ -1,0 +1,78 @@
+"""The tutorials do what they say: every command of their READMEs runs, exercises report violations, solutions are clean.
+
+The commands are taken from the READMEs' `console` blocks, so that what a reader types is what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "tutorials"
+FOLDERS = sorted(path.parent for path in ROOT.glob("*/README.md"))
+
+# What each exercise must be found guilty of: the kind, and a piece of each of the two source lines.
+FINDINGS = {
+    "01_missing_syncthreads": ("data-race", {"float right = row[t + 1]", "row[t] = 0.5f"}),
+    "02_missing_cp_async_wait": ("missing-wait", {"copy16(&ring[stage][0]", "tile[out_row + x][out_col] = sum[x]"}),
+}
+
+
+def _commands(folder: Path) -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line for line in lines if line.startswith("consan ")]
+
+
+def _run(command: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)[1:]
+    # Options of `run` stand before the script: what follows it belongs to the script.
+    line = [sys.executable, "-m", "consan", words[0], *more, *words[1:]]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+
+
+COMMANDS = [pytest.param(folder, command, id=f"{folder.name[:2]}-{i}") for folder in FOLDERS for i, command in enumerate(_commands(folder))]
+
+
+@pytest.mark.parametrize(("folder", "command"), COMMANDS)
+def test_command_of_the_readme(folder: Path, command: str) -> None:
+    done = _run(command, folder)
+    expected = 66 if "exercise" in command else 0
+    assert done.returncode == expected, done.stdout + done.stderr
+    if "solution.py" in command:
+        assert re.search(r"^0 of \d+ numbers are wrong", done.stdout, re.MULTILINE), done.stdout
+
+
+def _source_lines(access: dict[str, object], source: list[str]) -> set[str]:
+    chain = access.get("inlined") or []
+    assert isinstance(chain, list)
+    return {source[place["line"] - 1] for place in [access, *chain] if place.get("line")}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_exercise_is_reported_at_both_lines(folder: Path, tmp_path: Path) -> None:
+    kind, pieces = FINDINGS[folder.name]
+    out = tmp_path / "report.json"
+    check = next(command for command in _commands(folder) if "check exercise" in command)
+    done = _run(check, folder, "--format", "json", "-o", str(out))
+    assert done.returncode == 66, done.stdout + done.stderr
+    report = json.loads(out.read_text())
+    source = (folder / "exercise.cu").read_text().splitlines()
+    shown = [[_source_lines(access, source) for access in finding["accesses"]] for finding in report["findings"]]
+    assert {finding["kind"] for finding in report["findings"]} == {kind}
+    assert any(all(any(piece in line for lines in access for line in lines) for piece in pieces) for access in shown), shown
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_exercise_and_solution_differ_by_one_line(folder: Path) -> None:
+    exercise = (folder / "exercise.cu").read_text().splitlines()
+    solution = (folder / "solution.cu").read_text().splitlines()
+    assert [line for line in solution if line not in exercise or solution.count(line) > exercise.count(line)] != []
+    assert len(solution) == len(exercise) + 1
+    assert any(solution[:i] + solution[i + 1 :] == exercise for i in range(len(solution)))
