@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
+import os
 import re
 import subprocess
 import tempfile
@@ -26,6 +28,7 @@ from typing import Literal
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
 from consan.toolchain import find
+from consan.toolchain.cache import CACHE, Cache, key
 
 Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
@@ -86,6 +89,34 @@ def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str]
             raise _failure(outcome.log, arch, name)
         limits.append((limit, tool))
     return _assemble_lowered(ptx, arch, name, options, wanted, *max(limits))
+
+
+def assemble_cached(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), cache: Cache = CACHE) -> Assembled:
+    """`assemble`, remembered on disk; the key holds the text, the options and the assemblers' identity."""
+    data = cache.fetch(
+        key("cubin", ptx, arch, *options, _identity()), lambda: _pack(assemble(ptx, arch, name=name, options=options))
+    )
+    return _unpack(data)
+
+
+def _pack(done: Assembled) -> bytes:
+    head = {"log": done.log, "used": done.used, "version": done.version, "lowered_from": done.lowered_from}
+    return json.dumps(head).encode() + b"\n" + done.cubin
+
+
+def _unpack(data: bytes) -> Assembled:
+    line, cubin = data.split(b"\n", 1)
+    head = json.loads(line)
+    lowered = tuple(head["lowered_from"]) if head["lowered_from"] else None
+    return _result(_Outcome(cubin, head["log"]), head["used"], tuple(head["version"]), lowered)
+
+
+@functools.lru_cache(maxsize=1)
+def _identity() -> str:
+    """Which assemblers there are: paths, sizes and dates, since asking `ptxas --version` costs a process."""
+    paths = [find.locate(find.NVJITLINK), find.ptxas()]
+    facts = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths if path and os.path.exists(path)]
+    return repr(facts)
 
 
 def _assemble_lowered(

@@ -1,0 +1,115 @@
+"""What a backend offers to the session: memory, modules, launches. Two implement it, `cuda` and `cpu`.
+
+Decides the common vocabulary only. Addresses are plain integers in the device's global address space, kernel arguments are the bytes of
+each parameter in order, and a launch may still be running when `launch` returns: `synchronize` is where errors of the kernel
+itself surface.
+
+Does NOT handle: streams other than by handle, memory pools, more than one device in a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import ConsanError
+
+Dim3 = tuple[int, int, int]
+HostBytes = npt.NDArray[np.uint8]
+
+
+class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a state of the device
+    """The kernel broke the device's context (illegal address, trap, ...): nothing more runs, host-mapped memory stays readable."""
+
+    def __init__(self, message: str, *, code: int, name: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+
+
+@dataclass(frozen=True)
+class EntryResources:
+    """What one entry of a loaded module needs, as the device reports it; zeros where a backend has no such notion."""
+
+    registers: int = 0
+    local_bytes: int = 0
+    static_shared: int = 0
+    max_threads: int = 1024
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A device that runs PTX."""
+
+    @property
+    def device_name(self) -> str:
+        """Name for reports, e.g. "NVIDIA H200" or "cpu"."""
+        ...
+
+    @property
+    def arch(self) -> str:
+        """Architecture to compile for, e.g. "sm_90a"."""
+        ...
+
+    @property
+    def sm_count(self) -> int:
+        """Number of multiprocessors."""
+        ...
+
+    def alloc(self, nbytes: int) -> int:
+        """Allocate device memory, 256-byte aligned."""
+        ...
+
+    def free(self, address: int) -> None:
+        """Free what `alloc` gave."""
+        ...
+
+    def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
+        """Copy host bytes to the device; done on return."""
+        ...
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy device bytes to the host, after all earlier work."""
+        ...
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        """Set every byte of a range."""
+        ...
+
+    def load(self, ptx: str) -> Any:
+        """Load a module; the handle goes to `symbol` and `launch`."""
+        ...
+
+    def symbol(self, handle: Any, name: str) -> tuple[int, int]:
+        """Address and size of a module's global variable."""
+        ...
+
+    def launch(
+        self,
+        handle: Any,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        cooperative: bool = False,
+        seed: int = 0,
+        timeout: float | None = None,
+        stream: int | None = None,
+    ) -> Any:
+        """Start one launch; `args` are the bytes of each parameter."""
+        ...
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait for all work; False if it still runs after `timeout` seconds. Raises `DeviceLost` for a fatal kernel error."""
+        ...
+
+    def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
+        """Zeroed memory that host and device share: its device address and a view that stays valid after the context is lost."""
+        ...

@@ -1,0 +1,425 @@
+"""The CUDA backend: modules, memory and launches through the driver API, on the device's primary context.
+
+The primary context is the one that CuPy and PyTorch use, so their pointers are valid here and ours there; it is pushed for each
+operation and popped after it, so the thread's current context never changes under a framework. Launches go through
+`cuLaunchKernelEx`, since clusters have no other way in. The ring for findings is host memory of this process registered with the
+driver, so it stays readable while a kernel hangs and after a fatal error has taken the context.
+
+Does NOT handle: several devices at once, and a timeout while work runs on non-blocking streams that `launch` or `watch` never saw.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import EnvironmentFailure, UsageError
+from consan.backends import driver as api
+from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
+from consan.toolchain.assemble import Assembled, assemble_cached
+
+# CUfunction_attribute
+_MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
+# CUdevice_attribute
+_DEVICE_ATTRIBUTES = {
+    "sm_count": 16,
+    "major": 75,
+    "minor": 76,
+    "shared_per_sm": 81,
+    "cooperative": 95,
+    "shared_per_cta": 97,
+    "clusters": 120,
+}
+_LEGACY_STREAM = 1
+_STREAM_NON_BLOCKING = 1
+_EVENT_DISABLE_TIMING = 2
+_REGISTER_PORTABLE_MAPPED = 3
+_PORTABLE_CLUSTER = 8
+_LONGEST_NAP = 0.005
+_Array = npt.NDArray[Any]
+
+
+@dataclass
+class CudaModule:
+    """A loaded module, its functions as they are first used, and how it was assembled (None for a foreign cubin)."""
+
+    handle: int
+    assembled: Assembled | None = None
+    functions: dict[str, _Function] = field(default_factory=dict)
+
+
+@dataclass
+class _Function:
+    handle: int
+    parameters: tuple[int, ...] | None  # bytes of each; None where the driver (before 12.4) cannot say
+    dynamic_shared: int = 0  # limit set so far; the default one depends on the static size, so any request sets it
+    large_clusters: bool = False
+
+
+class CudaBackend:
+    """One GPU through its primary context."""
+
+    def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
+        self._driver = driver or api.driver()
+        self._device = self._driver.integer("cuDeviceGet", ordinal)
+        context = ctypes.c_void_p()
+        self._driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
+        self._context = context
+        self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
+        self._watched: dict[int, ctypes.c_void_p] = {}
+        self._rings: list[mmap.mmap] = []
+        with self._current():
+            self._control = self._make("cuStreamCreate", _STREAM_NON_BLOCKING)
+
+    # -- what the device is ------------------------------------------------------------------------------------------------------
+
+    @property
+    def device_name(self) -> str:
+        """The device's marketing name."""
+        buffer = ctypes.create_string_buffer(256)
+        self._driver.call("cuDeviceGetName", buffer, len(buffer), self._device)
+        return buffer.value.decode()
+
+    @property
+    def arch(self) -> str:
+        """The architecture to assemble for; from 9.0 on with the "a" features, which accept all plain PTX as well."""
+        major, minor = self.attributes["major"], self.attributes["minor"]
+        return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+    @property
+    def sm_count(self) -> int:
+        """Number of multiprocessors."""
+        return self.attributes["sm_count"]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Total device memory."""
+        size = ctypes.c_size_t()
+        self._driver.call("cuDeviceTotalMem_v2", ctypes.byref(size), self._device)
+        return size.value
+
+    @property
+    def driver_version(self) -> str:
+        """CUDA version that the driver supports, e.g. "13.0"."""
+        number = self._driver.integer("cuDriverGetVersion")
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def free_bytes(self) -> int:
+        """Device memory that is free now."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        with self._current():
+            self._driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    # -- memory ------------------------------------------------------------------------------------------------------------------
+
+    def alloc(self, nbytes: int) -> int:
+        """Allocate device memory (at least one byte, 256-byte aligned)."""
+        address = ctypes.c_uint64()
+        with self._current():
+            self._driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Free what `alloc` gave."""
+        with self._current():
+            self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def write(self, address: int, data: bytes | _Array) -> None:
+        """Copy host bytes to the device, after earlier work on the default stream."""
+        source = _host_bytes(data)
+        if source.size:
+            with self._current():
+                self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), _pointer(source), ctypes.c_size_t(source.size))
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy device bytes to the host, after earlier work on the default stream."""
+        target = np.empty(nbytes, np.uint8)
+        if nbytes:
+            with self._current():
+                self._driver.call("cuMemcpyDtoH_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
+        return target.tobytes()
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        """Set every byte of a range, in order with the default stream."""
+        if nbytes:
+            with self._current():
+                self._driver.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(value), ctypes.c_size_t(nbytes))
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Write to device memory while kernels run or hang: on a stream of its own, waiting for nothing else."""
+        source = _host_bytes(data)
+        with self._current():
+            self._driver.call(
+                "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), _pointer(source), ctypes.c_size_t(source.size), self._control
+            )
+            self._driver.call("cuStreamSynchronize", self._control)
+
+    def peek(self, address: int, nbytes: int) -> bytes:
+        """Read device memory while kernels run or hang."""
+        target = np.empty(nbytes, np.uint8)
+        with self._current():
+            self._driver.call(
+                "cuMemcpyDtoHAsync_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control
+            )
+            self._driver.call("cuStreamSynchronize", self._control)
+        return target.tobytes()
+
+    def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
+        """Zeroed pages of this process that the device maps: (device address, view)."""
+        pages = mmap.mmap(-1, -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+        view = np.frombuffer(pages, np.uint8)
+        address = ctypes.c_uint64()
+        with self._current():
+            self._driver.call("cuMemHostRegister_v2", _pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
+            self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), _pointer(view), 0)
+        self._rings.append(pages)
+        return address.value, view[:nbytes]
+
+    # -- modules -----------------------------------------------------------------------------------------------------------------
+
+    def load(self, ptx: str, *, name: str = "<ptx>", options: Sequence[str] = ()) -> CudaModule:
+        """Assemble PTX for this device and load it."""
+        assembled = assemble_cached(ptx, self.arch, name=name, options=options)
+        module = self.load_cubin(assembled.cubin)
+        module.assembled = assembled
+        return module
+
+    def load_cubin(self, cubin: bytes) -> CudaModule:
+        """Load machine code."""
+        handle = ctypes.c_void_p()
+        with self._current():
+            code = self._driver.status("cuModuleLoadDataEx", ctypes.byref(handle), cubin, 0, None, None)
+        if code in (200, 209):
+            raise EnvironmentFailure(
+                f"the driver (CUDA {self.driver_version}) does not load this cubin for {self.arch}; if the assembler is newer than the "
+                f"driver, install an nvidia-nvjitlink of the driver's major version"
+            )
+        if code:
+            raise self._driver.error(code, "cuModuleLoadDataEx")
+        return CudaModule(handle.value or 0)
+
+    def unload(self, module: CudaModule) -> None:
+        """Unload a module; its functions and globals are gone."""
+        with self._current():
+            self._driver.call("cuModuleUnload", ctypes.c_void_p(module.handle))
+
+    def symbol(self, handle: CudaModule, name: str) -> tuple[int, int]:
+        """Address and size of a global variable."""
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        with self._current():
+            arguments = (ctypes.byref(address), ctypes.byref(size), ctypes.c_void_p(handle.handle), name.encode())
+            code = self._driver.status("cuModuleGetGlobal_v2", *arguments)
+        if code == 500:
+            raise UsageError(f"the module has no global variable '{name}'")
+        if code:
+            raise self._driver.error(code, "cuModuleGetGlobal")
+        return address.value, size.value
+
+    def resources(self, handle: CudaModule, entry: str) -> EntryResources:
+        """Registers, local and shared memory of an entry, as loaded."""
+        function = self._function(handle, entry)
+        with self._current():
+            numbers = [self._function_attribute(function, number) for number in (_REGISTERS, _LOCAL, _STATIC_SHARED, _MAX_THREADS)]
+        return EntryResources(*numbers)
+
+    def resident_ctas(self, handle: CudaModule, entry: str, threads: int, shared: int = 0) -> int:
+        """How many CTAs of an entry fit on the whole device at once: the limit of a cooperative launch."""
+        function = self._function(handle, entry)
+        with self._current():
+            self._allow_shared(function, shared)
+            arguments = (ctypes.c_void_p(function.handle), threads, ctypes.c_size_t(shared))
+            return self.sm_count * self._driver.integer("cuOccupancyMaxActiveBlocksPerMultiprocessor", *arguments)
+
+    # -- launches ----------------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        handle: CudaModule,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        cooperative: bool = False,
+        seed: int = 0,
+        timeout: float | None = None,
+        stream: int | None = None,
+    ) -> None:
+        """Start a launch; the GPU's schedule takes no seed, and the timeout belongs to `synchronize`."""
+        del seed, timeout
+        function = self._function(handle, entry)
+        _check_arguments(entry, function, args)
+        attributes = _launch_attributes(cluster, cooperative)
+        config = _launch_config(grid, block, shared, stream or 0, attributes)
+        with self._current():
+            self._allow_shared(function, shared)
+            self._allow_clusters(function, cluster)
+            self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function.handle), _parameters(args), None)
+            self._watch(stream or 0)
+
+    def watch(self, stream: int) -> None:
+        """Make `synchronize` wait for what has been queued so far on a stream that somebody else launches on."""
+        with self._current():
+            self._watch(stream)
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait for all work; with a timeout, False when it is not over in time. Fatal kernel errors raise `DeviceLost`."""
+        with self._current():
+            if timeout is None:
+                self._driver.call("cuCtxSynchronize")
+                return True
+            self._watch(0)
+            return self._poll(time.monotonic() + timeout)
+
+    def close(self) -> None:
+        """Release the context; rings stay readable."""
+        with contextlib.suppress(DeviceLost):
+            for event in self._watched.values():
+                self._driver.call("cuEventDestroy_v2", event)
+            self._watched.clear()
+            self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _current(self) -> Iterator[None]:
+        self._driver.call("cuCtxPushCurrent_v2", self._context)
+        try:
+            yield
+        finally:
+            self._driver.status("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def _attribute(self, number: int) -> int:
+        return self._driver.integer("cuDeviceGetAttribute", number, self._device)
+
+    def _make(self, function: str, flags: int) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        self._driver.call(function, ctypes.byref(made), flags)
+        return made
+
+    def _function(self, module: CudaModule, entry: str) -> _Function:
+        found = module.functions.get(entry)
+        if found is None:
+            found = module.functions[entry] = self._find_function(module, entry)
+        return found
+
+    def _find_function(self, module: CudaModule, entry: str) -> _Function:
+        handle = ctypes.c_void_p()
+        with self._current():
+            code = self._driver.status("cuModuleGetFunction", ctypes.byref(handle), ctypes.c_void_p(module.handle), entry.encode())
+            if code == 500:
+                raise UsageError(f"the module has no kernel '{entry}'")
+            if code:
+                raise self._driver.error(code, "cuModuleGetFunction")
+            return _Function(handle.value or 0, self._parameter_sizes(handle))
+
+    def _parameter_sizes(self, function: ctypes.c_void_p) -> tuple[int, ...] | None:
+        if not self._driver.has("cuFuncGetParamInfo"):
+            return None
+        sizes: list[int] = []
+        offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+        arguments = (ctypes.byref(offset), ctypes.byref(size))
+        # An index past the last parameter is CUDA_ERROR_INVALID_VALUE: that is how the driver says how many there are.
+        while not self._driver.status("cuFuncGetParamInfo", function, ctypes.c_size_t(len(sizes)), *arguments):
+            sizes.append(size.value)
+        return tuple(sizes)
+
+    def _function_attribute(self, function: _Function, number: int) -> int:
+        return self._driver.integer("cuFuncGetAttribute", number, ctypes.c_void_p(function.handle))
+
+    def _allow_shared(self, function: _Function, shared: int) -> None:
+        if shared > function.dynamic_shared:
+            limit = self.attributes["shared_per_cta"] - self._function_attribute(function, _STATIC_SHARED)
+            if shared > limit:
+                raise UsageError(f"{shared} bytes of dynamic shared memory: {self.device_name} has {limit} left for this kernel")
+            self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _DYNAMIC_SHARED, shared)
+            function.dynamic_shared = shared
+
+    def _allow_clusters(self, function: _Function, cluster: Dim3) -> None:
+        if cluster[0] * cluster[1] * cluster[2] > _PORTABLE_CLUSTER and not function.large_clusters:
+            self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _NON_PORTABLE_CLUSTER, 1)
+            function.large_clusters = True
+
+    def _watch(self, stream: int) -> None:
+        if self._capturing(stream):
+            return
+        event = self._watched.get(stream)
+        if event is None:
+            event = self._watched[stream] = self._make("cuEventCreate", _EVENT_DISABLE_TIMING)
+        self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
+
+    def _capturing(self, stream: int) -> bool:
+        # The legacy default stream cannot be captured, and asking about it during another stream's capture would break that one.
+        return stream not in (0, _LEGACY_STREAM) and self._driver.integer("cuStreamIsCapturing", ctypes.c_void_p(stream)) != 0
+
+    def _poll(self, deadline: float) -> bool:
+        nap = 20e-6
+        while not all(map(self._done, self._watched.values())):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(nap)
+            nap = min(2 * nap, _LONGEST_NAP)
+        return True
+
+    def _done(self, event: ctypes.c_void_p) -> bool:
+        code = self._driver.status("cuEventQuery", event)
+        if code not in (0, api.NOT_READY):
+            raise self._driver.error(code, "cuEventQuery")
+        return code == 0
+
+
+def _host_bytes(data: bytes | _Array) -> HostBytes:
+    if isinstance(data, np.ndarray):
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return np.frombuffer(data, np.uint8)
+
+
+def _pointer(array: HostBytes) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _check_arguments(entry: str, function: _Function, args: Sequence[bytes]) -> None:
+    """Refuse what the driver would read past: it trusts each pointer to hold as many bytes as the kernel declares."""
+    given = tuple(map(len, args))
+    if function.parameters is not None and given != function.parameters:
+        raise UsageError(f"{entry} takes parameters of {_sizes(function.parameters)} bytes, but got {_sizes(given)}")
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes)) or "no"
+
+
+def _parameters(args: Sequence[bytes]) -> Any:
+    # c_char_p would stop at a zero byte only when read back; the driver copies the declared size from the pointer.
+    buffers = [ctypes.create_string_buffer(arg, max(len(arg), 1)) for arg in args]
+    array = (ctypes.c_void_p * max(len(buffers), 1))(*map(ctypes.addressof, buffers))
+    array.keep_alive = buffers  # type: ignore[attr-defined]
+    return array
+
+
+def _launch_attributes(cluster: Dim3, cooperative: bool) -> list[api.LaunchAttribute]:
+    attributes = []
+    if cluster != (1, 1, 1):
+        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_CLUSTER))
+        attributes[-1].value.cluster[:] = cluster
+    if cooperative:
+        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_COOPERATIVE))
+        attributes[-1].value.cooperative = 1
+    return attributes
+
+
+def _launch_config(grid: Dim3, block: Dim3, shared: int, stream: int, attributes: Sequence[api.LaunchAttribute]) -> api.LaunchConfig:
+    array = (api.LaunchAttribute * max(len(attributes), 1))(*attributes)
+    triple = ctypes.c_uint * 3
+    return api.LaunchConfig(triple(*grid), triple(*block), shared, stream, array, len(attributes))

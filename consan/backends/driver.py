@@ -1,0 +1,142 @@
+"""The CUDA driver API through ctypes: loading, calling, errors, the structures of a launch.
+
+Decides how a `CUresult` becomes an exception: an error that breaks the context is `DeviceLost`, one that the user's launch caused is a
+`UsageError`, lack of memory or of a usable driver is an `EnvironmentFailure`, the rest is ours (`InternalError`). Numbers and structures
+are those of `cuda.h`, which NVIDIA keeps stable within and across major versions. Importing this module needs no driver.
+
+Does NOT handle: Windows, and entry points newer than CUDA 12.0 except where the caller asks first with `has`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+from consan._errors import ConsanError, EnvironmentFailure, InternalError, UsageError
+from consan.backends.base import DeviceLost
+
+_LIBRARIES = ("libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1")
+NOT_READY = 600
+
+# Errors after which every call on the context fails: the kernel (or the hardware) broke it.
+_STICKY = frozenset({214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721})
+_USAGE = {
+    701: "the launch needs more registers or threads than a multiprocessor has",
+    720: "a cooperative launch needs every CTA resident at once, and they do not fit",
+    912: "the device cannot run clusters of this size",
+}
+_ENVIRONMENT = {
+    2: "out of device memory",
+    3: "the driver is shutting down",
+    34: "a stub driver library was loaded",
+    100: "no CUDA device was found",
+    209: "the cubin does not fit the device or its driver",
+    222: "the driver is older than the PTX",
+    802: "the system is not ready yet",
+    803: "the driver library and the kernel driver differ",
+    804: "this device cannot use the compatibility driver",
+}
+
+
+class LaunchAttributeValue(ctypes.Union):
+    """`CUlaunchAttributeValue`: the two members that consan sets."""
+
+    _fields_ = (("pad", ctypes.c_char * 64), ("cooperative", ctypes.c_int), ("cluster", ctypes.c_uint * 3))
+
+
+class LaunchAttribute(ctypes.Structure):
+    """`CUlaunchAttribute`."""
+
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", LaunchAttributeValue))
+
+
+class LaunchConfig(ctypes.Structure):
+    """`CUlaunchConfig`."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+ATTRIBUTE_COOPERATIVE = 2
+ATTRIBUTE_CLUSTER = 4
+
+
+class Driver:
+    """The driver library; `call` raises for every result but success."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def has(self, function: str) -> bool:
+        """Whether this driver offers a function."""
+        return hasattr(self._library, function)
+
+    def status(self, function: str, *arguments: Any) -> int:
+        """Call a function and return its `CUresult`; a kernel's fatal error raises here as well."""
+        code = int(getattr(self._library, function)(*arguments))
+        if code in _STICKY:
+            raise self.error(code, function)
+        return code
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Call a function that must succeed."""
+        code = self.status(function, *arguments)
+        if code:
+            raise self.error(code, function)
+
+    def integer(self, function: str, *arguments: Any) -> int:
+        """Call a function whose first argument receives an int."""
+        value = ctypes.c_int()
+        self.call(function, ctypes.byref(value), *arguments)
+        return value.value
+
+    def error(self, code: int, function: str) -> ConsanError:
+        """The exception that a `CUresult` stands for."""
+        name, text = self._text("cuGetErrorName", code), self._text("cuGetErrorString", code)
+        message = f"{name}: {text}"
+        if code in _STICKY:
+            return DeviceLost(message, code=code, name=name)
+        if code in _USAGE:
+            return UsageError(f"{_USAGE[code]} ({message})")
+        if code in _ENVIRONMENT:
+            return EnvironmentFailure(f"{_ENVIRONMENT[code]} ({message})")
+        return InternalError(f"{function} failed: {message}")
+
+    def _text(self, function: str, code: int) -> str:
+        text = ctypes.c_char_p()
+        if getattr(self._library, function)(code, ctypes.byref(text)) or text.value is None:
+            return f"CUDA error {code}"
+        return text.value.decode()
+
+
+def _open(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=1)
+def driver() -> Driver:
+    """The initialised driver, or one clear line."""
+    library = next(filter(None, map(_open, _LIBRARIES)), None)
+    if library is None:
+        raise EnvironmentFailure("no NVIDIA driver was found (libcuda.so.1); use --device cpu")
+    loaded = Driver(library)
+    loaded.call("cuInit", 0)
+    return loaded
+
+
+def why_unavailable() -> str | None:
+    """Why no GPU can be used here, in one line; None when one can."""
+    try:
+        return None if driver().integer("cuDeviceGetCount") else "the driver reports no CUDA device"
+    except ConsanError as error:
+        return str(error)
