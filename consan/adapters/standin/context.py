@@ -9,7 +9,7 @@ Does NOT handle: CuPy's memory pool semantics (a pool would hide a use after fre
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,12 +34,13 @@ class MachineLike(Protocol):
         """NumPy array over it, without a copy."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Context:
     """What the stand-in's modules work on."""
 
     session: SessionLike
     machine: MachineLike
+    modules: dict[Any, Any] = field(default_factory=dict)  # compiled by `kernels.load`
 
 
 _current: list[Context] = []
@@ -141,7 +142,8 @@ def empty_host(shape: Any, dtype: Any, order: str = "C") -> HostArray:
     extents = tuple(int(extent) for extent in np.atleast_1d(np.asarray(shape, dtype=np.int64)))
     nbytes = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
     block: HostArray = np.asarray(Allocation(nbytes))[:nbytes]
-    return block.view(kind).reshape(extents, order="F" if order == "F" else "C")
+    typed: HostArray = block.view(kind)
+    return typed.reshape(extents, order="F" if order == "F" else "C")
 
 
 def to_device(host: HostArray) -> HostArray:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.adapters.standin.array import Unsupported, asarray, ascontiguousarray, empty, ndarray, of_host
+from consan.adapters.standin.array import Unsupported, ascontiguousarray, empty, ndarray, of_host
 from consan.adapters.standin.context import to_device
 from consan.adapters.standin.kernels import RawKernel
 
@@ -250,7 +250,8 @@ class ReductionKernel:
         if parameter.raw or not _is_array(value):
             return value
         host = np.broadcast_to(value._host, shape).transpose(order)
-        return value if host.shape == value.shape and order == tuple(range(len(order))) and value.flags.c_contiguous else asarray(host)
+        as_it_is = host.shape == value.shape and order == tuple(range(len(order))) and value.flags.c_contiguous
+        return value if as_it_is else of_host(to_device(np.ascontiguousarray(host)))
 
     def _launch(self, types: _Types, inputs: Sequence[Any], result: ndarray, total: int) -> None:
         if result.size == 0:

@@ -9,7 +9,6 @@ Does NOT handle: binaries (there is no PTX in them), jitify, `translate_cucomple
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from consan.adapters import sources
 from consan.adapters.standin.array import Unsupported, ndarray
 from consan.adapters.standin.context import Context, MemoryPointer, Window, current
 from consan.adapters.standin.cuda import CUDADriverError
+from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -62,19 +62,18 @@ class Compiled:
         return lowered, self.entries[lowered]
 
 
-@functools.lru_cache(maxsize=512)
 def _compile(context: Context, code: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Compiled:
     at = sources.place(code, sources.source_folder(context.session))
     standard = next((match.group(1) for option in options if (match := _STANDARD.fullmatch(option))), "c++17")
     kept = [option for option in options if not _STANDARD.fullmatch(option) and not _DROPPED.match(option)]
     flush = [] if any("ftz" in option or "fast_math" in option for option in kept) else ["-ftz=true"]
     arch = str(getattr(context.session.backend, "arch", "sm_90"))
-    named: dict[str, Any] = {"name_expressions": expressions} if expressions else {}
-    result: Any = compile_ptx(at.directive() + code, name=at.path, arch=arch, std=standard, options=(*kept, *flush), **named)
-    return _prepare(context, result.ptx, sources.kernel_name(code), dict(getattr(result, "names", {})))
+    text = at.directive() + code + probes(expressions)
+    result = compile_ptx(text, name=at.path, arch=arch, std=standard, options=(*kept, *flush))
+    ptx, lowered = lower(result.ptx, expressions)
+    return _prepare(context, ptx, sources.kernel_name(code), lowered)
 
 
-@functools.lru_cache(maxsize=128)
 def _load_file(context: Context, path: str) -> Compiled:
     data = Path(path).read_bytes()
     if data.startswith((b"\x7fELF", b"\x50\xed\x55\xba")):
@@ -223,9 +222,12 @@ class RawKernel:
 
 def load(code: str | None, path: str | None, options: tuple[str, ...], expressions: tuple[str, ...] = ()) -> Compiled:
     """The module of a source or a file, compiled once a session."""
-    if code is not None:
-        return _compile(current(), code, options, expressions)
-    return _load_file(current(), str(path))
+    context, key = current(), (code, path, options, expressions)
+    if key not in context.modules:
+        compiled = _compile(context, code, options, expressions) if code is not None else _load_file(context, str(path))
+        context.modules[key] = compiled
+    loaded: Compiled = context.modules[key]
+    return loaded
 
 
 class RawModule:
