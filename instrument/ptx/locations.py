@@ -62,7 +62,7 @@ class LocDirective(Directive):
         file, line, column, label, offset, *site = self._fields
         at = self._call_site._loc if self._call_site is not None else None
         if at is None and site[0] is not None:
-            at = Loc(*(int(part or 0) for part in site))
+            at = Loc(int(site[0]), int(site[1] or 0), int(site[2] or 0))
         function = f"{label}+{offset}" if offset else label
         return Loc(int(file or 0), int(line or 0), int(column or 0), function, at)
 

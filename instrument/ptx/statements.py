@@ -27,7 +27,8 @@ _LIST = rf"{_WORD}(?:\s*,\s*{_WORD})*"
 _VECTOR = rf"\{{\s*{_LIST}\s*\}}"
 _ADDRESS = rf"\[\s*(?:(?!_\W){_NAME}|{_INTEGER})\s*(?:\+\s*-?{_INTEGER}\s*)?(?:,\s*{_VECTOR}\s*)?\]"
 _OPERAND = rf"(?:{_NAME}(?:\s*\|\s*{_NAME})?|{_ADDRESS}|{_NUMBER}|{_VECTOR}|!(?!_\W){_NAME})"
-_OPCODE = r"[a-z]\w*(?:\.\w+(?:::\w+)*)*(?![\w.:$])"
+#: A digit may start a part (".2d"), but ".5" and ".5e3" are numbers.
+_OPCODE = r"[a-z]\w*(?:\.(?:[A-Za-z_]|\d+[A-DF-Za-df-z_])\w*(?:::\w+)*)*(?![\w.:$])"
 _GUARD = rf"(?:(@!?{_PLAIN})\s+)?"
 _ARGUMENTS = rf"\(\s*(?:{_LIST}\s*)?\)"
 _INDEX = r"(\d{1,9})(?![\w$.])"
@@ -36,7 +37,7 @@ _STATEMENT = re.compile(
     rf"""(?:
       {_GUARD}({_OPCODE})(?:\s*{_OPERAND}(?:\s*,\s*{_OPERAND})*)?\s*;()
     | \.loc\s+{_INDEX}\s+{_INDEX}\s+{_INDEX}
-        (?:\s*,\s*function_name\s+(\.?{_PLAIN})(?:\s*\+\s*{_INDEX})?\s*,\s*inlined_at\s+{_INDEX}\s+{_INDEX}\s+{_INDEX})?(?!\s*,)()
+        (?:\s*,\s*function_name\s+(\.?{_PLAIN})(?:\s*\+\s*{_INDEX})?\s*,\s*inlined_at\s+{_INDEX}\s+{_INDEX}\s+{_INDEX})?(?!{TRIVIA},)()
     | ({_PLAIN})\s*:(?!:)()
     | {_GUARD}(call(?:\.uni)?)\b\s*(?:{_ARGUMENTS}\s*,\s*)?{_NAME}(?:\s*,\s*{_ARGUMENTS})?(?:\s*,\s*{_NAME})?\s*;()
     | \{{()
@@ -138,7 +139,8 @@ class _Body:
             linkage = parse_linkage(cursor)
             self.block.statements.append(parse_variable(cursor, start, linkage))
         elif name == ".loc":
-            self.add_loc(start, cursor.last_end, parse_loc(cursor))
+            fields = parse_loc(cursor)
+            self.add_loc(start, cursor.last_end, fields)
         elif name in _DIRECTIVES:
             cursor.take()
             _DIRECTIVES[name](cursor)
