@@ -1,0 +1,326 @@
+"""Integer arithmetic: PTX ISA "Integer Arithmetic Instructions" (add to max, sad, dp4a, dp2a) and "Extended-Precision".
+
+Wrap-around arithmetic runs on unsigned words. Choices where the ISA leaves the result to the machine: x / 0 and x % 0 are all ones
+(what ptxas' expansion returns), remainders have the dividend's sign, and MIN / -1 wraps to MIN.
+Does not handle the video instructions (vadd, vabsdiff ...).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from .ops_base import Array, DType, Function, Op, Row, bits_of, from_ufunc, lane, slots, unsigned
+
+U32, U64, I64 = np.uint32, np.uint64, np.int64
+
+WORDS = ("u16", "u32", "u64", "s16", "s32", "s64")
+WIDE_WORDS = ("u16", "u32", "s16", "s32")
+LONG_WORDS = ("u32", "s32", "u64", "s64")
+PAIRS = ("u16x2", "s16x2")
+HALF = {"u16x2": np.dtype(np.uint16), "s16x2": np.dtype(np.int16)}
+LIMITS = {word: np.iinfo(f"int{bits_of(word)}") for word in ("s16", "s32", "s64")}
+DOUBLE = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
+
+WRAPPING: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+EXTREME: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+
+_32, _LOW32 = U64(32), U64(0xFFFFFFFF)
+
+
+# add, sub, min, max ------------------------------------------------------------------------------------------------
+
+
+def _wrapping(name: str, word: str) -> Op:
+    return from_ufunc(WRAPPING[name], unsigned(word))
+
+
+def _saturating(name: str) -> Op:
+    ufunc, limits = WRAPPING[name], LIMITS["s32"]
+
+    def fn(a: Array, b: Array) -> Array:
+        return np.asarray(np.clip(ufunc(a, b, dtype=I64), limits.min, limits.max).astype(np.int32))
+
+    return lane("s32 s32", "s32", fn)
+
+
+def halves(fn: Function, word: str) -> Function:
+    """Apply `fn` to the two 16-bit halves of packed words: a view, no shifting."""
+    dtype = HALF[word]
+
+    def packed(*operands: Array) -> Array:
+        return np.asarray(fn(*(split(x, dtype) for x in operands))).view(U32)[..., 0]
+
+    return packed
+
+
+def split(x: Array, dtype: DType) -> Array:
+    """View packed words as a trailing axis of elements, lowest first."""
+    return np.ascontiguousarray(x)[..., None].view(dtype) if np.ndim(x) else np.asarray(x).reshape(1).view(dtype)
+
+
+def _packed(name: str, word: str) -> Op:
+    return lane("b32 b32", "b32", halves({**WRAPPING, **EXTREME}[name], word))
+
+
+def _relu_min(name: str, word: str) -> Op:
+    ufunc = EXTREME[name]
+    if word == "s32":
+        return lane("s32 s32", "s32", lambda a, b: np.maximum(ufunc(a, b), np.int32(0)))
+    return lane("b32 b32", "b32", halves(lambda a, b: np.maximum(ufunc(a, b), np.int16(0)), word))
+
+
+# mul, mad ----------------------------------------------------------------------------------------------------------
+
+
+def high_u64(a: Array, b: Array) -> Array:
+    """Upper half of the 128-bit product."""
+    a_low, a_high, b_low, b_high = a & _LOW32, a >> _32, b & _LOW32, b >> _32
+    cross = a_high * b_low + ((a_low * b_low) >> _32)
+    other = a_low * b_high + (cross & _LOW32)
+    return np.asarray(a_high * b_high + (cross >> _32) + (other >> _32))
+
+
+def high_s64(a: Array, b: Array) -> Array:
+    """Upper half of the signed 128-bit product: each negative operand subtracts the other one."""
+    x, y = a.astype(U64), b.astype(U64)
+    high = high_u64(x, y) - np.where(a < 0, y, U64(0)) - np.where(b < 0, x, U64(0))
+    return high.astype(I64)
+
+
+def _high_narrow(word: str) -> Function:
+    double, single, shift = np.dtype(_np_name(DOUBLE[word])), np.dtype(_np_name(word)), bits_of(word)
+    return lambda a, b: (np.multiply(a, b, dtype=double) >> double.type(shift)).astype(single)
+
+
+def _np_name(word: str) -> str:
+    return ("int" if word[0] == "s" else "uint") + word[1:]
+
+
+HIGH: dict[str, Function] = {**{word: _high_narrow(word) for word in WIDE_WORDS}, "u64": high_u64, "s64": high_s64}
+
+
+def _mul(mode: str, word: str) -> Op | None:
+    if mode == "lo":
+        return from_ufunc(np.multiply, unsigned(word))
+    if mode == "hi":
+        return lane((word, word), word, HIGH[word])
+    if word not in DOUBLE:
+        return None
+    return lane((word, word), DOUBLE[word], partial(np.multiply, dtype=np.dtype(_np_name(DOUBLE[word]))))
+
+
+def _mad(mode: str, word: str) -> Op | None:
+    if mode == "lo":
+        return lane((unsigned(word),) * 3, unsigned(word), lambda a, b, c: a * b + c)
+    if mode == "hi":
+        high = HIGH[word]
+        return lane((word,) * 3, word, lambda a, b, c: high(a, b) + c)
+    if word not in DOUBLE:
+        return None
+    double = np.dtype(_np_name(DOUBLE[word]))
+    return lane((word, word, DOUBLE[word]), DOUBLE[word], lambda a, b, c: np.multiply(a, b, dtype=double) + c)
+
+
+def _mad_sat() -> Op:
+    limits = LIMITS["s32"]
+
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        return np.asarray(np.clip(HIGH["s32"](a, b).astype(I64) + c, limits.min, limits.max).astype(np.int32))
+
+    return lane("s32 s32 s32", "s32", fn)
+
+
+def _product24(word: str) -> Function:
+    """48-bit product of the low 24 bits, as int64 or uint64."""
+    if word == "u32":
+        mask = U32(0xFFFFFF)
+        return lambda a, b: np.multiply(a & mask, b & mask, dtype=U64)
+    eight = np.int32(8)
+    return lambda a, b: np.multiply((a << eight) >> eight, (b << eight) >> eight, dtype=I64)
+
+
+def _mul24(mode: str, word: str) -> Function:
+    product, shift = _product24(word), 16 if mode == "hi" else 0
+    dtype = np.dtype(_np_name(word))
+    return lambda a, b: (product(a, b) >> shift).astype(dtype)
+
+
+def _mul24_op(mode: str, word: str) -> Op:
+    return lane((word, word), word, _mul24(mode, word))
+
+
+def _mad24_op(mode: str, word: str) -> Op:
+    product = _mul24(mode, word)
+    return lane((word,) * 3, word, lambda a, b, c: product(a, b) + c)
+
+
+def _mad24_sat() -> Op:
+    product, limits = _mul24("hi", "s32"), LIMITS["s32"]
+    return lane("s32 s32 s32", "s32", lambda a, b, c: np.clip(product(a, b).astype(I64) + c, limits.min, limits.max).astype(np.int32))
+
+
+# div, rem, abs, neg, sad -------------------------------------------------------------------------------------------
+
+
+def _magnitude(a: Array, dtype: DType) -> Array:
+    return np.abs(a).astype(dtype)  # |MIN| wraps to MIN, whose unsigned reading is right
+
+
+def quotient(a: Array, b: Array) -> Array:
+    """Truncating division; all ones for a zero divisor."""
+    if a.dtype.kind == "u":
+        result = np.asarray(np.floor_divide(a, b))
+    else:
+        size = np.dtype(f"u{a.dtype.name}")
+        whole = np.floor_divide(_magnitude(a, size), _magnitude(b, size)).astype(a.dtype)
+        result = np.where((a ^ b) < 0, -whole, whole)
+    return _all_ones_for_zero(result, b)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """Remainder with the dividend's sign; all ones for a zero divisor."""
+    if a.dtype.kind == "u":
+        result = np.asarray(np.remainder(a, b))
+    else:
+        size = np.dtype(f"u{a.dtype.name}")
+        rest = np.remainder(_magnitude(a, size), _magnitude(b, size)).astype(a.dtype)
+        result = np.where(a < 0, -rest, rest)
+    return _all_ones_for_zero(result, b)
+
+
+def _all_ones_for_zero(result: Array, divisor: Array) -> Array:
+    if np.count_nonzero(divisor) == np.size(divisor):
+        return result
+    return np.where(divisor == 0, ~result.dtype.type(0), result)
+
+
+def _division(name: str, word: str) -> Op:
+    return lane((word, word), word, {"div": quotient, "rem": remainder}[name])
+
+
+def _abs(word: str) -> Op:
+    return from_ufunc(np.absolute, word)
+
+
+def _neg(word: str) -> Op:
+    return from_ufunc(np.negative, unsigned(word))
+
+
+def _sad(word: str) -> Op:
+    same = np.dtype(f"uint{bits_of(word)}")
+
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        return np.asarray(np.maximum(a, b).astype(same) - np.minimum(a, b).astype(same) + c)
+
+    return lane((word, word, unsigned(word)), unsigned(word), fn)
+
+
+# dp4a, dp2a --------------------------------------------------------------------------------------------------------
+
+BYTES = {"u32": np.dtype(np.uint8), "s32": np.dtype(np.int8)}
+SHORTS = {"u32": np.dtype(np.uint16), "s32": np.dtype(np.int16)}
+
+
+def _dp4a(first: str, second: str) -> Op:
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        products = split(a, BYTES[first]).astype(I64) * split(b, BYTES[second])
+        return np.asarray((products.sum(axis=-1) + c).astype(U32))
+
+    return lane("b32 b32 u32", "u32", fn)
+
+
+def _dp2a(mode: str, first: str, second: str) -> Op:
+    part = slice(0, 2) if mode == "lo" else slice(2, 4)
+
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        products = split(a, SHORTS[first]).astype(I64) * split(b, BYTES[second])[..., part]
+        return np.asarray((products.sum(axis=-1) + c).astype(U32))
+
+    return lane("b32 b32 u32", "u32", fn)
+
+
+# Extended precision ------------------------------------------------------------------------------------------------
+
+
+def _sum_with_carry(a: Array, b: Array, carry: Array | None = None) -> tuple[Array, Array]:
+    total = np.asarray(a + b)
+    out = total < a
+    if carry is None:
+        return total, out
+    full = np.asarray(total + carry)
+    return full, out | (full < total)
+
+
+def _difference_with_borrow(a: Array, b: Array, borrow: Array | None = None) -> tuple[Array, Array]:
+    rest = np.asarray(a - b)
+    out = a < b
+    if borrow is None:
+        return rest, out
+    return np.asarray(rest - borrow), out | (rest < borrow)
+
+
+CARRY = {"add": _sum_with_carry, "sub": _difference_with_borrow}
+
+
+def _carry_out(name: str, word: str) -> Op:
+    same = unsigned(word)
+    return lane((same, same), (same, "cc"), CARRY[name])
+
+
+def _carry_in(name: str, out: str, word: str) -> Op:
+    same, fn = unsigned(word), CARRY[name]
+    if out:
+        return lane((same, same, "cc"), (same, "cc"), fn)
+    return lane((same, same, "cc"), same, lambda a, b, carry: fn(a, b, carry)[0])
+
+
+def _multiplied(mode: str, word: str) -> Function:
+    """The chosen half of the product as an unsigned word; signed operands only matter for the upper half."""
+    same = np.dtype(f"uint{bits_of(word)}")
+    if mode == "lo":
+        return lambda a, b: a.astype(same) * b.astype(same)
+    high = HIGH[word]
+    return lambda a, b: high(a, b).astype(same)
+
+
+def _mad_carry_out(mode: str, word: str) -> Op:
+    product = _multiplied(mode, word)
+    return lane((word, word, unsigned(word)), (unsigned(word), "cc"), lambda a, b, c: _sum_with_carry(product(a, b), c))
+
+
+def _mad_carry_in(mode: str, out: str, word: str) -> Op:
+    product = _multiplied(mode, word)
+    sources = (word, word, unsigned(word), "cc")
+    if out:
+        return lane(sources, (unsigned(word), "cc"), lambda a, b, c, carry: _sum_with_carry(product(a, b), c, carry))
+    return lane(sources, unsigned(word), lambda a, b, c, carry: product(a, b) + c + carry)
+
+
+_I = "Integer Arithmetic Instructions: "
+_X = "Extended-Precision Integer Arithmetic Instructions: "
+
+ROWS: list[Row] = [
+    *(Row(name, slots(WORDS), partial(_wrapping, name), _I + name) for name in ("add", "sub")),
+    *(Row(name, slots("sat", "s32"), partial(_saturating, name), _I + name) for name in ("add", "sub")),
+    *(Row(name, slots(PAIRS), partial(_packed, name), _I + name) for name in ("add", "sub", "min", "max")),
+    *(Row(name, slots(WORDS), partial(from_ufunc, EXTREME[name]), _I + name) for name in ("min", "max")),
+    *(Row(name, slots("relu", ("s32", "s16x2")), partial(_relu_min, name), _I + name) for name in ("min", "max")),
+    Row("mul", slots(("lo", "hi", "wide"), WORDS), _mul, _I + "mul"),
+    Row("mad", slots(("lo", "hi", "wide"), WORDS), _mad, _I + "mad"),
+    Row("mad", slots("hi", "sat", "s32"), _mad_sat, _I + "mad"),
+    Row("mul24", slots(("lo", "hi"), ("u32", "s32")), _mul24_op, _I + "mul24"),
+    Row("mad24", slots(("lo", "hi"), ("u32", "s32")), _mad24_op, _I + "mad24"),
+    Row("mad24", slots("hi", "sat", "s32"), _mad24_sat, _I + "mad24"),
+    *(Row(name, slots(WORDS), partial(_division, name), _I + name) for name in ("div", "rem")),
+    Row("abs", slots(("s16", "s32", "s64")), _abs, _I + "abs"),
+    Row("neg", slots(("s16", "s32", "s64")), _neg, _I + "neg"),
+    Row("sad", slots(WORDS), _sad, _I + "sad"),
+    Row("dp4a", slots(("u32", "s32"), ("u32", "s32")), _dp4a, _I + "dp4a"),
+    Row("dp2a", slots(("lo", "hi"), ("u32", "s32"), ("u32", "s32")), _dp2a, _I + "dp2a"),
+    *(Row(name, slots("cc", LONG_WORDS), partial(_carry_out, name), _X + name + ".cc") for name in ("add", "sub")),
+    *(Row(f"{name}c", slots(("", "cc"), LONG_WORDS), partial(_carry_in, name), _X + name + "c") for name in ("add", "sub")),
+    Row("mad", slots(("lo", "hi"), "cc", LONG_WORDS), _mad_carry_out, _X + "mad.cc"),
+    Row("madc", slots(("lo", "hi"), ("", "cc"), LONG_WORDS), _mad_carry_in, _X + "madc"),
+]
