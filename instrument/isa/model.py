@@ -76,9 +76,14 @@ class Access:
 NO_ACCESS = Access("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One instruction form; see DESIGN 3 for the columns' meaning."""
+    """One instruction form.
+
+    `name` is the part of the opcode whose order is fixed, `form` the whole grammar, `notation` the operands by role. `ordering` lists
+    the semantics that the form can have, `completion` how the end of its asynchronous part is observed, `sem` and `scope` what holds
+    where the opcode does not say. Rows are compared by identity: the table has one of each.
+    """
 
     name: str
     form: str
@@ -91,11 +96,15 @@ class Row:
     completion: str = "sync"
     sem: str = "weak"
     scope: str = "none"
-    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def _slots(self) -> list[tuple[Slot, ...]]:
         return expand_form(self.form, self.name, {**COMMON, **self.classes})
+
+    @cached_property
+    def _modifiers(self) -> dict[tuple[str, ...], dict[str, str]]:
+        return {}
 
     @cached_property
     def _specs(self) -> tuple[OperandSpec, ...]:
@@ -133,11 +142,14 @@ class Row:
 
     def modifiers(self, parts: tuple[str, ...]) -> dict[str, str]:
         """The modifiers of an opcode that `lookup` found to be of this form, in the manual's order."""
-        found = self.match(parts)
+        found = self._modifiers.get(parts)
         if found is None:
-            found = self.match(parts, free=True)
-        if found is None:
-            raise ValueError(f"{'.'.join(parts)} is not of the form {self.form}")
+            found = self.match(parts)
+            if found is None:
+                found = self.match(parts, free=True)
+            if found is None:
+                raise ValueError(f"{'.'.join(parts)} is not of the form {self.form}")
+            self._modifiers[parts] = found
         return found
 
     def canonical(self, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -180,16 +192,16 @@ class Row:
 
     def _access(self, touch: Touch, modifiers: Mapping[str, str], roles: tuple[str, ...], operands: tuple[Any, ...]) -> Access:
         qualified = _space(touch.space, modifiers)
-        width, count = _width(touch.width, modifiers)
         index = roles.index(touch.role) if touch.role in roles else None
         size = operands[roles.index(touch.width)] if touch.width in roles else None
+        width, count = _width(touch.width, modifiers) if size is None else (immediate_value(size), 1)
         sem, scope = self.semantics(modifiers)
         return Access(
             space=qualified.partition("::")[0],
             access=touch.access,
             width_bytes=width,
             count=count,
-            total_bytes=immediate_value(size) if size is not None else width * count,
+            total_bytes=width * count,
             sem=sem,
             scope=scope,
             is_strong=sem != "weak",
@@ -201,29 +213,26 @@ class Row:
         )
 
 
-# membar's levels are older names of scopes ("membar / fence").
-_SCOPE_WORDS = {"gl": "gpu"}
-
-
 # Semantics that a form spells out instead of leaving them to a class; .mmio is written together with .relaxed.
 _SEM_WORDS = ("mmio", "volatile", "acquire", "release", "relaxed")
 _BYTES = {1: "b8 u8 s8 e4m3 e5m2", 2: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2", 4: "b32 u32 s32 f32 tf32 f16x2 bf16x2 e4m3x4 e5m2x4"}
 _BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
 _TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
+# membar's levels are older names of scopes ("membar, fence").
+_SCOPE_WORDS = {"gl": "gpu"}
 
 
 def _space(rule: str, modifiers: Mapping[str, str]) -> str:
     # A form whose space is a modifier class addresses generically where the modifier is left out ("Generic Addressing").
     if rule in modifiers:
         return modifiers[rule]
-    return "generic" if rule in ("ss", "space") else rule
+    return "generic" if rule == "ss" else rule
 
 
 def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:
-    """Bytes of an element and number of elements; (0, 0) where an operand gives the size."""
+    """Bytes of an element and number of elements; 0 bytes where the text does not tell."""
     if rule.isdigit():
         return int(rule), 1
     if rule != "type":
-        return 0, 0
-    count = int(modifiers.get("vec", "v1")[1:])
-    return _TYPE_BYTES[modifiers["type"]], count
+        return 0, 1
+    return _TYPE_BYTES[modifiers["type"]], int(modifiers.get("vec", "v1")[1:])

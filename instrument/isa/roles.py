@@ -61,6 +61,8 @@ def parse_notation(notation: str) -> tuple[OperandSpec, ...]:
 def align_roles(specs: tuple[OperandSpec, ...], operands: tuple[Operand, ...], modifiers: Mapping[str, str]) -> tuple[str, ...]:
     """The role of each operand; ValueError when the operands are not the form's."""
     present = tuple(spec for spec in specs if not _excluded(spec, modifiers))
+    if len(present) == len(operands):
+        return tuple(spec.role for spec in present)
     roles = next(_alignments(present, operands, modifiers), None)
     if roles is None:
         raise ValueError(f"operands {operands} do not fit {[spec.role for spec in specs]}")
