@@ -137,90 +137,43 @@ STORE: list[Row] = [
 ]
 
 _ATOMIC = {
-    "op": "and or xor exch add inc dec min max",
-    "redop": "and or xor add inc dec min max",
+    "op": "and or xor add inc dec min max",
     "halfop": "add min max",
     "type": "b32 b64 u32 u64 s32 s64 f32 f64",
     "half": "f16 f16x2 bf16 bf16x2",
 }
 
+_RELAXED_GPU: dict[str, Any] = {"sem": "relaxed", "scope": "gpu", "touch": "rmw addr ss"}
+_ATOM_SEM = "relaxed acquire release acq_rel"
+_RED_SEM = "relaxed release"
+
+
+def _atom(block: str, types: str, sem: str = _ATOM_SEM) -> list[Row]:
+    family = "atomic" if sem == _ATOM_SEM else "reduction"
+    section = _SYNC + ("atom" if family == "atomic" else "red")
+    classes = {**_ATOMIC, "sem": sem, "type": types}
+    return _by_space(section, family, block, "", ordering=tuple(sem.split()), classes=classes, **_RELAXED_GPU)
+
+
+def _atom_vector(block: str, types: str, sem: str = _ATOM_SEM) -> list[Row]:
+    """Vector forms exist for global memory only (a generic address has to point there)."""
+    family = "atomic" if sem == _ATOM_SEM else "reduction"
+    section = _SYNC + ("atom" if family == "atomic" else "red") + " (vector type)"
+    classes = {**_ATOMIC, "sem": sem, "type": types, "ss": "global"}
+    return rows(section, family, block, status="checked", ordering=tuple(sem.split()), classes=classes, **_RELAXED_GPU)
+
+
 ATOMIC: list[Row] = [
-    *_by_space(
-        _SYNC + "atom",
-        "atomic",
-        """
-        atom{.sem}{.scope}{.ss}.op{.level::cache_hint}.type dst, [addr], src{, policy}
-        atom{.sem}{.scope}{.ss}.exch{.level::cache_hint}.type dst, [addr], src{, policy}
-        atom{.sem}{.scope}{.ss}.cas.type dst, [addr], src, src
-        """,
-        "",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "acquire", "release", "acq_rel"),
-        classes={**_ATOMIC, "sem": "relaxed acquire release acq_rel", "type": "b16 b32 b64 b128 u32 u64 s32 s64 f32 f64"},
-    ),
-    *_by_space(
-        _SYNC + "atom",
-        "atomic",
-        "atom{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type dst, [addr], src{, policy}",
-        "",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "acquire", "release", "acq_rel"),
-        classes={"sem": "relaxed acquire release acq_rel", "type": _ATOMIC["half"]},
-    ),
-    *rows(
-        _SYNC + "atom (vector type)",
-        "atomic",
-        """
-        atom{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type dst, [addr], src{, policy}
-        atom{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type dst, [addr], src{, policy}
-        """,
-        status="checked",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "acquire", "release", "acq_rel"),
-        classes={**_ATOMIC, "sem": "relaxed acquire release acq_rel", "ss": "global", "type": "f32 f16 bf16 f16x2 bf16x2"},
-    ),
-    *_by_space(
-        _SYNC + "red",
-        "reduction",
-        "red{.sem}{.scope}{.ss}.redop{.level::cache_hint}.type [addr], src{, policy}",
-        "",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "release"),
-        classes={**_ATOMIC, "sem": "relaxed release"},
-    ),
-    *_by_space(
-        _SYNC + "red",
-        "reduction",
-        "red{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type [addr], src{, policy}",
-        "",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "release"),
-        classes={"sem": "relaxed release", "type": _ATOMIC["half"]},
-    ),
-    *rows(
-        _SYNC + "red (vector type)",
-        "reduction",
-        """
-        red{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type [addr], src{, policy}
-        red{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type [addr], src{, policy}
-        """,
-        status="checked",
-        touch="rmw addr ss",
-        sem="relaxed",
-        scope="gpu",
-        ordering=("relaxed", "release"),
-        classes={**_ATOMIC, "sem": "relaxed release", "ss": "global", "type": "f32 f16 bf16 f16x2 bf16x2"},
-    ),
+    *_atom("atom{.sem}{.scope}{.ss}.op{.level::cache_hint}.type dst, [addr], src{, policy}", _ATOMIC["type"]),
+    *_atom("atom{.sem}{.scope}{.ss}.exch{.level::cache_hint}.type dst, [addr], src{, policy}", _ATOMIC["type"] + " b128"),
+    *_atom("atom{.sem}{.scope}{.ss}.cas.type dst, [addr], src, src", _ATOMIC["type"] + " b16 b128"),
+    *_atom("atom{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type dst, [addr], src{, policy}", _ATOMIC["half"]),
+    *_atom_vector("atom{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type dst, [addr], src{, policy}", "f32"),
+    *_atom_vector("atom{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type dst, [addr], src{, policy}", _ATOMIC["half"]),
+    *_atom("red{.sem}{.scope}{.ss}.op{.level::cache_hint}.type [addr], src{, policy}", _ATOMIC["type"], _RED_SEM),
+    *_atom("red{.sem}{.scope}{.ss}.add.noftz{.level::cache_hint}.type [addr], src{, policy}", _ATOMIC["half"], _RED_SEM),
+    *_atom_vector("red{.sem}{.scope}{.ss}.add{.level::cache_hint}.vec.type [addr], src{, policy}", "f32", _RED_SEM),
+    *_atom_vector("red{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type [addr], src{, policy}", _ATOMIC["half"], _RED_SEM),
 ]
 
 _MBARRIER_TX = "mbarrier::complete_tx::bytes"

@@ -47,6 +47,8 @@ def describe(text: str) -> Access:
         "st.acquire.gpu.b32",
         "st.const.b32",
         "atom.add.f16",  # .noftz is mandatory
+        "atom.add.b16",  # 16 bits for compare-and-swap only
+        "atom.shared.add.v2.f32",  # vectors in global memory only
         "red.cas.b32",
         "red.acquire.gpu.add.u32",
         "bar.sync.aligned",
