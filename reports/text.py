@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Final
 
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Frame, Report, plural
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.sources import Excerpt, Sources
 from rich.console import Console
 from rich.table import Table
@@ -52,8 +52,7 @@ LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 def render(report: Report, *, stored: str | None = None) -> str:
     """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any."""
     out = io.StringIO()
-    console = Console(file=out, width=PLAIN_WIDTH, color_system=None, force_terminal=False, **_CONSOLE)
-    _Printer(console, ASCII, report).report(stored)
+    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
@@ -63,12 +62,21 @@ def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
     if not _is_terminal(file):
         file.write(render(report, stored=stored))
         return
-    console = Console(file=file, **_CONSOLE)
-    console = Console(file=file, width=max(MIN_WIDTH, min(console.width, MAX_WIDTH)), **_CONSOLE)
-    _Printer(console, UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
+    width = max(MIN_WIDTH, min(_console(file, None, plain=False).width, MAX_WIDTH))
+    _Printer(_console(file, width, plain=False), UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
 
 
-_CONSOLE: Final = {"highlight": False, "markup": False, "emoji": False, "legacy_windows": False}
+def _console(file: IO[str], width: int | None, *, plain: bool) -> Console:
+    return Console(
+        file=file,
+        width=width,
+        color_system=None if plain else "auto",
+        force_terminal=False if plain else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
 
 
 def _is_terminal(file: IO[str]) -> bool:
@@ -173,8 +181,7 @@ class _Printer:
         yield "fix", finding.fix
         yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
         if finding.buffer:
-            name = finding.buffer.name or f"{finding.buffer.space} memory"
-            yield "buffer", f"{plural(finding.buffer.bytes, 'byte')} at offset {finding.buffer.offset} of {name} ({finding.buffer.space})"
+            yield "bytes", _bytes(finding.buffer)
         if finding.barrier:
             yield "barrier", _dict_phrase(finding.barrier)
         for waiter in finding.waiters:
@@ -260,6 +267,12 @@ def _short(file: str) -> str:
     """Relative when the file is below the working directory: shorter, and still a path that an editor opens."""
     here = os.getcwd().rstrip(os.sep) + os.sep
     return file[len(here) :] if file.startswith(here) else file
+
+
+def _bytes(buffer: Buffer) -> str:
+    memory = f"{buffer.space} memory"
+    where = memory if buffer.name in ("", memory) else f"{buffer.name} ({memory})"
+    return f"{plural(buffer.bytes, 'byte')} at offset {buffer.offset} of {where}"
 
 
 def _dict_phrase(data: dict[str, object]) -> str:

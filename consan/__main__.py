@@ -1,0 +1,98 @@
+"""The `consan` command: parse, run one command, turn errors into one line and an exit status.
+
+Only this file maps exceptions to a status (consan/_errors.py says what each stands for). A user's mistake is one clear line
+and status 2; a mistake of ours is one line, status 70, and how to get the traceback; Ctrl-C is 130, as in a shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Final, NoReturn
+
+from consan import options
+from consan._errors import ConsanError, ExitCode, UsageError
+from consan.commands import COMMANDS
+
+DEBUG: Final = "CONSAN_DEBUG"
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are ours: one line, one place that exits."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise; `main` prints it."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def version() -> str:
+    """The installed version."""
+    try:
+        return metadata.version("consan")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all registered commands."""
+    parser = Parser(prog="consan", description="Find races and missing waits in GPU kernels.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"consan {version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
+    for command in COMMANDS:
+        one = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
+        command.prepare(one)
+        one.set_defaults(run=command.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the status to exit with."""
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        print("consan: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left; what is still buffered must not raise again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except ConsanError as error:
+        _explain(f"consan: error: {error}")
+        return int(error.exit_code)
+    except Exception as error:
+        hint = "" if _debugging() else f"; {DEBUG}=1 shows the traceback"
+        _explain(f"consan: internal error: {type(error).__name__}: {error}{hint}")
+        return int(ExitCode.INTERNAL)
+
+
+def _run(argv: list[str]) -> int:
+    arguments = build_parser().parse_args(argv)
+    if arguments.command is None:
+        raise UsageError(f"a command is needed: {', '.join(command.name for command in COMMANDS)} (see consan --help)")
+    arguments.argv = argv
+    options.fill(arguments, os.environ)
+    for name in options.unknown_variables(os.environ):
+        print(f"consan: warning: nothing reads the environment variable {name}", file=sys.stderr)
+    status: int = arguments.run(arguments)
+    sys.stdout.flush()
+    return status
+
+
+def _explain(line: str) -> None:
+    print(line, file=sys.stderr)
+    if _debugging():
+        traceback.print_exc()
+
+
+def _debugging() -> bool:
+    return os.environ.get(DEBUG, "") not in ("", "0")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

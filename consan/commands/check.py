@@ -1,0 +1,145 @@
+"""`consan check FILE`: one launch of one kernel, with arguments given as text.
+
+Not done here: checking results (consan looks at order, not at values), more than one launch, and kernels that need
+another kernel to run first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consan import options
+from consan._errors import UsageError
+from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
+from consan.commands.base import check_writable
+from consan.commands.deliver import choose_format, deliver
+from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx
+from consan.reports.model import Report, exit_status
+from consan.reports.sources import embed
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Function, Module
+
+_LARGEST_SHARED = 227 << 10
+
+
+class CheckCommand:
+    """Run one kernel once, sanitized."""
+
+    name = "check"
+    help = "sanitize one launch of one kernel from a .cu or .ptx file"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
+        group = parser.add_argument_group("launch")
+        group.add_argument("--grid", required=True, metavar="X[,Y[,Z]]", help="CTAs")
+        group.add_argument("--block", required=True, metavar="X[,Y[,Z]]", help="threads of a CTA")
+        group.add_argument("--cluster", default="1", metavar="X[,Y[,Z]]", help="CTAs of a cluster")
+        group.add_argument("--smem", default="0", metavar="BYTES", help="dynamic shared memory")
+        group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several")
+        group.add_argument("--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX")
+        group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
+        add_compile_options(parser)
+        options.add(parser, options.SESSION, "checking")
+        options.add(parser, options.OUTPUT, "output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Parse everything first: a slip in the last argument should not cost a compilation."""
+        chosen = choose_format(args.format, args.output)
+        check_writable(args.output)
+        launch = _Launch(args)
+        report = launch.run(args)
+        report = embed(replace(report, exit=0, command=("consan", *args.argv)))
+        deliver(report, chosen, args.output)
+        return exit_status(report, strict=args.strict)
+
+
+class _Launch:
+    """The launch as asked for, checked as far as it can be without the kernel."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.grid = parse_dim3("--grid", args.grid)
+        self.block = parse_dim3("--block", args.block)
+        self.cluster = parse_dim3("--cluster", args.cluster)
+        check_dimensions(self.grid, self.block, self.cluster)
+        self.smem = _number("--smem", args.smem, options.read_count)
+        if self.smem > _LARGEST_SHARED:
+            raise UsageError(f"--smem: {self.smem:,} bytes, expected at most {_LARGEST_SHARED:,}")
+        self.ctas = None if args.ctas is None else _number("--ctas", args.ctas, options.read_positive)
+        self.specs = parse_args(args.args)
+
+    def run(self, args: argparse.Namespace) -> Report:
+        """Prepare, launch, report."""
+        from consan.instrument.ptx import parse
+
+        arrays = [spec.materialise(args.seed) for spec in self.specs]
+        recorded = {} if self.ctas is None else {"cta_limit": self.ctas * int(np.prod(self.cluster))}
+        session = options.open_session(args, **recorded)
+        ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
+        entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
+        check_parameters(entry, self.specs)
+        prepared = session.prepare(ptx, name=args.file)
+        values = [_to_device(session, value) for value in arrays]
+        session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
+        report: Report = session.report()
+        return report
+
+
+def _number(option: str, text: str, read: Any) -> int:
+    try:
+        return int(read(text))
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _to_device(session: Any, value: Any) -> bytes:
+    """The bytes of a parameter: a value as it is, a buffer as the address of its copy on the device."""
+    if isinstance(value, bytes):
+        return value
+    address = session.backend.alloc(value.nbytes)
+    session.backend.write(address, value)
+    return int(address).to_bytes(8, "little")
+
+
+def choose_entry(module: Module, wanted: str | None, file: str) -> Function:
+    """The kernel to launch: by its name, mangled or not, or the only one there is."""
+    entries = [function for function in module.functions if function.kind == "entry" and not function.is_declaration]
+    names = ", ".join(function.name for function in entries)
+    if not entries:
+        raise UsageError(f"{file} has no kernel")
+    if wanted is None:
+        if len(entries) > 1:
+            raise UsageError(f"{file} has {len(entries)} kernels, choose one with --entry: {names}")
+        return entries[0]
+    found = [function for function in entries if function.name == wanted]
+    found = found or [function for function in entries if _is_mangled(function.name, wanted)]
+    if len(found) != 1:
+        problem = "several kernels" if found else "no kernel"
+        raise UsageError(f"--entry: {file} has {problem} called '{wanted}'; its kernels: {names}")
+    return found[0]
+
+
+def _is_mangled(symbol: str, name: str) -> bool:
+    """Whether a C++ symbol is this function, in any namespace and with any template arguments (Itanium ABI, source names)."""
+    return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
+
+
+def check_parameters(entry: Function, specs: Sequence[ArgSpec]) -> None:
+    """As many arguments as parameters, each of its size."""
+    sizes = [parameter.nbytes for parameter in entry.params]
+    if len(sizes) != len(specs):
+        listed = f" ({', '.join(map(str, sizes))} bytes)" if sizes else ""
+        raise UsageError(f"{entry.name} takes {_arguments(len(sizes))}{listed}, {len(specs)} given with --arg")
+    for index, (size, spec) in enumerate(zip(sizes, specs, strict=True), 1):
+        if size != spec.parameter_bytes:
+            raise UsageError(f"--arg {index} '{spec.text}': is {spec.parameter_bytes} bytes, {entry.name} expects {size} there")
+
+
+def _arguments(number: int) -> str:
+    return f"{number or 'no'} argument{'s' * (number != 1)}"

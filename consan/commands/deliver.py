@@ -1,0 +1,36 @@
+"""Where a report goes: a file or standard output, in the format asked for. Shared by check, report and run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from consan._errors import NotSupported
+from consan.commands.base import write_file
+from consan.reports import FORMATS, FormatError, render, text
+from consan.reports.model import Report, plural
+
+_BY_SUFFIX: Final = {".json": "json"}  # `-o run.json` without --format means JSON
+
+
+def choose_format(given: str | None, output: str | None) -> str:
+    """The format asked for, else what the output's name suggests, else text; NotSupported when it has no renderer."""
+    chosen = given or _BY_SUFFIX.get(Path(output or "").suffix, "text")
+    if chosen not in FORMATS:
+        raise NotSupported(f"--format: {chosen} is not available yet; choose from {', '.join(FORMATS)}")
+    return chosen
+
+
+def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None) -> None:
+    """Print the report, or write it and say so in one line."""
+    try:
+        if output is not None:
+            write_file(output, render(report, chosen))
+            print(f"verdict: {report.verdict}, {plural(len(report.findings), 'finding')}; {chosen} report in {output}")
+        elif chosen == "text":
+            text.show(report, sys.stdout, stored=stored)
+        else:
+            sys.stdout.write(render(report, chosen))
+    except FormatError as error:
+        raise NotSupported(str(error)) from None

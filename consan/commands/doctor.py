@@ -1,0 +1,200 @@
+"""`consan doctor`: what consan found on this machine, what it would use, and how to get what is missing.
+
+Every probe is a row or a few; one that fails is a row too, never an exception. Ends with 0 when kernels can run on at least
+one backend, 2 when none can.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from consan import options
+
+OK: Final = "ok"
+MISSING: Final = "missing"
+INFO: Final = ""
+_STYLE: Final = {OK: "green", MISSING: "yellow", INFO: "dim"}
+
+INSTALL_CUPY: Final = "pip install 'consan[cuda13]', to sanitize CuPy programs on the GPU"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing looked for: where it belongs, its name, its state, what was found, what to do when it is missing."""
+
+    section: str
+    name: str
+    state: str
+    found: str
+    hint: str = ""
+
+
+class DoctorCommand:
+    """Describe the environment."""
+
+    name = "doctor"
+    help = "show versions, devices, libraries and adapters, and what is missing"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments: there are none."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Probe everything and print it."""
+        rows = [row for probe in PROBES for row in _safely(probe)]
+        _print(rows)
+        return 0 if any(row.section == "backends" and row.state == OK for row in rows) else 2
+
+
+def _safely(probe: Callable[[], Iterator[Row]]) -> list[Row]:
+    try:
+        return list(probe())
+    except Exception as error:  # a broken library must not take the diagnosis with it
+        section = (probe.__name__ or "").strip("_")
+        return [Row(section, section, MISSING, f"{type(error).__name__}: {error}")]
+
+
+def _print(rows: list[Row]) -> None:
+    """One line a row, never cut or wrapped: paths are to be copied."""
+    width = max(len(row.name) for row in rows)
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    section = ""
+    for row in rows:
+        if row.section != section:
+            console.print(Text(row.section, "bold"))
+        section = row.section
+        hint = f" - {row.hint}" if row.hint and row.state == MISSING else ""
+        console.print(
+            Text.assemble(f"  {row.name:<{width}}  ", (f"{row.state:<{len(MISSING)}}", _STYLE[row.state]), f"  {row.found}{hint}")
+        )
+
+
+# --- probes ------------------------------------------------------------------------------------------------------------
+
+_PACKAGES: Final = {
+    "consan": (("consan",), ""),
+    "numpy": (("numpy",), "pip install numpy"),
+    "cupy": (("cupy-cuda13x", "cupy-cuda12x", "cupy"), INSTALL_CUPY),
+    "triton": (("triton",), ""),
+    "numba": (("numba",), ""),
+}
+
+
+def _versions() -> Iterator[Row]:
+    yield Row("versions", "python", OK, f"{platform.python_version()} on {platform.platform(terse=True)}")
+    for name, (distributions, hint) in _PACKAGES.items():
+        found = next(filter(None, map(_version, distributions)), None)
+        yield Row("versions", name, OK if found else MISSING if hint else INFO, found or "not installed", hint)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+_NEEDED: Final = ("nvrtc", "nvjitlink", "headers")  # the rest are alternatives and extras
+
+
+def _toolchain() -> Iterator[Row]:
+    from consan.toolchain import find
+
+    for name, place in find.describe().items():
+        absent = MISSING if name in _NEEDED else INFO
+        yield Row("toolchain", name, absent if place == "not found" else OK, place, find.INSTALL_HINT)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A device as the driver describes it."""
+
+    name: str
+    memory: int
+
+
+def gpus() -> tuple[str, list[Gpu]]:
+    """The driver's version (or why there is none) and its devices, asked for without any framework."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1)", []
+    if driver.cuInit(0):
+        return "the NVIDIA driver finds no usable GPU", []
+    version, count = ctypes.c_int(), ctypes.c_int()
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return f"CUDA {version.value // 1000}.{version.value % 1000 // 10}", [_gpu(driver, index) for index in range(count.value)]
+
+
+def _gpu(driver: ctypes.CDLL, index: int) -> Gpu:
+    device, name, memory = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_size_t()
+    driver.cuDeviceGet(ctypes.byref(device), index)
+    driver.cuDeviceGetName(name, len(name), device)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+    return Gpu(name.value.decode(errors="replace"), memory.value)
+
+
+def _devices() -> Iterator[Row]:
+    version, found = gpus()
+    yield Row("devices", "driver", OK if found else INFO, version)
+    for index, gpu in enumerate(found):
+        yield Row("devices", f"GPU {index}", OK, f"{gpu.name}, {gpu.memory / (1 << 30):.0f} GiB")
+
+
+def _backends() -> Iterator[Row]:
+    from consan.toolchain import find
+
+    compiler = find.locate(find.NVRTC) is not None
+    assembler = find.locate(find.NVJITLINK) is not None or find.ptxas() is not None
+    _, found = gpus()
+    lacks = [text for text, there in (("NVRTC", compiler), ("nvJitLink or ptxas", assembler), ("a GPU", bool(found))) if not there]
+    cpu_hint = f"needs NVRTC for the shadow runtime: {find.INSTALL_HINT}"
+    yield Row("backends", "cpu", OK if compiler else MISSING, "the PTX virtual machine", cpu_hint)
+    yield Row("backends", "gpu", INFO if lacks else OK, f"needs {', '.join(lacks)}" if lacks else found[0].name)
+
+
+def _adapters() -> Iterator[Row]:
+    from consan import adapters
+
+    for name, state in adapters.describe().items():
+        yield Row("adapters", name, INFO, state)
+
+
+def _memory() -> Iterator[Row]:
+    from consan.shadow import describe_bounds
+
+    _, found = gpus()
+    for name, bound in describe_bounds(found[0].memory if found else None):
+        yield Row("shadow memory", name, INFO, bound)
+
+
+def _cache() -> Iterator[Row]:
+    from consan.toolchain.cache import Cache
+
+    cache = Cache()
+    folder = cache.folder
+    parent = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    usable = os.access(parent, os.W_OK)
+    yield Row("cache", "folder", OK if usable else MISSING, str(folder), "not writable: set CONSAN_CACHE_DIR")
+    yield Row("cache", "size", INFO, f"{cache.size() / (1 << 20):.1f} MiB" if folder.exists() else "empty")
+
+
+def _environment() -> Iterator[Row]:
+    known = {**{option.variable: option.help for option in options.ALL}, **options.OTHER_VARIABLES}
+    for name, purpose in known.items():
+        yield Row("environment", name, INFO, f"{os.environ[name]}  ({purpose})" if name in os.environ else f"not set  ({purpose})")
+    for name in options.unknown_variables(os.environ):
+        yield Row("environment", name, MISSING, "unknown", "nothing reads it")
+
+
+PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _cache, _environment)

@@ -1,0 +1,166 @@
+"""Runs the user's program as `python` would: same argv, sys.path[0], `__main__`, tracebacks, status.
+
+Modelled on coverage's PyRunner: the program's code runs in a fresh `__main__` module, frames of ours are cut from its
+tracebacks, SystemExit keeps its status, and threads that are not daemons are waited for, as the interpreter would.
+
+Not the same as `python`: `atexit` functions run after the report, PYTHONSTARTUP and -i do not exist, and a program that
+ends with os._exit or execs takes consan with it.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import threading
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consan._errors import ConsanError, UsageError
+
+INTERRUPTED: Final = 130
+_OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program ready to run: code, argv, what sys.path[0] is, and the module attributes that say where it came from."""
+
+    code: types.CodeType
+    argv: tuple[str, ...]
+    path: str
+    label: str  # for the name of the stored run
+    file: str | None = None
+    spec: importlib.machinery.ModuleSpec | None = None
+
+
+def from_script(name: str, argv: Sequence[str]) -> Program:
+    """`script.py`, or a folder with a `__main__.py`."""
+    path = Path(name, "__main__.py") if Path(name).is_dir() else Path(name)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+    folder = name if Path(name).is_dir() else str(path.resolve().parent)
+    return Program(_compile(source, str(path)), (name, *argv), folder, Path(name).stem or "main", str(path))
+
+
+def from_code(code: str, argv: Sequence[str]) -> Program:
+    """`-c code`."""
+    return Program(_compile(code, "<string>"), ("-c", *argv), "", "c")
+
+
+def from_module(name: str, argv: Sequence[str]) -> Program:
+    """`-m module`: the module, or the `__main__` of a package."""
+    sys.path.insert(0, os.getcwd())  # -m looks in the working directory first
+    try:
+        spec = _find(name)
+    finally:
+        sys.path.remove(os.getcwd())
+    code = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    if code is None:
+        raise UsageError(f"-m: module '{name}' has no Python code")
+    return Program(code, (spec.origin or name, *argv), os.getcwd(), name, spec.origin, spec)
+
+
+def _find(name: str) -> importlib.machinery.ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"-m: {error}") from None
+    if spec is None or not hasattr(spec.loader, "get_code"):
+        raise UsageError(f"-m: there is no module '{name}' that can be run")
+    return spec
+
+
+def _compile(source: str | bytes, name: str) -> types.CodeType:
+    try:
+        return compile(source, name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise UsageError(f"{name}{line}: {getattr(error, 'msg', None) or error}") from None
+
+
+def execute(program: Program) -> int:
+    """Run it to its end; its exit status. A ConsanError that it does not catch is raised, with the user's line in front."""
+    saved = sys.argv, sys.path[:], sys.modules["__main__"]
+    module = _main_module(program)
+    sys.argv, sys.modules["__main__"] = list(program.argv), module
+    # `python -m consan` and the `consan` script both put a folder of their own first; the program's takes its place.
+    sys.path[0:1] = [program.path]
+    try:
+        return _guarded(program.code, module)
+    finally:
+        _join_threads()
+        sys.stdout.flush()
+        sys.argv, sys.path[:], sys.modules["__main__"] = saved
+
+
+def _main_module(program: Program) -> types.ModuleType:
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = sys.modules["builtins"]
+    module.__spec__ = program.spec
+    if program.file is not None:
+        module.__file__ = program.file
+    if program.spec is not None:
+        module.__package__ = program.spec.parent
+        module.__loader__ = program.spec.loader
+    return module
+
+
+def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
+    try:
+        exec(code, module.__dict__)
+    except SystemExit as error:
+        return status_of(error)
+    except ConsanError as error:
+        raise _located(error) from error
+    except BaseException as error:
+        sys.excepthook(type(error), error.with_traceback(_users(error.__traceback__)), error.__traceback__)
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def status_of(error: SystemExit) -> int:
+    """What the interpreter makes of sys.exit's argument."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _users(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the program's own first frame on."""
+    while traceback is not None and _is_own(traceback):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_own(traceback: types.TracebackType) -> bool:
+    return os.path.abspath(traceback.tb_frame.f_code.co_filename).startswith(_OWN)
+
+
+def _located(error: ConsanError) -> ConsanError:
+    """The same error with the last line of the user's program that led to it."""
+    place, step = "", _users(error.__traceback__)
+    while step is not None:
+        if not _is_own(step):
+            place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}: "
+        step = step.tb_next
+    located = ConsanError(f"{place}{error}")
+    located.exit_code = error.exit_code
+    return located
+
+
+def _join_threads() -> None:
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()

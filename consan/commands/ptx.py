@@ -1,0 +1,122 @@
+"""`consan ptx FILE`: what consan sees in a module, without running it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from consan._errors import UsageError
+from consan.commands.base import check_writable, write_file
+from consan.commands.source import add_compile_options, load_ptx
+
+if TYPE_CHECKING:
+    from consan.instrument import Instrumented
+
+_WIDTH: Final = 160  # of tables in a file or pipe; a terminal gives its own
+
+
+class PtxCommand:
+    """Show sites, instrumented PTX, or what is not modelled."""
+
+    name = "ptx"
+    help = "show what is checked in a kernel's PTX, and what is not"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", metavar="FILE", help="PTX (.ptx) or CUDA C++ (.cu)")
+        parser.add_argument("--show", default="sites", metavar="|".join(VIEWS), help="what to show [sites]")
+        parser.add_argument("-o", "--output", dest="output", metavar="FILE", help="write to this file")
+        add_compile_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Instrument and show. 0 also when something is not modelled: this command only tells."""
+        view = VIEWS.get(args.show)
+        if view is None:
+            raise UsageError(f"--show: expected one of {', '.join(VIEWS)}, got '{args.show}'")
+        check_writable(args.output)
+        text = view(instrumented(args))
+        if args.output is not None:
+            write_file(args.output, text)
+        else:
+            sys.stdout.write(text)
+        return 0
+
+
+def instrumented(args: argparse.Namespace) -> Instrumented:
+    """The module with hooks."""
+    from consan.instrument import instrument
+
+    return instrument(load_ptx(args), compile_ptx=_compile_runtime, name=args.file)
+
+
+def _compile_runtime(source: str, arch: str, defines: dict[str, str]) -> str:
+    """The shadow runtime for one variant; kept on disk, since it takes longer than all the rest."""
+    from consan.toolchain.cache import Cache, key
+    from consan.toolchain.nvrtc import compile_ptx
+
+    name = key("runtime", source, arch, *sorted(f"{macro}={value}" for macro, value in defines.items()))
+    return Cache().fetch_text(name, lambda: compile_ptx(source, name="consan_runtime.cu", arch=arch, defines=dict(defines)).ptx)
+
+
+def _ptx(module: Instrumented) -> str:
+    return module.ptx if module.ptx.endswith("\n") else module.ptx + "\n"
+
+
+def _sites(module: Instrumented) -> str:
+    rows = [
+        (
+            str(site.number),
+            site.function,
+            str(site.ptx_line),
+            f"{site.file}:{site.line}:{site.column}" if site.file else "",
+            site.family,
+            f"{site.access} {site.space}" if site.access != "none" else "",
+            str(site.bytes or ""),
+            site.ptx.strip(),
+        )
+        for site in module.sites
+    ]
+    return _table(("site", "function", "line", "source", "family", "access", "bytes", "PTX"), rows, "no instruction is instrumented")
+
+
+def _unmodelled(module: Instrumented) -> str:
+    rows = [(gap.opcode, str(gap.ptx_line), gap.function) for function in module.functions for gap in function.unmodelled]
+    rows += [("call of a function outside the module", "", name) for name in module.external]
+    return _table(("opcode", "line", "function"), rows, "everything is modelled")
+
+
+def _stats(module: Instrumented) -> str:
+    rows = [
+        (function.name, function.kind, *map(str, (function.memory_sites, function.sync_sites, function.private, len(function.unmodelled))))
+        for function in module.functions
+    ]
+    return _table(("function", "kind", "memory", "synchronisation", "private", "not modelled"), rows, "no function")
+
+
+VIEWS: Final[dict[str, Callable[[Instrumented], str]]] = {
+    "sites": _sites,
+    "instrumented": _ptx,
+    "unmodelled": _unmodelled,
+    "stats": _stats,
+}
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], empty: str) -> str:
+    """Aligned columns; no borders, so that cut and awk work on it."""
+    if not rows:
+        return empty + "\n"
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=True, overflow="ignore")
+    for row in rows:
+        table.add_row(*row)
+    width = max(_WIDTH, sum(max(len(row[index]) for row in (columns, *rows)) + 2 for index in range(len(columns))))
+    console = Console(width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    with console.capture() as capture:
+        console.print(table)
+    return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())

@@ -1,0 +1,39 @@
+"""`consan report`: render a stored run again. Ends with 0: the status of the run belongs to the command that made it."""
+
+from __future__ import annotations
+
+import argparse
+
+from consan import options
+from consan._errors import UsageError
+from consan.commands.base import check_writable, read_file
+from consan.commands.deliver import choose_format, deliver
+from consan.reports.json_format import ReportError, loads
+from consan.reports.model import Report
+
+
+class ReportCommand:
+    """Render a stored run."""
+
+    name = "report"
+    help = "show a stored run again, in another format"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", metavar="FILE", help="a run that `consan run` or `consan check -o FILE.json` stored")
+        options.add(parser, options.OUTPUT, "output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Load and render."""
+        chosen = choose_format(args.format, args.output)
+        check_writable(args.output)
+        deliver(load(args.file), chosen, args.output, stored=args.file)
+        return 0
+
+
+def load(name: str) -> Report:
+    """The report in a file."""
+    try:
+        return loads(read_file(name))
+    except ReportError as error:
+        raise UsageError(f"{name} is {error}") from None

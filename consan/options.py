@@ -1,0 +1,203 @@
+"""Every option that commands share, once: flags, environment variable, default, how it is read, help.
+
+The table drives the parsers, the environment (`CONSAN_*` gives a default, the command line wins), `consan doctor` and the
+warning about variables that nobody reads. Values stay text until `fill`, so that the same error text serves both sources.
+
+Not here: options of one command only (its own file), and the grammar of `--arg` (consan/arguments.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from consan._errors import UsageError
+
+if TYPE_CHECKING:
+    from consan.session import Session
+
+PREFIX: Final = "CONSAN_"
+
+# Variables that are not options: (name, what it does, where it is read).
+OTHER_VARIABLES: Final = {
+    "CONSAN_CACHE_DIR": "folder for compiled runtimes and kernels",
+    "CONSAN_DEBUG": "1: print the traceback of an error",
+}
+
+
+@dataclass(frozen=True)
+class KernelFilter:
+    """`kns=TEXT` (the name contains TEXT) or `regex=PATTERN` (the pattern is found in the name)."""
+
+    text: str
+    pattern: re.Pattern[str] = field(repr=False)
+
+    def matches(self, name: str) -> bool:
+        """Whether a kernel of this name is to be sanitized."""
+        return self.pattern.search(name) is not None
+
+
+def read_text(text: str) -> str:
+    """Any text."""
+    return text
+
+
+def read_integer(text: str) -> int:
+    """A whole number, in decimal or 0x notation."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise UsageError(f"expected a whole number, got '{text}'") from None
+
+
+def read_count(text: str) -> int:
+    """A whole number that is not negative."""
+    number = read_integer(text)
+    if number < 0:
+        raise UsageError(f"expected a number that is not negative, got '{text}'")
+    return number
+
+
+def read_positive(text: str) -> int:
+    """A whole number above zero."""
+    number = read_count(text)
+    if number == 0:
+        raise UsageError("expected a number above zero, got '0'")
+    return number
+
+
+def read_seconds(text: str) -> float:
+    """A time above zero, in seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds < float("inf"):
+        raise UsageError(f"expected a time in seconds above zero, got '{text}'")
+    return seconds
+
+
+def read_switch(text: str) -> bool:
+    """What an environment variable says for a flag."""
+    values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}
+    if text.lower() not in values:
+        raise UsageError(f"expected 1 or 0, got '{text}'")
+    return values[text.lower()]
+
+
+def read_kernel_filter(text: str) -> KernelFilter:
+    """`kns=TEXT` or `regex=PATTERN`."""
+    mode, equals, value = text.partition("=")
+    if not equals or mode not in ("kns", "regex") or not value:
+        raise UsageError(f"expected kns=TEXT or regex=PATTERN, got '{text}'")
+    try:
+        return KernelFilter(text, re.compile(re.escape(value) if mode == "kns" else value))
+    except re.error as error:
+        raise UsageError(f"'{value}' is not a regular expression: {error}") from None
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row. `choices` are checked before `read`; a `switch` takes no value on the command line."""
+
+    flags: tuple[str, ...]
+    name: str
+    read: Callable[[str], Any]
+    help: str
+    default: Any = None
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    switch: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that gives the default."""
+        return PREFIX + self.name.upper()
+
+    def value(self, given: Any, environ: Mapping[str, str]) -> Any:
+        """The value in force: command line, environment, default."""
+        source, text = (self.flags[-1], given) if given is not None else (self.variable, environ.get(self.variable))
+        if text is None or (source == self.variable and text == ""):
+            return self.default
+        try:
+            if self.choices and text not in self.choices:
+                raise UsageError(f"expected one of {', '.join(self.choices)}, got '{text}'")
+            return text if text is True else self.read(text)
+        except UsageError as error:
+            raise UsageError(f"{source}: {error}") from None
+
+
+SESSION: Final = (
+    Option(
+        ("--device",),
+        "device",
+        read_text,
+        "where kernels run; auto: on the GPU if there is one",
+        "auto",
+        choices=("auto", "gpu", "cpu"),
+    ),
+    Option(("--seed",), "seed", read_integer, "seed of the schedule and of random arguments", 0, "N"),
+    Option(("--strict",), "strict", read_switch, "warnings give status 66, an incomplete run 67", False, switch=True),
+    Option(
+        ("--policy",),
+        "policy",
+        read_text,
+        "isa: a strict reading of the ISA",
+        "default",
+        choices=("default", "isa"),
+    ),
+    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "only these kernels", None, "kns=TEXT|regex=PATTERN"),
+    Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),
+    Option(("--launch-count",), "launch_count", read_positive, "then check N launches and no more", None, "N"),
+    Option(("--timeout",), "timeout", read_seconds, "end a launch that takes longer, and report", None, "SECONDS"),
+)
+OUTPUT: Final = (
+    Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
+    Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
+)
+ALL: Final = (*SESSION, *OUTPUT)
+
+
+def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
+    """Give a command a group of shared options."""
+    group = parser.add_argument_group(title)
+    for option in options:
+        shown = f"{option.help} [{option.variable}]"
+        if option.switch:
+            group.add_argument(*option.flags, dest=option.name, action="store_true", default=None, help=shown)
+        else:
+            metavar = option.metavar or "|".join(option.choices)
+            group.add_argument(*option.flags, dest=option.name, metavar=metavar, help=shown)
+
+
+def fill(arguments: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    """Replace the texts of the shared options by their values."""
+    for option in ALL:
+        if hasattr(arguments, option.name):
+            setattr(arguments, option.name, option.value(getattr(arguments, option.name), environ))
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """CONSAN_* variables that nothing reads: most likely misspelt."""
+    known = {option.variable for option in ALL} | set(OTHER_VARIABLES)
+    return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+
+
+def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
+    """The session that the options ask for."""
+    from consan.session import Session
+
+    return Session(
+        device=arguments.device,
+        seed=arguments.seed,
+        strict=arguments.strict,
+        policy=arguments.policy,
+        kernel_filter=arguments.kernel_name,
+        launch_skip=arguments.launch_skip,
+        launch_count=arguments.launch_count,
+        timeout=arguments.timeout,
+        **others,
+    )
