@@ -1,0 +1,210 @@
+"""From an address operand to items of the arena: bounds, alignment, windows (PTX ISA, "State Spaces", "Generic Addressing").
+
+A locator turns the address registers of all or some lanes into a NumPy view and item indices into it. The common case costs
+one addition, one reduction and one shift: relative to the start of the allocation that the instruction hit last time, the OR
+of all offsets bounds them all and shows any misaligned one. Only what that test rejects is looked at closely.
+
+Faults raise `LaneFault` for the first offending lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .faults import LaneFault, Site
+from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .wave import Wave
+
+Array = npt.NDArray[Any]
+Located = tuple[Array, Array]  # a view of units, and the indices of the units
+
+_or = np.bitwise_or.reduce
+_M64 = (1 << 64) - 1
+
+
+class Locator:
+    """Common part: what is accessed and how wide."""
+
+    def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
+        self.wave = wave
+        self.base = base
+        self.offset = offset
+        self.nbytes = nbytes
+        self.unit = min(nbytes, 16)  # wider accesses are several units of 16 bytes
+        self.shift = self.unit.bit_length() - 1
+        self.align_mask = nbytes - 1
+        self.site = site
+        self.access = access
+
+    def full(self) -> Located:
+        """Units accessed by every lane, in lane order."""
+        raise NotImplementedError
+
+    def part(self, sel: Any) -> Located:
+        """Units accessed by the selected lanes."""
+        raise NotImplementedError
+
+    def fault(self, kind: str, lane: int, address: int, space: str) -> LaneFault:
+        """The fault of `lane` at `address`."""
+        return LaneFault(kind, lane, self.site, address=address, nbytes=self.nbytes, space=space, access=self.access)
+
+    def lane(self, sel: Any, index: int) -> int:
+        """The lane at position `index` of a selection (None: all)."""
+        return index if sel is None else int(self.wave.ids[sel][index])
+
+    def check_alignment(self, addresses: Array, sel: Any, space: str) -> None:
+        """Raise for the first misaligned address."""
+        wrong = (addresses & np.uint64(self.align_mask)).nonzero()[0]
+        if len(wrong):
+            raise self.fault("misaligned", self.lane(sel, int(wrong[0])), int(addresses[wrong[0]]), space)
+
+
+class GlobalLocator(Locator):
+    """Global and constant memory: absolute addresses, an inline cache of one allocation."""
+
+    def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
+        super().__init__(wave, wave.zeros64 if base is None else base, offset, nbytes, site, access)
+        assert self.base is not None
+        self.source: Array = self.base
+        self.t = wave.scratch64
+        self.ti = self.t.view(np.int64)
+        self.count = np.int64(self.shift)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the cached allocation (it may have been freed)."""
+        self.start = 0
+        self.limit = -1
+        self.bias: Any = np.uint64(self.offset & _M64)
+        self.view: Array = self.wave.arena.views[self.shift]
+
+    def full(self) -> Located:
+        t = self.t
+        np.add(self.source, self.bias, t)
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            return self.slow(t, None)
+        np.right_shift(self.ti, self.count, self.ti)
+        return self.view, self.ti
+
+    def part(self, sel: Any) -> Located:
+        t = self.source[sel] + self.bias
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            return self.slow(t, sel)
+        return self.view, t.view(np.int64) >> self.count
+
+    def slow(self, t: Array, sel: Any) -> Located:
+        """The exact check, and the cache's update."""
+        return self.resolve(t + np.uint64(self.start), sel)
+
+    def resolve(self, addresses: Array, sel: Any) -> Located:
+        """Units at absolute `addresses`."""
+        self.check_alignment(addresses, sel, "global")
+        arena = self.wave.arena
+        allocation = arena.find(int(addresses.min()))
+        if allocation is not None and int(addresses.max()) + self.nbytes <= allocation.end:
+            self.start, self.limit, self.view = allocation.address, allocation.nbytes - self.nbytes, allocation.views[self.shift]
+            self.bias = np.uint64((self.offset - self.start) & _M64)
+            return self.view, (addresses - np.uint64(self.start)).view(np.int64) >> self.count
+        wrong = (~arena.valid(addresses, self.nbytes)).nonzero()[0]
+        if len(wrong):
+            raise self.fault("out-of-bounds", self.lane(sel, int(wrong[0])), int(addresses[wrong[0]]), "global")
+        return arena.views[self.shift], (addresses - np.uint64(GLOBAL_BASE)).view(np.int64) >> self.count
+
+
+class WindowLocator(Locator):
+    """Shared or local memory: offsets in a window, each lane's window elsewhere in the arena."""
+
+    def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, space: str) -> None:
+        super().__init__(wave, wave.zeros32 if base is None else base, offset, nbytes, site, access)
+        assert self.base is not None
+        self.source: Array = self.base
+        self.space = space
+        shared = space == "shared"
+        self.start = wave.reserved if shared else 0
+        self.limit = (wave.shape.shared_bytes if shared else wave.shape.local_bytes) - nbytes
+        self.units = (wave.shared_units if shared else wave.local_units)[self.shift]
+        self.view = wave.arena.views[self.shift]
+        dtype = self.source.dtype
+        self.bias = np.array((offset - self.start) & ((1 << 8 * dtype.itemsize) - 1), dtype)[()]
+        self.count = np.array(self.shift, dtype)[()]
+        self.t = wave.scratch32 if dtype == np.uint32 else wave.scratch64
+        self.t_index = self.t if dtype == np.uint32 else self.t.view(np.int64)
+        self.index = wave.scratch_index
+
+    def full(self) -> Located:
+        t = self.t
+        np.add(self.source, self.bias, t)
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            self.check(t.astype(np.uint64), None)
+        np.right_shift(t, self.count, t)
+        np.add(self.t_index, self.units, self.index)
+        return self.view, self.index
+
+    def part(self, sel: Any) -> Located:
+        t = self.source[sel] + self.bias
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            self.check(t.astype(np.uint64), sel)
+        return self.view, (t >> self.count).astype(np.int64) + self.units[sel]
+
+    def check(self, offsets: Array, sel: Any) -> None:
+        """The exact check of offsets from the window's first usable byte."""
+        self.check_alignment(offsets, sel, self.space)
+        wrong = (offsets > np.uint64(self.limit)).nonzero()[0] if self.limit >= 0 else np.zeros(1, np.intp)
+        if len(wrong):
+            address = (int(offsets[wrong[0]]) + self.start) & ((1 << 8 * self.source.dtype.itemsize) - 1)
+            raise self.fault("out-of-bounds", self.lane(sel, int(wrong[0])), address, self.space)
+
+    def resolve(self, addresses: Array, sel: Any) -> Located:
+        """Units at window addresses given as 64-bit integers."""
+        offsets = addresses - np.uint64(self.start)
+        self.check(offsets, sel)
+        units = self.units if sel is None else self.units[sel]
+        return self.view, (offsets.view(np.int64) >> np.int64(self.shift)) + units
+
+
+class GenericLocator(GlobalLocator):
+    """Generic addresses: global memory unless they fall in the shared or the local window; lanes may differ."""
+
+    def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
+        super().__init__(wave, base, offset, nbytes, site, access)
+        self.windows = [
+            (np.uint64(start), WindowLocator(wave, wave.zeros64, 0, nbytes, site, access, space))
+            for start, space in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local"))
+        ]
+
+    def resolve(self, addresses: Array, sel: Any) -> Located:
+        for start, window in self.windows:
+            relative = addresses - start
+            inside = relative < np.uint64(WINDOW_SIZE)
+            if inside.all():
+                return window.resolve(relative, sel)
+            if inside.any():
+                return self._mixed(addresses, sel)
+        return super().resolve(addresses, sel)
+
+    def _mixed(self, addresses: Array, sel: Any) -> Located:
+        lanes = self.wave.ids if sel is None else self.wave.ids[sel]
+        index = np.empty(len(lanes), np.int64)
+        rest = np.ones(len(lanes), np.bool_)
+        for start, window in self.windows:
+            inside = addresses - start < np.uint64(WINDOW_SIZE)
+            rest &= ~inside
+            if inside.any():
+                index[inside] = window.resolve(addresses[inside] - start, lanes[inside])[1]
+        if rest.any():
+            index[rest] = self._absolute(addresses[rest], lanes[rest])
+        return self.wave.arena.views[self.shift], index
+
+    def _absolute(self, addresses: Array, lanes: Array) -> Array:
+        self.check_alignment(addresses, lanes, "global")
+        wrong = (~self.wave.arena.valid(addresses, self.nbytes)).nonzero()[0]
+        if len(wrong):
+            raise self.fault("out-of-bounds", int(lanes[wrong[0]]), int(addresses[wrong[0]]), "global")
+        return np.asarray((addresses - np.uint64(GLOBAL_BASE)).view(np.int64) >> self.count)

@@ -1,0 +1,89 @@
+"""Decoding of non-bulk cp.async (PTX ISA, "cp.async", "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all").
+
+`copies` decides when a copy lands. Not handled: completion through an mbarrier, bulk and tensor copies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Immediate, Negated, Operand, Register
+
+from .access import locator
+from .copies import NEVER, Copy
+from .operands import Context
+from .registers import RAW_DTYPES
+from .steps import Step, selective
+
+Array = npt.NDArray[Any]
+_MODIFIER = re.compile(r"L[12]::|global$|shared$|shared::cta$|ca$|cg$")
+
+
+def decode(context: Context) -> Step:
+    """Any cp instruction."""
+    parts = context.parts
+    if parts[1:3] == ("async", "commit_group"):
+        return selective(context.function.plan.copies.commit)
+    if parts[1:3] == ("async", "wait_group"):
+        return _wait(context, int(getattr(context.instruction.operands[0], "value", 0)))
+    if parts[1:3] == ("async", "wait_all"):
+        return _wait(context, None)
+    if parts[1:2] != ("async",) or not all(_MODIFIER.match(part) for part in parts[2:]):
+        raise context.unsupported()
+    return _copy(context)
+
+
+def _wait(context: Context, pending: int | None) -> Step:
+    plan, ids = context.function.plan, context.wave.ids
+    return selective(lambda sel: plan.copies.wait(ids[sel], pending))
+
+
+def _fill(context: Context, operands: list[Operand], nbytes: int) -> Callable[[Any], Array | None]:
+    """Per lane, how many bytes come from the source: all, `src-size`, or none under `ignore-src`."""
+    extra = operands[0] if operands else None
+    if isinstance(extra, Negated) or (isinstance(extra, Register) and context.raw(extra.name).dtype == np.bool_):
+        name = extra.operand.name if isinstance(extra, Negated) else extra.name
+        ignore, flip = context.predicate(name), isinstance(extra, Negated)
+        return lambda sel: np.where(ignore[sel] ^ flip, 0, nbytes)
+    if isinstance(extra, (Register, Immediate)) and not _is_cache_policy(context, operands):
+        size = context.source(extra, "u32")
+        if size.ndim == 0:
+            return lambda sel: None if int(size) == nbytes else np.full(len(context.wave.ids[sel]), int(size))
+        return lambda sel: size[sel].astype(np.int64)
+    return lambda sel: None
+
+
+def _is_cache_policy(context: Context, operands: list[Operand]) -> bool:
+    """A lone extra operand is the cache policy when the opcode has .L2::cache_hint."""
+    return len(operands) == 1 and "L2::cache_hint" in context.parts
+
+
+def _copy(context: Context) -> Step:
+    target, source, size, *rest = context.instruction.operands
+    assert isinstance(size, Immediate)
+    nbytes = int(size.value)
+    if nbytes not in RAW_DTYPES or nbytes < 4:
+        raise context.unsupported(f"{nbytes} bytes")
+    to = locator(context, "shared", target, nbytes, "write")
+    from_ = locator(context, "global", source, nbytes, "read")
+    fill = _fill(context, rest, nbytes)
+    plan, ids = context.function.plan, context.wave.ids
+
+    def part(sel: Any) -> None:
+        lanes, taken = ids[sel], fill(sel)
+        reading = lanes if taken is None else lanes[taken > 0]  # a source that is not read may lie anywhere
+        view, index = from_.part(reading) if len(reading) else (context.wave.arena.views[from_.shift], reading)
+        if len(reading) < len(lanes):
+            assert taken is not None
+            spread = np.zeros(len(lanes), np.int64)
+            spread[taken > 0] = index
+            index = spread
+        group = plan.copies.committed[lanes]
+        plan.copies.issue(Copy(lanes, group, (view, index), to.part(lanes), taken, nbytes, NEVER))
+
+    return selective(part)

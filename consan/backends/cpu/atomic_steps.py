@@ -1,0 +1,126 @@
+"""atom and red (PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red").
+
+Decides operands, widths and the function; `atomics` does the serialising. Vector forms are one operation per element, as the
+ISA defines them. `.add.f32` flushes subnormals unless the instruction says .shared. Not handled: multimem.red.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Operand, Vector
+
+from .access import SPACES, locator
+from .address import Locator
+from .atomics import read_modify_write
+from .lanes import halves
+from .operands import Context, Target, flatten
+from .ops import atomic_function
+from .registers import RAW_DTYPES, WORD_DTYPES
+from .steps import Step, selective
+
+Array = npt.NDArray[Any]
+
+_OPERATIONS = frozenset(["and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max"])
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+
+
+def _form(context: Context) -> tuple[str, str, str, int]:
+    space, operation, count = "generic", "", 1
+    for part in context.parts[1:-1]:
+        if part in SPACES:
+            space = SPACES[part]
+        elif part in _OPERATIONS:
+            operation = part
+        elif part in _VECTORS:
+            count = _VECTORS[part]
+    word = context.parts[-1]
+    if not operation or word not in WORD_DTYPES:
+        raise context.unsupported()
+    return space, operation, word, count
+
+
+def decode(context: Context) -> Step:
+    """atom (with a destination) or red (without)."""
+    space, operation, word, count = _form(context)
+    operands = list(context.instruction.operands)
+    destination = operands.pop(0) if context.parts[0] == "atom" else None
+    address, values = operands[0], operands[1:3] if operation == "cas" else operands[1:2]
+    if word == "b128":
+        return _wide(context, space, operation, address, values, destination)
+    size = WORD_DTYPES[word].itemsize
+    found = locator(context, space, address, size * count, "rmw")
+    targets = [context.target(t, word) for t in flatten(destination)] if destination is not None else [None] * count
+    sources = [[context.source(s, word) for s in (flatten(v) if isinstance(v, Vector) else (v,))] for v in values]
+    function = _function(context, space, operation, word)
+    if count == 1:
+        extra = sources[1][0] if len(sources) > 1 else None
+        return selective(_scalar(found, operation, function, sources[0][0], extra, targets[0]))
+    return selective(_vector(found, operation, function, sources[0], targets, size))
+
+
+def _function(context: Context, space: str, operation: str, word: str) -> Callable[..., Any]:
+    flushing = (operation, word) == ("add", "f32") and space != "shared"
+    function = atomic_function(f"{operation}.ftz" if flushing else operation, word)
+    if function is None:
+        raise context.unsupported()
+    return function
+
+
+def _pick(source: Array | None, sel: Any) -> Any:
+    return source if source is None or source.ndim == 0 else source[sel]
+
+
+def _scalar(
+    found: Locator, operation: str, function: Callable[..., Any], value: Array, extra: Array | None, target: Target | None
+) -> Callable[[Any], None]:
+    dtype = value.dtype
+
+    def part(sel: Any) -> None:
+        view, index = found.part(sel)
+        old = read_modify_write(view.view(dtype), index, operation, function, _pick(value, sel), _pick(extra, sel))
+        if target is not None:
+            target.write(sel, old)
+
+    return part
+
+
+def _vector(
+    found: Locator, operation: str, function: Callable[..., Any], values: list[Array], targets: Any, size: int
+) -> Callable[[Any], None]:
+    def part(sel: Any) -> None:
+        view, index = found.part(sel)
+        elements = view.view(RAW_DTYPES[size])
+        scale = view.dtype.itemsize // size
+        for k, (value, target) in enumerate(zip(values, targets, strict=True)):
+            at = index * scale + k
+            old = read_modify_write(elements.view(value.dtype), at, operation, function, _pick(value, sel), None)
+            if target is not None:
+                target.write(sel, old)
+
+    return part
+
+
+def _wide(context: Context, space: str, operation: str, address: Operand, values: list[Operand], destination: Operand | None) -> Step:
+    """16-byte exch and cas: rare, so one lane after another."""
+    found = locator(context, space, address, 16, "rmw")
+    sources = [halves(context, value) for value in values]
+    targets = halves(context, destination) if destination is not None and destination.text != "_" else None
+    ids = context.wave.ids
+
+    def part(sel: Any) -> None:
+        view, index = found.part(sel)
+        words = view.view(np.uint64).reshape(-1, 2)
+        for lane, at in zip(ids[sel].tolist(), index.tolist(), strict=True):
+            old = words[at].copy()
+            given = [np.array([half[lane] for half in pair]) for pair in sources]
+            if operation == "exch" or (given[0] == old).all():
+                words[at] = given[-1]
+            if targets is not None:
+                targets[0][lane], targets[1][lane] = old
+
+    return selective(part)

@@ -1,0 +1,174 @@
+"""CTA barriers and warp barriers (PTX ISA, "Parallel Synchronization and Communication Instructions": barrier, bar.warp.sync).
+
+A barrier counts whole warps: a warp has arrived when each of its threads that has not exited is there, and then counts for 32
+threads. Without a thread count the barrier waits for all warps that still live. Exited threads are not waited for.
+
+Decides who is released; who runs next is the scheduler's business. Not handled: mbarrier, cluster barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .groups import Frame
+from .wave import WARP, Wave
+
+if TYPE_CHECKING:
+    from .code import BoundBlock
+    from .faults import Site
+
+Lanes = npt.NDArray[np.intp]
+BARRIERS = 16
+ALL = -1
+
+
+@dataclass(eq=False)
+class Waiter:
+    """Lanes that wait at one place."""
+
+    lanes: Lanes
+    stack: Frame
+    resume: BoundBlock
+    turn: int
+    site: Site
+    barrier: int | None
+    reduction: Any = None  # (kind, Target) of barrier.red
+
+
+class CtaBarriers:
+    """The 16 barriers of every CTA of the wave."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        ctas = wave.shape.ctas
+        self.partial = np.zeros((BARRIERS, wave.warps), np.int64)  # lanes of a warp that is not complete yet
+        self.arrived = np.zeros((BARRIERS, ctas), np.int64)  # threads, by whole warps
+        self.expected = np.full((BARRIERS, ctas), ALL, np.int64)
+        self.votes = np.zeros((BARRIERS, ctas), np.int64)  # barrier.red: predicates that were true
+        self.voters = np.zeros((BARRIERS, ctas), np.int64)
+        self.waiters: list[list[Waiter]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """A new wave starts."""
+        for table, empty in ((self.partial, 0), (self.arrived, 0), (self.expected, ALL), (self.votes, 0), (self.voters, 0)):
+            table[...] = empty
+        self.waiters = [[] for _ in range(BARRIERS)]
+        self.in_use = False  # whether there are arrivals not yet consumed at any barrier
+
+    def idle(self, barrier: int) -> bool:
+        """Whether nothing has arrived at `barrier` in any CTA."""
+        return not self.in_use or not (self.waiters[barrier] or self.arrived[barrier].any() or self.partial[barrier].any())
+
+    def arrive(self, barrier: int, lanes: Lanes, count: int, waiter: Waiter | None, predicate: Any = None) -> list[Waiter]:
+        """Threads of `lanes` arrive; returns the waiters that this releases."""
+        released: list[Waiter] = []
+        for chunk in self._chunks(lanes, count):
+            if waiter is not None:
+                part = Waiter(chunk, waiter.stack, waiter.resume, waiter.turn, waiter.site, barrier, waiter.reduction)
+                self.waiters[barrier].append(part)
+            released += self._arrive(barrier, chunk, count, predicate)
+        return released
+
+    def _chunks(self, lanes: Lanes, count: int) -> list[Lanes]:
+        """Arrivals in portions none of which can overshoot a thread count: one warp of each CTA at a time."""
+        if count == ALL:
+            return [lanes]
+        warps = self.wave.warp_in_cta[lanes]
+        return [lanes[warps == warp] for warp in np.unique(warps)]
+
+    def _arrive(self, barrier: int, lanes: Lanes, count: int, predicate: Any) -> list[Waiter]:
+        wave = self.wave
+        ctas = np.unique(wave.cta_of[lanes])
+        self.in_use = True
+        self.partial[barrier] += np.bincount(wave.warp_of[lanes], minlength=wave.warps)
+        if predicate is not None:
+            self.voters[barrier] += np.bincount(wave.cta_of[lanes], minlength=wave.shape.ctas)
+            self.votes[barrier] += np.bincount(wave.cta_of[lanes[predicate[lanes]]], minlength=wave.shape.ctas)
+        self.expected[barrier, ctas] = count
+        return self.settle(barrier)
+
+    def settle(self, barrier: int) -> list[Waiter]:
+        """Complete what can be completed at `barrier`."""
+        wave, partial = self.wave, self.partial[barrier]
+        whole = (partial > 0) & (partial >= wave.warp_live)
+        if whole.any():
+            partial[whole] = 0
+            self.arrived[barrier] += whole.reshape(-1, wave.warps_per_cta).sum(1) * WARP
+        arrived, expected = self.arrived[barrier], self.expected[barrier]
+        needed = np.where(expected == ALL, wave.cta_live_warps * WARP, expected)
+        done = (arrived > 0) & (arrived >= needed)
+        return self._release(barrier, done) if done.any() else []
+
+    def _release(self, barrier: int, done: npt.NDArray[np.bool_]) -> list[Waiter]:
+        released, kept = [], []
+        for waiter in self.waiters[barrier]:
+            free = done[self.wave.cta_of[waiter.lanes]]
+            for chosen, target in ((free, released), (~free, kept)):
+                if chosen.any():
+                    lanes = waiter.lanes[chosen]
+                    target.append(Waiter(lanes, waiter.stack, waiter.resume, waiter.turn, waiter.site, barrier, waiter.reduction))
+        self._reduce(barrier, released)
+        self.waiters[barrier] = kept
+        for table, empty in ((self.arrived, 0), (self.expected, ALL), (self.votes, 0), (self.voters, 0)):
+            table[barrier, done] = empty
+        if not (any(self.waiters) or self.arrived.any() or self.partial.any()):
+            self.in_use = False
+        return released
+
+    def _reduce(self, barrier: int, released: list[Waiter]) -> None:
+        for waiter in released:
+            if waiter.reduction is not None:
+                kind, target = waiter.reduction
+                ctas = self.wave.cta_of[waiter.lanes]
+                target.write(waiter.lanes, REDUCTIONS[kind](self.votes[barrier][ctas], self.voters[barrier][ctas]))
+
+    def after_exit(self) -> list[Waiter]:
+        """Threads have exited: complete the barriers that waited for them only."""
+        if not self.in_use:
+            return []
+        return [
+            waiter for barrier in range(BARRIERS) if self.waiters[barrier] or self.partial[barrier].any() for waiter in self.settle(barrier)
+        ]
+
+
+REDUCTIONS = {
+    "popc": lambda votes, voters: votes.astype(np.uint32),
+    "and": lambda votes, voters: votes == voters,
+    "or": lambda votes, voters: votes > 0,
+}
+
+
+class WarpBarriers:
+    """bar.warp.sync: lanes of a warp that wait for the others of their mask, possibly at different instructions."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.waiters: list[Waiter] = []
+        self.members = np.zeros(wave.lanes, np.uint32)
+
+    def arrive(self, waiter: Waiter, members: npt.NDArray[np.uint32]) -> list[Waiter]:
+        """`waiter.lanes` arrive with their member masks; returns the waiters released."""
+        self.members[waiter.lanes] = members
+        self.waiters.append(waiter)
+        return self.settle()
+
+    def settle(self) -> list[Waiter]:
+        """Release every lane all of whose members wait or have exited."""
+        if not self.waiters:
+            return []
+        wave = self.wave
+        here = wave.warp_masks(np.concatenate([w.lanes for w in self.waiters]))
+        missing = wave.live_masks() & ~here
+        released, kept = [], []
+        for waiter in self.waiters:
+            free = (self.members[waiter.lanes] & missing[wave.warp_of[waiter.lanes]]) == 0
+            for chosen, target in ((free, released), (~free, kept)):
+                if chosen.any():
+                    target.append(Waiter(waiter.lanes[chosen], waiter.stack, waiter.resume, waiter.turn, waiter.site, None))
+        self.waiters = kept
+        return released

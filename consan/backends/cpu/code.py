@@ -1,0 +1,213 @@
+"""The dynamic side of code: functions bound to the arrays of a wave, decoded block by block when first run.
+
+A `Plan` is what one entry needs on waves of one shape: the wave, register frames of all functions, parameters, the decoded
+steps. It is kept between waves and launches, since decoding costs far more than running a small kernel.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import control
+from .address import GlobalLocator
+from .barriers import CtaBarriers, WarpBarriers
+from .copies import AsyncCopies
+from .decode import decode, polls, refusal
+from .faults import UnsupportedInstruction
+from .operands import Context
+from .program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, Reach, RegisterVariable
+from .registers import Slots, storage
+from .special import SpecialRegisters
+from .steps import Step
+from .wave import Wave
+
+if TYPE_CHECKING:
+    from .module import LoadedModule
+    from .scheduler import Scheduler
+
+Array = npt.NDArray[Any]
+
+
+class BoundBlock:
+    """A basic block on a wave. `end` decides what a group does next; the rest of the block is straight-line steps."""
+
+    __slots__ = ("bound", "code", "end", "fulls", "function", "members", "polls", "position", "size", "steps")
+
+    def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
+        self.function = function
+        self.code = code
+        self.position = (function.code.ordinal << 32) + code.index
+        self.size = code.end - code.start
+        self.bound = False
+        self.polls = False
+        self.steps: list[Step] = []
+        self.fulls: list[Any] = []
+        self.end: control.End = control.fall_off
+        self.members: Array | None = None  # member masks of a collective at the start of the block
+
+    def bind(self) -> None:
+        """Decode the block."""
+        function, code = self.function, self.code
+        instructions = function.code.instructions[code.start : code.end]
+        straight = instructions[:-1] if code.ends else instructions
+        for instruction in straight:
+            context = Context(function, instruction)
+            try:
+                self.steps.append(decode(context))
+                if code.collective and instruction is instructions[0]:
+                    self.members = control.member_masks(context)
+            except UnsupportedInstruction as error:
+                self.steps.append(refusal(error))
+            self.polls = self.polls or polls(instruction)
+        self.fulls = [step.full for step in self.steps]
+        following = function.block(code.index + 1)
+        self.end = control.decode_end(function, instructions[-1], following) if code.ends else control.Fall(following)
+        self.bound = True
+
+
+class BoundFunction:
+    """A function's register frame and blocks on a wave."""
+
+    def __init__(self, plan: Plan, code: FunctionCode) -> None:
+        self.plan = plan
+        self.code = code
+        self._registers: dict[RegisterVariable, Array] = {}
+        self._slots: dict[ParamVariable, Slots] = {}
+        self._aliases: dict[ParamVariable, Slots] = {}
+        self._blocks = [BoundBlock(self, block) for block in code.blocks]
+        self.dynamic = code.recursive or code.uses_alloca
+        self._base: Array | None = None
+        self.offsets = code.local_layout()[0]
+
+    def block(self, index: int | None) -> BoundBlock | None:
+        """A block by number; None after the last."""
+        return self._blocks[index] if index is not None and index < len(self._blocks) else None
+
+    @property
+    def entry(self) -> BoundBlock:
+        """Where execution starts."""
+        return self._blocks[0]
+
+    def register(self, variable: RegisterVariable) -> Array:
+        """The array of a register."""
+        array = self._registers.get(variable)
+        if array is None:
+            array = self._registers[variable] = np.zeros(self.plan.wave.lanes, storage(variable.word))
+        return array
+
+    def slots(self, variable: ParamVariable) -> Slots:
+        """The storage of a `.param` variable."""
+        slots = self._slots.get(variable)
+        if slots is None:
+            slots = self._slots[variable] = Slots(variable.nbytes, self.plan.wave.lanes)
+        return slots
+
+    def alias(self, variable: ParamVariable, slots: Slots) -> bool:
+        """Let a `.param` variable of this function be another function's, unless code is already bound to its own storage."""
+        return self._slots.setdefault(variable, slots) is slots
+
+    def param_field(self, context: Context, variable: ParamVariable, offset: int, dtype: np.dtype[Any]) -> Array:
+        """A field of a `.param` variable, one item per lane."""
+        try:
+            return self.slots(variable).field(offset, dtype)
+        except ValueError as error:
+            raise context.unsupported(str(error)) from None
+
+    @property
+    def carry(self) -> Array:
+        """The carry bit CC.CF of every thread."""
+        return self.plan.carry
+
+    @property
+    def frame_base(self) -> Array | None:
+        """Where each thread's activation of a recursive or allocating function has its local memory; None: at a fixed place."""
+        if self.dynamic and self._base is None:
+            self._base = np.zeros(self.plan.wave.lanes, np.uint32)
+        return self._base
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of local memory that a call takes from the thread's stack."""
+        return self.code.local_bytes if self.code.recursive else 0
+
+    def local_offset(self, variable: MemoryVariable) -> int:
+        """Offset of a local variable from the frame base, or from the start of local memory."""
+        return self.offsets[variable] + self.plan.reach.local.get(self.code, 0)
+
+    def storage_arrays(self) -> list[Array]:
+        """Everything that a recursive call must save."""
+        rows = [row for slots in self._slots.values() for row in slots.rows]
+        return [*self._registers.values(), *rows, *([self._base] if self._base is not None else [])]
+
+
+class Plan:
+    """One entry on waves of one shape."""
+
+    def __init__(self, module: LoadedModule, reach: Reach, wave: Wave) -> None:
+        self.module = module
+        self.reach = reach
+        self.wave = wave
+        self.specials = SpecialRegisters(wave)
+        self.locators: list[GlobalLocator] = []
+        self.copies = AsyncCopies(wave)
+        self.barriers = CtaBarriers(wave)
+        self.warp_barriers = WarpBarriers(wave)
+        self.functions: dict[FunctionCode, BoundFunction] = {}
+        self.scheduler: Scheduler | None = None
+        self.param_address = module.param_block(reach.entry)
+        self._arena_version = -1
+
+    @cached_property
+    def carry(self) -> Array:
+        """The carry bits of the wave."""
+        return np.zeros(self.wave.lanes, np.bool_)
+
+    @property
+    def entry(self) -> BoundFunction:
+        """The entry function."""
+        return self.function(self.reach.entry)
+
+    def function(self, code: FunctionCode) -> BoundFunction:
+        """A function bound to the wave."""
+        if code not in self.functions:
+            self.functions[code] = BoundFunction(self, code)
+        return self.functions[code]
+
+    def function_address(self, name: str) -> int:
+        """The address of a function as a value."""
+        return self.module.machine.code_address(self.module, name)
+
+    def function_at(self, address: int) -> BoundFunction | None:
+        """The function of this module at an address."""
+        code = self.module.code_at(address)
+        return self.function(code) if code is not None else None
+
+    def module_address(self, variable: MemoryVariable) -> int:
+        """Address of a global or constant variable."""
+        return self.module.address_of(variable)
+
+    def param_field(self, offset: int, dtype: np.dtype[Any]) -> Array:
+        """A field of the launch's parameter block at an address, as an array of no dimension."""
+        span = self.module.machine.arena.span(offset, dtype.itemsize)
+        return np.asarray(span.view(dtype)).reshape(())
+
+    def start_launch(self, version: int) -> None:
+        """Forget what may have changed since the last launch."""
+        if version != self._arena_version:
+            self.forget_allocations()
+            self._arena_version = version
+
+    def forget_allocations(self) -> None:
+        """Memory has been freed: drop what locators remember."""
+        for locator in self.locators:
+            locator.forget()
+
+    def start_wave(self, rng: np.random.Generator | None) -> None:
+        """Forget the last wave's barriers and copies."""
+        self.copies.reset(rng)
+        self.barriers.reset()
+        self.warp_barriers.waiters.clear()

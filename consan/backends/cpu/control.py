@@ -1,0 +1,275 @@
+"""What ends a basic block: branches, exits, barriers (PTX ISA, "Control Flow Instructions", "barrier", "bar.warp.sync").
+
+An end takes the group that has run the block and returns the block that it goes on with, or None when its lanes have been
+queued elsewhere, wait, or are gone. Calls are in calls.py.
+
+Not handled: barrier.cluster, which no CTA of this machine can reach with more than itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Instruction, Negated, Operand, Register, Symbol
+
+from .barriers import ALL, Waiter
+from .faults import LaneFault, UnsupportedInstruction
+from .groups import Group
+from .operands import Context, Target
+
+if TYPE_CHECKING:
+    from .code import BoundBlock, BoundFunction
+    from .scheduler import Scheduler
+
+Array = npt.NDArray[Any]
+End = Callable[["Scheduler", Group], "BoundBlock | None"]
+
+
+def member_masks(context: Context) -> Array:
+    """The member masks of a collective, its last operand (one item, or one per lane)."""
+    return context.source(context.instruction.operands[-1], "u32")
+
+
+def fall_off(scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    """The end of a body without ret: the threads return."""
+    return leave(scheduler, group)
+
+
+class Fall:
+    """Into the next block."""
+
+    def __init__(self, following: BoundBlock | None) -> None:
+        self.following = following
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        return self.following if self.following is not None else leave(scheduler, group)
+
+
+class Branch:
+    """bra."""
+
+    def __init__(self, target: BoundBlock | None) -> None:
+        self.target = target
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        return self.target if self.target is not None else leave(scheduler, group)
+
+
+class Guarded:
+    """Any end under a guard predicate: the lanes without it fall through."""
+
+    def __init__(self, inner: End, predicate: Array, negated: bool, following: End) -> None:
+        self.inner = inner
+        self.predicate = predicate
+        self.negated = negated
+        self.following = following
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        predicate = self.predicate
+        whole = group.count == len(predicate)
+        taken = np.count_nonzero(predicate if whole else predicate[group.sel])
+        if self.negated:
+            taken = group.count - taken
+        if taken == group.count:
+            return self.inner(scheduler, group)
+        if not taken:
+            return self.following(scheduler, group)
+        chosen = predicate[group.lanes] ^ self.negated
+        rest = Group(group.lanes[~chosen], group.stack, group.block, group.round)
+        rest.spins, rest.polls = group.spins, group.polls
+        group.set_lanes(group.lanes[chosen])
+        block = self.inner(scheduler, group)
+        scheduler.proceed(rest, self.following(scheduler, rest))
+        return block
+
+
+def leave(scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    """ret: back to the caller, or the thread ends."""
+    frame = group.stack
+    if frame.parent is None:
+        scheduler.exit(group)
+        return None
+    block: BoundBlock | None = frame.return_to.finish(scheduler, group, frame)
+    return block
+
+
+def exit_threads(scheduler: Scheduler, group: Group) -> None:
+    """exit."""
+    scheduler.exit(group)
+
+
+def _trap(context: Context) -> End:
+    def trap(_scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        raise LaneFault("trap", int(group.lanes[0]), context.site, message=context.instruction.opcode)
+
+    return trap
+
+
+class BranchTable:
+    """brx.idx."""
+
+    def __init__(self, index: Array, targets: list[BoundBlock | None]) -> None:
+        self.index = index
+        self.targets = targets
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        values = self.index[group.lanes] if self.index.ndim else np.broadcast_to(self.index, group.count)
+        lanes = group.lanes
+        for value in np.unique(values).tolist():
+            part = Group(lanes[values == value], group.stack, group.block, group.round)
+            part.spins, part.polls = group.spins, group.polls
+            target = self.targets[value] if value < len(self.targets) else None
+            scheduler.proceed(part, target if target is not None else leave(scheduler, part))
+        return None
+
+
+class Barrier:
+    """bar and barrier: sync, arrive and red."""
+
+    def __init__(self, context: Context, following: BoundBlock) -> None:
+        self.wave = context.wave
+        self.barriers = context.function.plan.barriers
+        self.site = context.site
+        self.following = following
+        words = set(context.parts)
+        self.waits = "arrive" not in words
+        operands = list(context.instruction.operands)
+        self.reduction, self.vote = self._reduction(context, operands) if "red" in words else (None, None)
+        self.id = context.source(operands.pop(0), "u32")
+        self.count = context.source(operands.pop(0), "u32") if operands else None
+
+    @staticmethod
+    def _reduction(context: Context, operands: list[Operand]) -> tuple[tuple[str, Target], Callable[[], Array]]:
+        kind = next(word for word in ("popc", "and", "or") if word in context.parts)
+        target = context.target(operands.pop(0), "u32" if kind == "popc" else "pred")
+        last = operands.pop()
+        negated = isinstance(last, Negated)
+        source = context.source(last.operand if isinstance(last, Negated) else last, "pred")
+        full = np.broadcast_to(source, (context.wave.lanes,))
+        return (kind, target), (lambda: ~full) if negated else (lambda: full)
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        """All live threads at once, and nobody waiting: nothing to do. Otherwise count arrivals."""
+        wave = self.wave
+        everyone = group.count == wave.alive and self.count is None and self.id.ndim == 0 and self.reduction is None
+        if everyone and not self.barriers.in_use:
+            return self.following
+        ids, counts = self._of(self.id, group, 0), self._of(self.count, group, ALL)
+        vote = self.vote() if self.vote is not None else None
+        released: list[Waiter] = []
+        for barrier, count in sorted(set(zip(ids.tolist(), counts.tolist(), strict=True))):
+            lanes = group.lanes[(ids == barrier) & (counts == count)]
+            if barrier >= 16 or (count != ALL and (count % 32 or not count)):
+                raise LaneFault("trap", int(lanes[0]), self.site, message=f"barrier {barrier} with a thread count of {count}")
+            waiter = Waiter(lanes, group.stack, self.following, group.round, self.site, barrier, self.reduction) if self.waits else None
+            released += self.barriers.arrive(barrier, lanes, count, waiter, vote)
+        scheduler.resume(released)
+        return None if self.waits else self.following
+
+    @staticmethod
+    def _of(source: Array | None, group: Group, default: int) -> Array:
+        if source is None:
+            return np.full(group.count, default, np.int64)
+        return (source[group.lanes] if source.ndim else np.broadcast_to(source, group.count)).astype(np.int64)
+
+
+class WarpBarrier:
+    """bar.warp.sync."""
+
+    def __init__(self, context: Context, following: BoundBlock) -> None:
+        self.barriers = context.function.plan.warp_barriers
+        self.members = context.source(context.instruction.operands[0], "u32")
+        self.site = context.site
+        self.following = following
+        self.wave = context.wave
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        if group.count == self.wave.alive:
+            return self.following
+        members = self.members[group.lanes] if self.members.ndim else np.broadcast_to(self.members, group.count)
+        waiter = Waiter(group.lanes, group.stack, self.following, group.round, self.site, None)
+        released = self.barriers.arrive(waiter, members)
+        if len(released) == 1 and len(released[0].lanes) == group.count and not self.barriers.waiters:
+            return self.following
+        scheduler.resume(released)
+        return None
+
+
+def _following(context: Context, following: BoundBlock | None) -> BoundBlock:
+    if following is None:
+        raise context.unsupported("at the end of a body without ret")
+    return following
+
+
+def _bra(context: Context, _following: BoundBlock | None) -> End:
+    (target,) = context.instruction.operands
+    if not isinstance(target, (Symbol, Register)):
+        raise context.unsupported(target.text)
+    return Branch(_label(context, target.name))
+
+
+def _label(context: Context, name: str) -> BoundBlock | None:
+    function = context.function
+    try:
+        return function.block(function.code.block_at(context.instruction.scope, name))
+    except KeyError:
+        raise context.unsupported(f"unknown label {name}") from None
+
+
+def _brx(context: Context, _following: BoundBlock | None) -> End:
+    index, table = context.instruction.operands[:2]
+    assert isinstance(table, (Symbol, Register))
+    try:
+        names = context.function.code.table(context.instruction.scope, table.name).targets
+    except KeyError:
+        raise context.unsupported(f"unknown .branchtargets {table.name}") from None
+    return BranchTable(context.source(index, "u32"), [_label(context, name) for name in names])
+
+
+def _bar(context: Context, following: BoundBlock | None) -> End:
+    if context.parts[1] == "warp":
+        return WarpBarrier(context, _following(context, following))
+    if not {"sync", "arrive", "red"}.isdisjoint(context.parts) and "cluster" not in context.parts:
+        return Barrier(context, _following(context, following))
+    raise context.unsupported()
+
+
+def _call(context: Context, following: BoundBlock | None) -> End:
+    from .calls import decode_call  # calls needs the ends defined here
+
+    return decode_call(context, _following(context, following))
+
+
+ENDS: dict[str, Callable[[Context, BoundBlock | None], End]] = {
+    "bra": _bra,
+    "brx": _brx,
+    "ret": lambda context, following: leave,
+    "exit": lambda context, following: exit_threads,
+    "trap": lambda context, following: _trap(context),
+    "brkpt": lambda context, following: _trap(context),
+    "bar": _bar,
+    "barrier": _bar,
+    "call": _call,
+}
+
+
+def decode_end(function: BoundFunction, instruction: Instruction, following: BoundBlock | None) -> End:
+    """The end of a block whose last instruction decides."""
+    context = Context(function, instruction)
+    try:
+        end = ENDS[context.parts[0]](context, following)
+        guard = instruction.predicate
+        return end if guard is None else Guarded(end, context.predicate(guard.register), guard.negated, Fall(following))
+    except UnsupportedInstruction as error:
+        return _refuse(error)
+
+
+def _refuse(error: UnsupportedInstruction) -> End:
+    def refuse(_scheduler: Scheduler, _group: Group) -> BoundBlock | None:
+        raise error
+
+    return refuse

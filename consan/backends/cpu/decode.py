@@ -1,0 +1,115 @@
+"""From an instruction to a step: the table of instructions that are the machine's own, and everything else to `semantics`.
+
+An instruction that neither knows becomes a step that raises `UnsupportedInstruction` when it runs, so that a module may hold
+instructions for other paths or architectures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consan.instrument.ptx import Instruction
+
+from . import access, async_steps, atomic_steps, lanes, matrix
+from .faults import UnsupportedInstruction
+from .operands import Context
+from .steps import Step, effect, nothing, predicated
+
+Decoder = Callable[[Context], Step]
+
+
+def _activemask(context: Context) -> Step:
+    target = context.target(context.instruction.operands[0], "b32")
+    wave = context.wave
+
+    def part(sel: object) -> None:
+        chosen = wave.ids[sel]  # type: ignore[index]
+        target.write(sel, wave.warp_masks(chosen)[wave.warp_of[chosen]])
+
+    return effect(lambda: part(slice(None)), part)
+
+
+def _ignored(_context: Context) -> Step:
+    return nothing()
+
+
+TABLE: dict[str, Decoder] = {
+    "mov": lanes.decode_mov,
+    "ld": access.decode_ld,
+    "ldu": access.decode_ld,
+    "st": access.decode_st,
+    "cvta": access.decode_cvta,
+    "isspacep": access.decode_isspacep,
+    "alloca": access.decode_alloca,
+    "stacksave": access.decode_stacksave,
+    "stackrestore": access.decode_stackrestore,
+    "atom": atomic_steps.decode,
+    "red": atomic_steps.decode,
+    "ldmatrix": matrix.decode_ldmatrix,
+    "stmatrix": matrix.decode_stmatrix,
+    "cp": async_steps.decode,
+    "activemask": _activemask,
+    "nanosleep": _ignored,
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "createpolicy", "pmevent", "setmaxnreg"), _ignored),
+}
+
+# Forms of a name of which the machine knows only some.
+FORMS: dict[tuple[str, ...], Decoder] = {
+    **dict.fromkeys((("membar", scope) for scope in ("cta", "gl", "sys")), _ignored),
+    **dict.fromkeys((("griddepcontrol", action) for action in ("launch_dependents", "wait")), _ignored),
+}
+FENCE_WORDS = frozenset(
+    [
+        "fence",
+        "sc",
+        "acq_rel",
+        "acquire",
+        "release",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "proxy",
+        "async",
+        "alias",
+        "generic",
+        "global",
+        "shared::cta",
+        "sync_restrict",
+    ]
+)
+
+
+def decode(context: Context) -> Step:
+    """The step of an instruction, its guard predicate included."""
+    guard = context.instruction.predicate
+    step = _unguarded(context)
+    if guard is None:
+        return step
+    return predicated(step, context.predicate(guard.register), guard.negated, context.wave.ids)
+
+
+def _unguarded(context: Context) -> Step:
+    parts = context.parts
+    decoder = FORMS.get(parts) or TABLE.get(parts[0])
+    if parts[0] == "fence" and FENCE_WORDS.issuperset(part.split("::")[0] if "::" in part else part for part in parts):
+        decoder = _ignored
+    step = decoder(context) if decoder is not None else lanes.decode(context)
+    if step is None:
+        raise context.unsupported()
+    return step
+
+
+def refusal(error: UnsupportedInstruction) -> Step:
+    """A step that raises when it runs."""
+
+    def refuse(_sel: object = None) -> None:
+        raise error
+
+    return effect(refuse, refuse)
+
+
+def polls(instruction: Instruction) -> bool:
+    """Whether a loop around the instruction may wait for another thread."""
+    parts = instruction.parts
+    return parts[0] in ("atom", "nanosleep") or (parts[0] == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(parts))

@@ -1,0 +1,94 @@
+"""What a launch can report about itself: faults, blocked warps, statistics, and the instruction the machine does not know.
+
+A fault never raises out of `Machine.launch`: it ends the launch, as an illegal address or a `trap` does on a GPU, and is
+recorded. `UnsupportedInstruction` does raise: running on after an unknown instruction would be a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from consan._errors import NotSupported
+
+Dim3 = tuple[int, int, int]
+
+
+class UnsupportedInstruction(NotSupported):
+    """The virtual machine does not execute this instruction; names the opcode and the line."""
+
+    def __init__(self, opcode: str, line: int, detail: str = "") -> None:
+        super().__init__(f"the PTX virtual machine does not execute '{opcode}' (PTX line {line}){': ' + detail if detail else ''}")
+        self.opcode = opcode
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Site:
+    """The instruction that a step was decoded from."""
+
+    opcode: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a launch ended early, with the first thread that caused it."""
+
+    kind: str  # "out-of-bounds" | "misaligned" | "trap" | "assert" | "unknown-opcode"
+    opcode: str
+    ptx_line: int
+    ctaid: Dim3
+    tid: Dim3
+    address: int = 0
+    nbytes: int = 0
+    space: str = ""
+    access: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Lanes of one warp that wait (deadlock) or were still running (time-out), and where."""
+
+    ctaid: Dim3
+    warp: int
+    lanes: int  # mask
+    why: str  # "barrier" | "warp-barrier" | "warp-collective" | "running"
+    barrier: int | None
+    opcode: str
+    ptx_line: int
+
+
+@dataclass
+class LaunchStats:
+    """What `Machine.launch` did."""
+
+    instructions: int = 0
+    seconds: float = 0.0
+    timed_out: bool = False
+    deadlocked: bool = False
+    faults: list[Fault] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
+
+    @property
+    def completed(self) -> bool:
+        """Whether every thread ran to its end."""
+        return not (self.timed_out or self.deadlocked or self.faults)
+
+
+class LaneFault(Exception):  # noqa: N818 - control flow inside the engine, never seen outside
+    """Raised by a step; the engine turns it into a `Fault` and ends the launch."""
+
+    def __init__(
+        self, kind: str, lane: int, site: Site, *, address: int = 0, nbytes: int = 0, space: str = "", access: str = "", message: str = ""
+    ) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.lane = lane
+        self.site = site
+        self.address = address
+        self.nbytes = nbytes
+        self.space = space
+        self.access = access
+        self.message = message

@@ -1,0 +1,162 @@
+"""The virtual device: memory, modules, launches.
+
+A launch runs its CTAs in waves, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave. The device
+has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
+
+Not handled: clusters of more than one CTA, streams (launches run at once, in order).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import NotSupported, UsageError
+
+from .code import Plan
+from .faults import Dim3, LaunchStats
+from .memory import CODE_BASE, RESERVED_SHARED, Arena
+from .module import LoadedModule
+from .scheduler import Scheduler
+from .special import LaunchInfo
+from .wave import Shape
+
+WAVE_LANES = 16384
+MAX_SHARED = 227 << 10
+MAX_THREADS = 1024
+
+
+class Machine:
+    """One device whose memory persists across launches."""
+
+    def __init__(self, *, sm: int = 90, sm_count: int = 4) -> None:
+        self.sm = sm
+        self.sm_count = sm_count
+        self.arena = Arena()
+        self._launches = 0
+        self._frees = 0
+        self._code_addresses: dict[tuple[int, str], int] = {}
+        self.code_names: dict[int, tuple[LoadedModule, str]] = {}
+
+    # Memory --------------------------------------------------------------------------------------------------------
+
+    def alloc(self, nbytes: int, *, align: int = 256, name: str = "") -> int:
+        """Allocate device memory; it reads as zero."""
+        return self.arena.alloc(nbytes, align, name).address
+
+    def free(self, address: int) -> None:
+        """Free what `alloc` gave."""
+        self.arena.free(address)
+        self._frees += 1
+
+    def write(self, address: int, data: bytes | bytearray | memoryview | npt.NDArray[Any]) -> None:
+        """Copy host bytes to the device."""
+        raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+        if raw.size:
+            self.arena.span(address, raw.size)[...] = raw
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy device bytes to the host."""
+        return self.arena.span(address, nbytes).tobytes() if nbytes else b""
+
+    def view(self, address: int, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
+        """Device memory as a host array, without a copy."""
+        dtype = np.dtype(dtype)
+        return self.arena.span(address, dtype.itemsize * count).view(dtype)
+
+    # Code ----------------------------------------------------------------------------------------------------------
+
+    def load(self, ptx: str, name: str = "<ptx>") -> LoadedModule:
+        """Read a module and place its variables."""
+        return LoadedModule(self, ptx, name)
+
+    def code_address(self, module: LoadedModule, name: str) -> int:
+        """The address of a function, the same each time."""
+        key = (id(module), name)
+        if key not in self._code_addresses:
+            address = CODE_BASE + 16 * (len(self._code_addresses) + 1)
+            self._code_addresses[key] = address
+            self.code_names[address] = (module, name)
+        return self._code_addresses[key]
+
+    # Launch --------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        module: LoadedModule,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        seed: int = 0,
+        timeout: float | None = None,
+        cooperative: bool = False,
+    ) -> LaunchStats:
+        """Run a kernel to its end, its first fault, a deadlock or the time limit."""
+        started = time.monotonic()
+        self._check(module, entry, grid, block, params, shared, cluster)
+        self._launches += 1
+        stats = LaunchStats()
+        deadline = None if timeout is None else started + timeout
+        rng = np.random.default_rng(seed) if seed else None
+        reach = module.reach(entry)
+        address = module.param_block(reach.entry)
+        self.write(address, params)
+        static = reach.static_shared
+        info = LaunchInfo(grid, block, self._launches, shared, static, RESERVED_SHARED, self.sm_count)
+        with np.errstate(all="ignore"):
+            self._run_waves(module, entry, info, rng, deadline, stats, cooperative)
+        stats.seconds = time.monotonic() - started
+        return stats
+
+    def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int, cluster: Dim3) -> None:
+        info = module.entry(entry)
+        if math.prod(cluster) != 1:
+            raise NotSupported("the PTX virtual machine does not run clusters of more than one CTA yet")
+        if min(grid) < 1 or min(block) < 1 or math.prod(block) > MAX_THREADS:
+            raise UsageError(f"launch of {entry}: grid {grid} and block {block} are not possible")
+        if info.reqntid and math.prod(block) != math.prod(info.reqntid):
+            raise UsageError(f"launch of {entry}: it requires {info.reqntid} threads, not {block}")
+        if len(params) < info.param_bytes:
+            raise UsageError(f"launch of {entry}: {len(params)} bytes of parameters, it takes {info.param_bytes}")
+        if shared < 0 or info.static_shared + shared > MAX_SHARED:
+            raise UsageError(f"launch of {entry}: {info.static_shared + shared} bytes of shared memory, at most {MAX_SHARED}")
+
+    def _run_waves(
+        self,
+        module: LoadedModule,
+        entry: str,
+        info: LaunchInfo,
+        rng: np.random.Generator | None,
+        deadline: float | None,
+        stats: LaunchStats,
+        cooperative: bool,
+    ) -> None:
+        total = math.prod(info.grid)
+        threads = math.prod(info.block)
+        reach = module.reach(entry)
+        widest = total if cooperative else max(1, WAVE_LANES // threads)
+        size = -(-total // -(-total // widest))
+        first = 0
+        while first < total:
+            ctas = min(size, total - first)
+            shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, reach.static_local + reach.dynamic_local)
+            plan = module.plan(entry, shape)
+            info.first_cta = first
+            if not self._run_wave(plan, info, rng, deadline, stats):
+                return
+            first += ctas
+
+    def _run_wave(self, plan: Plan, info: LaunchInfo, rng: np.random.Generator | None, deadline: float | None, stats: LaunchStats) -> bool:
+        plan.wave.start(info.first_cta, info.grid, self.sm_count)
+        plan.specials.refresh(info)
+        plan.start_launch(self._frees)
+        plan.start_wave(rng)
+        return Scheduler(plan, rng, deadline, stats).run()

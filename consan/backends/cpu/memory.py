@@ -1,0 +1,160 @@
+"""Device memory: one sparse anonymous mapping that holds global memory, shared windows and local memory.
+
+A global address is GLOBAL_BASE plus the offset in the mapping, so a host view of any allocation costs nothing. Shared and
+local memory are seen by threads through windows of the generic address space (PTX ISA, "Generic Addressing"): every CTA
+sees its shared memory at SHARED_WINDOW and every thread its local memory at LOCAL_WINDOW; only the machine knows where in
+the mapping they really are. Red zones between allocations make small overruns fall on nothing.
+
+Not handled: peer devices, managed memory, texture and surface memory.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import EnvironmentFailure, UsageError
+
+Array = npt.NDArray[np.generic]
+
+GLOBAL_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x7E00_0000_0000
+LOCAL_WINDOW = 0x7E80_0000_0000
+CODE_BASE = 0x7D00_0000_0000
+WINDOW_SIZE = 1 << 32
+RESERVED_SHARED = 1024  # sm_90 keeps the first KiB of every CTA's shared memory for itself
+RED_ZONE = 256
+
+_PAGE = mmap.PAGESIZE
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+# 16-byte units are moved as complex128: the widest plain NumPy item, copied bit for bit by take and by fancy assignment.
+UNIT_DTYPES = (np.uint8, np.uint16, np.uint32, np.uint64, np.complex128)
+
+
+def unit_views(raw: npt.NDArray[np.uint8]) -> tuple[Array, ...]:
+    """The same bytes as arrays of 1, 2, 4, 8 and 16-byte units."""
+    return tuple(raw.view(dtype) for dtype in UNIT_DTYPES)
+
+
+@dataclass
+class Allocation:
+    """A range of device memory that threads may touch."""
+
+    address: int
+    nbytes: int
+    name: str
+    views: tuple[Array, ...] = field(repr=False)
+
+    @property
+    def end(self) -> int:
+        """First address after the allocation."""
+        return self.address + self.nbytes
+
+
+def _map(sizes: tuple[int, ...]) -> mmap.mmap:
+    for size in sizes:
+        try:
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+        except (OSError, ValueError):
+            continue
+    raise EnvironmentFailure("cannot reserve address space for the virtual machine's memory (is there a limit on virtual memory?)")
+
+
+def _align(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
+
+
+class Arena:
+    """The mapping, its free list and the table of live allocations."""
+
+    SIZES = (1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30)
+
+    def __init__(self) -> None:
+        self._map = _map(self.SIZES)
+        self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        self.views = unit_views(self.raw)
+        self._free: list[tuple[int, int]] = [(_PAGE, self.raw.size - _PAGE)]  # (offset, size), sorted
+        self._reserved: dict[int, int] = {}  # offset -> reserved size
+        self._starts: list[int] = []  # addresses of live allocations, sorted
+        self._live: list[Allocation] = []
+
+    def reserve(self, nbytes: int, align: int = 256) -> int:
+        """Take `nbytes` out of the free list and return their offset; the memory reads as zero."""
+        align = max(align, _PAGE if nbytes >= _PAGE else 256)
+        for index, (start, size) in enumerate(self._free):
+            offset = _align(start, align)
+            used = offset + _align(nbytes + RED_ZONE, 256) - start
+            if used <= size:
+                self._free[index : index + 1] = [(start + used, size - used)] if used < size else []
+                if offset > start:
+                    self._give_back(start, offset - start)
+                self._reserved[offset] = start + used - offset
+                return offset
+        raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
+
+    def release(self, offset: int) -> None:
+        """Return what `reserve` gave; its pages go back to the operating system and read as zero again."""
+        size = self._reserved.pop(offset)
+        first, last = _align(offset, _PAGE), (offset + size) // _PAGE * _PAGE
+        if last > first:
+            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self.raw[offset:first] = 0
+            self.raw[last : offset + size] = 0
+        else:
+            self.raw[offset : offset + size] = 0
+        self._give_back(offset, size)
+
+    def _give_back(self, offset: int, size: int) -> None:
+        index = bisect.bisect_left(self._free, (offset, 0))
+        self._free.insert(index, (offset, size))
+        for left in (index, index - 1):
+            if 0 <= left < len(self._free) - 1:
+                (a, a_size), (b, b_size) = self._free[left : left + 2]
+                if a + a_size == b:
+                    self._free[left : left + 2] = [(a, a_size + b_size)]
+
+    def alloc(self, nbytes: int, align: int = 256, name: str = "") -> Allocation:
+        """A new allocation that threads may touch."""
+        offset = self.reserve(nbytes, align)
+        raw = self.raw[offset : offset + _align(max(nbytes, 1), 16)]
+        allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw))
+        index = bisect.bisect_left(self._starts, allocation.address)
+        self._starts.insert(index, allocation.address)
+        self._live.insert(index, allocation)
+        return allocation
+
+    def free(self, address: int) -> None:
+        """Forget the allocation that starts at `address`."""
+        index = bisect.bisect_left(self._starts, address)
+        if index == len(self._starts) or self._starts[index] != address:
+            raise UsageError(f"free of {address:#x}: no allocation starts there")
+        del self._starts[index], self._live[index]
+        self.release(address - GLOBAL_BASE)
+
+    def find(self, address: int) -> Allocation | None:
+        """The live allocation that holds `address`."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index >= 0 and address < self._live[index].end:
+            return self._live[index]
+        return None
+
+    def valid(self, addresses: npt.NDArray[np.uint64], nbytes: int) -> npt.NDArray[np.bool_]:
+        """Which of the accesses of `nbytes` at `addresses` lie within one live allocation each."""
+        if not self._starts:
+            return np.zeros(addresses.shape, np.bool_)
+        starts = np.array(self._starts, np.uint64)
+        limits = np.array([a.end - nbytes for a in self._live], np.uint64)
+        index = np.searchsorted(starts, addresses, side="right") - 1
+        return np.asarray((index >= 0) & (addresses <= limits[index]))
+
+    def span(self, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Host view of device bytes."""
+        allocation = self.find(address)
+        if allocation is None or address + nbytes > allocation.end:
+            raise UsageError(f"{nbytes} bytes at {address:#x} are not inside one allocation of the virtual machine")
+        offset = address - GLOBAL_BASE
+        return self.raw[offset : offset + nbytes]

@@ -1,0 +1,228 @@
+"""Operands of decoded instructions as arrays: registers, special registers, immediates, addresses of variables.
+
+PTX ISA, "Operands" and "Operand Size Exceeding Instruction-Type Size". An immediate is an array of no dimension. A
+destination wider than the instruction's type is sign- or zero-extended.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import (
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    SymbolOffset,
+    Tuple,
+    Underscore,
+    Vector,
+)
+
+from .faults import Site, UnsupportedInstruction
+from .memory import RESERVED_SHARED
+from .program import MemoryVariable, ParamVariable, RegisterVariable
+from .registers import RAW_DTYPES, SIGNED, WORD_DTYPES, typed
+from .special import CLOCKS
+
+if TYPE_CHECKING:
+    from .code import BoundFunction
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True, eq=False)
+class Target:
+    """A destination: `array` takes values of `dtype`, extending them where `exact` is false. None is the sink `_`."""
+
+    array: Array | None
+    dtype: np.dtype[Any]
+    exact: bool
+
+    def prepare(self, values: Array) -> Array:
+        """Values in a form that plain assignment to `array` extends as the type says."""
+        if self.exact or values.dtype.kind != "f":
+            return values
+        return values.view(RAW_DTYPES[values.dtype.itemsize])
+
+    def write(self, sel: Any, values: Any) -> None:
+        """Assign to the selected lanes."""
+        if self.array is not None:
+            self.array[sel] = self.prepare(np.asarray(values))
+
+
+@dataclass(slots=True)
+class Place:
+    """An address operand: a register's array (None: only a constant), a constant, and the parameter that it names, if any."""
+
+    base: Array | None
+    offset: int
+    param: ParamVariable | None = None
+    space: str | None = None  # of the variable that it names
+
+
+class Context:
+    """One instruction being decoded for one bound function."""
+
+    def __init__(self, function: BoundFunction, instruction: Instruction) -> None:
+        self.function = function
+        self.wave = function.plan.wave
+        self.instruction = instruction
+        self.parts = instruction.parts
+        self.site = Site(instruction.opcode, instruction.line, function.code.name)
+
+    def unsupported(self, detail: str = "") -> UnsupportedInstruction:
+        """The error that names this instruction."""
+        return UnsupportedInstruction(self.instruction.opcode, self.instruction.line, detail)
+
+    def resolve(self, name: str) -> Any:
+        """The variable or function that a name means here."""
+        return self.function.code.resolve(self.instruction.scope, name)
+
+    def raw(self, name: str) -> Array:
+        """The array of a register or special register."""
+        found = self.resolve(name)
+        if isinstance(found, RegisterVariable):
+            return self.function.register(found)
+        special = self.function.plan.specials.get(name)
+        if special is None:
+            raise self.unsupported(f"unknown register {name}")
+        return special
+
+    def predicate(self, name: str) -> Array:
+        """The array of a predicate register."""
+        return self.source_register(name, np.dtype(np.bool_))
+
+    def source_register(self, name: str, dtype: np.dtype[Any]) -> Array:
+        """A register read as `dtype`."""
+        try:
+            return typed(self.raw(name), dtype)
+        except ValueError as error:
+            raise self.unsupported(f"{name}: {error}") from None
+
+    def source(self, operand: Operand, word: str) -> Array:
+        """A source operand as an array of the word's dtype."""
+        return self.source_as(operand, WORD_DTYPES[word])
+
+    def source_as(self, operand: Operand, dtype: np.dtype[Any]) -> Array:
+        """A source operand as an array of `dtype`."""
+        if isinstance(operand, Register):
+            return self.source_register(operand.name, dtype)
+        if isinstance(operand, Immediate):
+            return immediate(operand, dtype)
+        if isinstance(operand, Negated):
+            raise self.unsupported("negated operand")
+        place = self.place(operand)
+        if place.base is not None:
+            return np.add(place.base, place.base.dtype.type(place.offset)).astype(dtype)
+        return np.array(place.offset & ((1 << 8 * dtype.itemsize) - 1), RAW_DTYPES[dtype.itemsize]).view(dtype)
+
+    def target(self, operand: Operand, word: str) -> Target:
+        """A destination operand for values of the word's dtype."""
+        dtype = WORD_DTYPES[word]
+        if isinstance(operand, Underscore):
+            return Target(None, dtype, True)
+        if not isinstance(operand, Register):
+            raise self.unsupported(f"destination {operand.text}")
+        raw = self.raw(operand.name)
+        if raw.dtype.itemsize == dtype.itemsize or ((raw.dtype == np.bool_) == (dtype == np.bool_) and raw.dtype.itemsize < dtype.itemsize):
+            return Target(self.source_register(operand.name, dtype), dtype, True)
+        wide = RAW_DTYPES[raw.dtype.itemsize]
+        return Target(raw.view(np.dtype(f"i{wide.itemsize}")) if word in SIGNED else raw, dtype, False)
+
+    def place(self, operand: Operand) -> Place:
+        """An address operand, or a variable's address used as a value."""
+        if isinstance(operand, (Address, SymbolOffset)):
+            inner = self.place(operand.base)
+            if isinstance(operand, Address) and operand.index is not None:
+                return self._indexed(operand, inner)
+            return Place(inner.base, inner.offset + operand.offset, inner.param, inner.space)
+        if isinstance(operand, Immediate):
+            return Place(None, int(operand.value))
+        if isinstance(operand, Register):
+            return Place(self._address_register(operand.name), 0)
+        if isinstance(operand, Symbol):
+            return self._symbol(operand.name)
+        raise self.unsupported(f"address {operand.text}")
+
+    def _indexed(self, operand: Address, inner: Place) -> Place:
+        if isinstance(operand.index, Immediate) and isinstance(operand.base, Symbol):
+            found = self.resolve(operand.base.name)
+            if isinstance(found, MemoryVariable):
+                scale = found.nbytes // max(1, found.node.names[0].elements)
+                return Place(inner.base, inner.offset + int(operand.index.value) * scale, inner.param, inner.space)
+        raise self.unsupported(f"indexed address {operand.text}")
+
+    def _address_register(self, name: str) -> Array:
+        raw = self.raw(name)
+        if raw.dtype.itemsize not in (4, 8):
+            raise self.unsupported(f"{name} cannot hold an address")
+        return raw
+
+    def _symbol(self, name: str) -> Place:
+        found, plan = self.resolve(name), self.function.plan
+        if isinstance(found, ParamVariable):
+            return Place(None, plan.param_address + found.offset if found.of_entry else 0, found, "param")
+        if isinstance(found, Function):
+            return Place(None, plan.function_address(name))
+        if isinstance(found, MemoryVariable):
+            return self._variable(found)
+        raise self.unsupported(f"unknown name {name}")
+
+    def _variable(self, variable: MemoryVariable) -> Place:
+        function = self.function
+        if variable.space == "shared":
+            return Place(None, function.plan.reach.shared[variable] + RESERVED_SHARED, None, "shared")
+        if variable.space == "local":
+            return Place(function.frame_base, function.local_offset(variable), None, "local")
+        return Place(None, function.plan.module_address(variable), None, variable.space)
+
+
+def immediate(operand: Immediate, dtype: np.dtype[Any]) -> Array:
+    """A constant as an array of no dimension."""
+    value = operand.value
+    if dtype == np.bool_:
+        return np.array(bool(value))
+    raw = RAW_DTYPES[dtype.itemsize]
+    if operand.kind == "int" and dtype.kind != "f":
+        return np.array(int(value) & ((1 << 8 * dtype.itemsize) - 1), raw).view(dtype)
+    bits = float_bits(operand)
+    if bits is not None and bits[1] == dtype.itemsize:
+        return np.array(bits[0], raw).view(dtype)
+    if dtype.kind != "f" and bits is not None:
+        return np.array(bits[0] & ((1 << 8 * dtype.itemsize) - 1), raw).view(dtype)
+    return np.array(value, dtype)
+
+
+def float_bits(operand: Immediate) -> tuple[int, int] | None:
+    """Exact bits and bytes of a floating-point constant (NaN payloads live only in the text)."""
+    text = operand.text.strip()
+    if text[:2].lower() in ("0f", "0d"):
+        return int(text[2:], 16), (len(text) - 2) // 2
+    if operand.kind == "f64":
+        return int.from_bytes(struct.pack("<d", operand.value), "little"), 8
+    return None
+
+
+def flatten(operand: Operand) -> tuple[Operand, ...]:
+    """The simple operands in a vector, a pair or a tuple."""
+    if isinstance(operand, (Vector, Tuple)):
+        return tuple(inner for element in operand.elements for inner in flatten(element))
+    if isinstance(operand, Pair):
+        return operand.first, operand.second
+    return (operand,)
+
+
+def is_clock(operand: Operand) -> bool:
+    """Whether reading the operand reads a clock."""
+    return isinstance(operand, Register) and operand.name in CLOCKS

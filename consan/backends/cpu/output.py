@@ -1,0 +1,132 @@
+"""Functions that device code may call without defining them: vprintf, __assertfail, malloc, free (CUDA C++ Programming Guide,
+"Formatted Output", "Assertion", "Dynamic Global Memory Allocation").
+
+printf goes to standard output at once, thread by thread; its arguments lie in a buffer with the natural alignment that the
+CUDA ABI gives them. Not handled: %n, wide characters.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .faults import LaneFault
+from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+
+if TYPE_CHECKING:
+    from .operands import Context
+
+Array = npt.NDArray[Any]
+Builtin = Callable[["Context", Array, list[Array]], Any]
+
+_CONVERSION = re.compile(rb"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXeEfFgGaAcsp%])")
+_LONG = frozenset((b"l", b"ll", b"j", b"z", b"t"))
+_LONGEST = 1 << 16
+
+
+def memory_of(context: Context, lane: int, address: int) -> npt.NDArray[np.uint8]:
+    """The bytes from a generic address of a thread to the end of what it may read there."""
+    wave = context.wave
+    for start, units, size in (
+        (SHARED_WINDOW, wave.shared_units, wave.shape.shared_bytes + wave.reserved),
+        (LOCAL_WINDOW, wave.local_units, wave.shape.local_bytes),
+    ):
+        if start <= address < start + WINDOW_SIZE:
+            offset = address - start - (wave.reserved if start == SHARED_WINDOW else 0)
+            begin = int(units[0][lane]) + offset
+            return wave.arena.raw[begin : begin + size - (address - start)]
+    allocation = wave.arena.find(address)
+    if allocation is None:
+        raise LaneFault("out-of-bounds", lane, context.site, address=address, nbytes=1, space="global", access="read")
+    return wave.arena.raw[address - GLOBAL_BASE : allocation.end - GLOBAL_BASE]
+
+
+def string_at(context: Context, lane: int, address: int) -> bytes:
+    """A C string in device memory."""
+    return bytes(memory_of(context, lane, address)[:_LONGEST]).partition(b"\0")[0]
+
+
+class _Arguments:
+    """Reads the argument buffer of one thread."""
+
+    def __init__(self, context: Context, lane: int, address: int) -> None:
+        self.context = context
+        self.lane = lane
+        self.address = address
+
+    def take(self, code: str) -> Any:
+        """The next argument, of a struct code."""
+        size = struct.calcsize(code)
+        self.address = -(-self.address // size) * size
+        data = bytes(memory_of(self.context, self.lane, self.address)[:size])
+        self.address += size
+        return struct.unpack("<" + code, data)[0]
+
+
+def _pieces(template: bytes, arguments: _Arguments) -> Iterator[bytes]:
+    position = 0
+    for match in _CONVERSION.finditer(template):
+        yield template[position : match.start()]
+        position = match.end()
+        yield b"%" if match[5] == b"%" else _convert(match, arguments)
+    yield template[position:]
+
+
+def _convert(match: re.Match[bytes], arguments: _Arguments) -> bytes:
+    flags, width, precision, length, kind = match.groups()
+    options = flags.decode()
+    options += str(arguments.take("i")) if width == b"*" else (width or b"").decode()
+    if precision is not None:
+        options += "." + (str(arguments.take("i")) if precision == b"*" else precision.decode())
+    letter = kind.decode()
+    if letter in "di":
+        return (f"%{options}d" % arguments.take("q" if length in _LONG else "i")).encode()
+    if letter in "ouxX":
+        return (f"%{options}{'d' if letter == 'u' else letter}" % arguments.take("Q" if length in _LONG else "I")).encode()
+    if letter == "c":
+        return b"%c" % (arguments.take("i") & 0xFF)
+    if letter == "p":
+        return b"0x%x" % arguments.take("Q")
+    if letter == "s":
+        text = string_at(arguments.context, arguments.lane, arguments.take("Q"))
+        return (f"%{options}s" % text.decode(errors="replace")).encode()
+    value = arguments.take("d")
+    return (value.hex() if letter in "aA" else f"%{options}{letter}" % value).encode()
+
+
+def _vprintf(context: Context, lanes: Array, values: list[Array]) -> Any:
+    written = []
+    for lane, template, buffer in zip(lanes.tolist(), values[0].tolist(), values[1].tolist(), strict=True):
+        text = b"".join(_pieces(string_at(context, lane, template), _Arguments(context, lane, buffer)))
+        sys.stdout.write(text.decode(errors="replace"))
+        written.append(len(text))
+    sys.stdout.flush()
+    return np.array(written, np.uint32)
+
+
+def _assertfail(context: Context, lanes: Array, values: list[Array]) -> Any:
+    lane = int(lanes[0])
+    message, file, line, function = (int(array[0]) for array in values[:4])
+    texts = [string_at(context, lane, address).decode(errors="replace") for address in (file, function, message)]
+    raise LaneFault("assert", lane, context.site, message=f"{texts[0]}:{line & 0xFFFFFFFF}: {texts[1]}: assertion `{texts[2]}' failed")
+
+
+def _malloc(context: Context, lanes: Array, values: list[Array]) -> Any:
+    arena = context.wave.arena
+    return np.array([arena.alloc(size, name="malloc").address for size in values[0].tolist()], np.uint64)
+
+
+def _free(context: Context, lanes: Array, values: list[Array]) -> Any:
+    for address in values[0].tolist():
+        if address:
+            context.wave.arena.free(address)
+    context.function.plan.forget_allocations()
+
+
+BUILTINS: dict[str, Builtin] = {"vprintf": _vprintf, "__assertfail": _assertfail, "malloc": _malloc, "free": _free}

@@ -1,0 +1,256 @@
+"""Runs the groups of a wave until all threads have exited, one stops the launch, or none can go on.
+
+Seed 0 is the widest schedule: groups run as long as they can and meet wherever they can. Any other seed holds random warps
+back for random whiles, so that interleavings differ from run to run of different seeds and are the same for equal ones.
+
+Deadlock needs no timer: it is when threads wait and nothing can run. A spin on memory is not seen as one; that is what the time
+limit is for.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .barriers import Waiter
+from .faults import Blocked, Fault, LaneFault, LaunchStats
+from .groups import Frame, Group, ReadyQueue, merge_lanes
+
+if TYPE_CHECKING:
+    from .code import BoundBlock, Plan
+
+SPINS = 20_000  # backward branches in a row after which others get a turn
+POLLS = 256  # the same for a loop that may be waiting for another thread
+TICKS = 64  # blocks between looks at the clock
+
+
+class Scheduler:
+    """One wave in execution."""
+
+    def __init__(self, plan: Plan, rng: np.random.Generator | None, deadline: float | None, stats: LaunchStats) -> None:
+        self.plan = plan
+        self.wave = plan.wave
+        self.rng = rng
+        self.deadline = deadline
+        self.stats = stats
+        self.ready = ReadyQueue()
+        self.parked: dict[tuple[int, int], Group] = {}  # lanes at a collective that wait for the rest of their warp
+        self.held: list[tuple[int, Group]] = []  # groups that the seed holds back, and until when
+        self.step = 0
+        self.instructions = 0
+
+    def run(self) -> bool:
+        """Run the wave; whether the launch goes on."""
+        entry = self.plan.entry
+        if entry.frame_base is not None:
+            entry.frame_base[...] = self.plan.reach.static_local
+        self.wave.sp[...] = self.plan.reach.static_local + entry.frame_bytes
+        self.ready.push(Group(self.wave.ids, Frame(None, entry), entry.entry))
+        group: Group | None = None
+        try:
+            while (group := self._next()) is not None:
+                if self._run_group(group):
+                    self.stats.timed_out = True
+                    self.stats.blocked += self._running(group)
+                    return False
+        except LaneFault as fault:
+            self.stats.faults.append(self._fault(fault))
+            return False
+        finally:
+            self.stats.instructions += self.instructions
+        if self.wave.alive:
+            self.stats.deadlocked = True
+            self.stats.blocked += self._blocked()
+            return False
+        return True
+
+    def _next(self) -> Group | None:
+        group = self.ready.pop()
+        if group is None and self.held:
+            self._release_held(min(due for due, _ in self.held))
+            group = self.ready.pop()
+        return group
+
+    def _run_group(self, group: Group) -> bool:
+        """Run a group until it stops or another one goes first; whether the time is over."""
+        ready = self.ready
+        block = group.block
+        while True:
+            if not block.bound:
+                block.bind()
+            if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
+                return False
+            self._run_block(group, block)
+            following = block.end(self, group)
+            self.step += 1
+            if self.step % TICKS == 0 and self._tick():
+                if following is not None:
+                    group.block = following
+                return True
+            if following is None:
+                return False
+            backward = following.position <= block.position
+            group.block = following
+            if backward and self._spun(group, block):
+                ready.push(group)
+                return False
+            block = following
+            if self.rng is not None:
+                self._hold_back(group)
+            if ready and (best := ready.best()) is not None and best <= ready.key(group):
+                ready.push(group)
+                return False
+
+    def _run_block(self, group: Group, block: BoundBlock) -> None:
+        wave, count = self.wave, group.count
+        self.instructions += count * block.size
+        group.polls |= block.polls
+        if count == wave.lanes:
+            for full in block.fulls:
+                full()
+        elif count == wave.alive:
+            sel = group.sel
+            for step in block.steps:
+                if step.pure:
+                    step.full()
+                else:
+                    step.part(sel)
+        elif count * 4 > wave.lanes and not isinstance(group.sel, slice):
+            self._run_masked(group, block)
+        else:
+            sel = group.sel
+            for step in block.steps:
+                step.part(sel)
+
+    def _run_masked(self, group: Group, block: BoundBlock) -> None:
+        mask, sel = group.mask(self.wave.lanes), group.sel
+        for step in block.steps:
+            if step.pure:
+                step.masked(mask)
+            else:
+                step.part(sel)
+
+    def _spun(self, group: Group, block: BoundBlock) -> bool:
+        group.spins += 1
+        if group.spins < (POLLS if group.polls else SPINS):
+            return False
+        group.spins = 0
+        group.polls = False
+        group.round += 1
+        return bool(self.ready) or bool(self.held)
+
+    def _tick(self) -> bool:
+        self.plan.copies.tick(self.step)
+        if self.held:
+            self._release_held(self.step)
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    # Seeded delays -------------------------------------------------------------------------------------------------
+
+    def _hold_back(self, group: Group) -> None:
+        """Now and then, take some warps out of the group for a while."""
+        rng = self.rng
+        assert rng is not None
+        if rng.random() > 1 / 24:
+            return
+        warps = self.wave.warp_of[group.lanes]
+        late = (rng.random(self.wave.warps) < rng.random())[warps]
+        if late.all() or not late.any():
+            return
+        other = Group(group.lanes[late], group.stack, group.block, group.round)
+        group.set_lanes(group.lanes[~late])
+        self.held.append((self.step + int(rng.integers(1, 120)), other))
+
+    def _release_held(self, step: int) -> None:
+        for due, group in self.held:
+            if due <= step:
+                self.ready.push(group)
+        self.held = [(due, group) for due, group in self.held if due > step]
+
+    # What ends of blocks use ---------------------------------------------------------------------------------------
+
+    def proceed(self, group: Group, block: BoundBlock | None) -> None:
+        """Queue a group that goes on at `block`; nothing for one that does not."""
+        if block is not None:
+            group.block = block
+            self.ready.push(group)
+
+    def resume(self, waiters: list[Waiter]) -> None:
+        """Queue threads that a barrier has released."""
+        for waiter in waiters:
+            self.ready.push(Group(waiter.lanes, waiter.stack, waiter.resume, waiter.turn))
+
+    def exit(self, group: Group) -> None:
+        """The threads of the group end."""
+        plan, wave = self.plan, self.wave
+        plan.copies.wait(group.lanes, None)
+        wave.retire(group.lanes)
+        if wave.alive == 0:
+            return
+        self.resume(plan.barriers.after_exit())
+        self.resume(plan.warp_barriers.settle())
+        for parked in self.parked.values():
+            self.ready.push(parked)
+        self.parked.clear()
+
+    def _converge(self, group: Group, block: BoundBlock) -> bool:
+        """At a collective: park the lanes whose warp is not complete; whether any lanes can go on."""
+        place = (id(group.stack), block.position)
+        parked = self.parked.pop(place, None)
+        if parked is not None:
+            group.set_lanes(merge_lanes(parked.lanes, group.lanes))
+        wave, lanes, members = self.wave, group.lanes, block.members
+        assert members is not None
+        missing = wave.live_masks() & ~wave.warp_masks(lanes)
+        alone = ((members[lanes] if members.ndim else members) & missing[wave.warp_of[lanes]]) != 0
+        if not alone.any():
+            return True
+        self.parked[place] = Group(lanes[alone], group.stack, block, group.round)
+        if alone.all():
+            return False
+        group.set_lanes(lanes[~alone])
+        return True
+
+    # Reports -------------------------------------------------------------------------------------------------------
+
+    def _fault(self, fault: LaneFault) -> Fault:
+        wave, site = self.wave, fault.site
+        ctaid, tid = wave.ctaid_of(fault.lane), wave.tid_of(fault.lane)
+        return Fault(
+            fault.kind, site.opcode, site.line, ctaid, tid, fault.address, fault.nbytes, fault.space, fault.access, fault.message
+        )  # fmt: skip
+
+    def _blocked(self) -> list[Blocked]:
+        found: list[Blocked] = []
+        for waiters in (*self.plan.barriers.waiters, self.plan.warp_barriers.waiters):
+            for waiter in waiters:
+                why = "warp-barrier" if waiter.barrier is None else "barrier"
+                found += self._by_warp(waiter.lanes, why, waiter.barrier, waiter.site.opcode, waiter.site.line)
+        for group in self.parked.values():
+            found += self._at(group, "warp-collective")
+        return found
+
+    def _running(self, current: Group) -> list[Blocked]:
+        groups = [*self.ready.groups(), *(group for _, group in self.held)]
+        if self.wave.live[current.lanes].all() and current not in groups:
+            groups.append(current)
+        return [blocked for group in groups for blocked in self._at(group, "running")] + self._blocked()
+
+    def _at(self, group: Group, why: str) -> list[Blocked]:
+        code = group.block.code
+        instructions = group.block.function.code.instructions
+        instruction = instructions[min(code.start, len(instructions) - 1)]
+        return self._by_warp(group.lanes, why, None, instruction.opcode, instruction.line)
+
+    def _by_warp(
+        self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]], why: str, barrier: int | None, opcode: str, line: int
+    ) -> list[Blocked]:
+        wave = self.wave
+        masks = wave.warp_masks(lanes)
+        found = []
+        for warp in masks.nonzero()[0].tolist():
+            first = int(wave.slots[warp][wave.present[warp]][0])
+            found.append(Blocked(wave.ctaid_of(first), warp % wave.warps_per_cta, int(masks[warp]), why, barrier, opcode, line))
+        return found
