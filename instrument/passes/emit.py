@@ -66,7 +66,17 @@ class Snippet:
         listed = f", ({', '.join(names)})" if names else ""
         self.lines.append(f"{guard}call {returns}{hook}{listed};")
         if result:
-            self.lines.append(f"{guard}ld.param.{result[0]} {result[1]}, [__consan_r];")
+            self._take_result(result, guard)
+
+    def _take_result(self, result: tuple[str, str], guard: str) -> None:
+        """ld.param must not be predicated, so a guarded call's result passes through a register of its own."""
+        kind, target = result
+        if not guard:
+            self.add(f"ld.param.{kind} {target}, [__consan_r];")
+            return
+        value = self.register(kind)
+        self.add(f"ld.param.{kind} {value}, [__consan_r];")
+        self.add(f"{guard}mov.{kind} {target}, {value};")
 
     def text(self) -> str:
         """The insertion as a scope."""

@@ -16,6 +16,7 @@ from consan.instrument.ptx.operands import (
     Immediate,
     Named,
     Negated,
+    Negative,
     Operand,
     Pair,
     Register,
@@ -40,6 +41,9 @@ _COMMON = re.compile(
     )\s*([,;])""",
     re.ASCII | re.VERBOSE,
 )
+
+
+_NEGATIONS: dict[str, type[Negated] | type[Negative]] = {"!": Negated, "-": Negative}
 
 
 def parse_operands(source: Source, offset: int, is_call: bool, is_register: IsRegister) -> tuple[tuple[Operand, ...], int]:
@@ -91,7 +95,7 @@ class _Reader:
     def operand(self) -> Operand:
         cursor = self.cursor
         if cursor.token == "{":
-            return self.vector()
+            return self.vector_or_pair()
         if cursor.token == "[":
             return self.address()
         if cursor.token == "(" and self.is_call:
@@ -159,7 +163,8 @@ class _Reader:
 
     def constant_or_negation(self) -> Operand:
         cursor = self.cursor
-        if cursor.token != "!":
+        negation = _NEGATIONS.get(cursor.token)
+        if negation is None:
             return self.immediate()
         start = cursor.start
         look_ahead = Cursor(cursor.source, cursor.end)
@@ -169,7 +174,12 @@ class _Reader:
         name = self.name()
         if isinstance(name, Underscore):
             raise cursor.source.error(start, "the sink '_' cannot be negated")
-        return Negated(name, self.since(start))
+        return negation(name, self.since(start))
+
+    def vector_or_pair(self) -> Vector | Pair:
+        start = self.cursor.start
+        vector = self.vector()
+        return Pair(vector, self.name(), self.since(start)) if self.cursor.accept("|") else vector
 
     def vector(self) -> Vector:
         start = self.cursor.start
@@ -205,15 +215,16 @@ class _Reader:
         start = cursor.start
         cursor.expect("[")
         base = self.immediate() if starts_constant(cursor) else self.name()
-        if isinstance(base, Underscore):
-            raise cursor.source.error(start, "the sink '_' cannot be an address")
+        if isinstance(base, Underscore) or (isinstance(base, Immediate) and base.kind != "int"):
+            raise cursor.source.error(start, f"{base.text!r} cannot be an address")
         if cursor.token == ",":
             return self.tensor_address(base, start)
         offset = self.displacement() if cursor.accept("+") else 0
         if cursor.token != "]":
             raise cursor.error("'+', ',' or ']' in an address")
         cursor.take()
-        return Address(base, offset, None, self.since(start))
+        unified = cursor.accept(".unified")
+        return Address(base, offset, None, self.since(start), unified)
 
     def tensor_address(self, base: Operand, start: int) -> TensorAddress:
         parts: list[Operand] = []

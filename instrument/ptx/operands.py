@@ -49,6 +49,7 @@ class Address:
     offset: int
     index: Register | Immediate | None = None
     text: str = field(default="", compare=False)
+    unified: bool = False  # `[base].unified`
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Vector:
 
 @dataclass(frozen=True)
 class Pair:
-    """`p|q`."""
+    """`p|q`; textures may put a vector first."""
 
-    first: Register | Symbol | Underscore
+    first: Register | Symbol | Underscore | Vector
     second: Register | Symbol | Underscore
     text: str = field(default="", compare=False)
 
@@ -80,6 +81,14 @@ class Pair:
 @dataclass(frozen=True)
 class Negated:
     """`!p`."""
+
+    operand: Register | Symbol
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Negative:
+    """`-r`, of the scalar video instructions only."""
 
     operand: Register | Symbol
     text: str = field(default="", compare=False)
@@ -104,6 +113,6 @@ class TensorAddress:
 
 
 Operand = Union[  # noqa: UP007 - the annotations above name it before it exists
-    Register, Immediate, Symbol, Underscore, Address, SymbolOffset, Vector, Pair, Negated, Tuple, TensorAddress
+    Register, Immediate, Symbol, Underscore, Address, SymbolOffset, Vector, Pair, Negated, Negative, Tuple, TensorAddress
 ]
 Named = Union[Register, Symbol, Underscore]  # noqa: UP007

@@ -28,7 +28,7 @@ _VECTOR = rf"\{{\s*{_LIST}\s*\}}"
 _ADDRESS = rf"\[\s*(?:(?!_\W){_NAME}|{_INTEGER})\s*(?:\+\s*-?{_INTEGER}\s*)?(?:,\s*{_VECTOR}\s*)?\]"
 _OPERAND = rf"(?:{_NAME}(?:\s*\|\s*{_NAME})?|{_ADDRESS}|{_NUMBER}|{_VECTOR}|!(?!_\W){_NAME})"
 #: A digit may start a part (".2d"), but ".5" and ".5e3" are numbers.
-_OPCODE = r"[a-z]\w*(?:\.(?:[A-Za-z_]|\d+[A-DF-Za-df-z_])\w*(?:::\w+)*)*(?![\w.:$])"
+_OPCODE = r"[a-z]\w*(?:\.(?:[A-Za-z_]|\d+[A-DF-Za-df-z_])\w*(?:(?:::\w+)+(?::\w+)?)?)*(?![\w.:$])"
 _GUARD = rf"(?:(@!?{_PLAIN})\s+)?"
 _ARGUMENTS = rf"\(\s*(?:{_LIST}\s*)?\)"
 _INDEX = r"(\d{1,9})(?![\w$.])"

@@ -13,8 +13,8 @@ from consan.instrument.ptx.errors import PtxSyntaxError
 from consan.instrument.ptx.source import TRIVIA, Source
 
 IDENTIFIER = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+|_)"
-#: Part of an opcode or a directive: ".f32", ".shared::cta", ".mbarrier::complete_tx::bytes".
-MODIFIER = r"\.[A-Za-z0-9_]\w*(?:::\w+)*"
+#: Part of an opcode or a directive: ".f32", ".shared::cta", ".mbarrier::complete_tx::bytes", ".collector::a:fill".
+MODIFIER = r"\.[A-Za-z0-9_]\w*(?:(?:::\w+)+(?::\w+)?)?"
 INTEGER = r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)U?"
 FLOAT = r"(?:0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)"
 

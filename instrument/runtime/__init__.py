@@ -68,6 +68,7 @@ class RuntimeLibrary:
     @classmethod
     def from_ptx(cls, text: str) -> RuntimeLibrary:
         """Cut the compiler's output; every function definition becomes local to the module that it is pasted into."""
+        text = re.sub(r"^\s*\.(?:loc|file)\b.*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", "", text, flags=re.M)
         functions = {m.group(1): re.sub(r"^\.(visible|weak) ", "", m.group(0)) for m in _FUNCTION.finditer(text)}
         callees = {name: tuple(c for c in _CALLEE.findall(body) if c in functions) for name, body in functions.items()}
         return cls(functions, callees)
@@ -86,6 +87,17 @@ class RuntimeLibrary:
         for hook in sorted(hooks):
             visit(hook)
         return "\n".join(self.functions[name] for name in done)
+
+
+    def inlined(self, name: str, arguments: list[str], label: str) -> str:
+        """The body of a hook without a result, as a scope: parameters become moves, `ret` a branch to the end."""
+        head, _, body = self.functions[name].partition("{")
+        parameters = re.findall(r"\.param \.(\w+) (\w+)", head)
+        body = body.rsplit("}", 1)[0]
+        for (_kind, parameter), argument in zip(parameters, arguments, strict=True):
+            body = re.sub(rf"ld\.param\.([usb]\d+)(\s+)(%\w+), \[{parameter}\];", rf"mov.b\1\2\3, {argument};", body)
+        body = re.sub(r"mov\.b[usb](\d+)", r"mov.b\1", body)
+        return "{\n" + re.sub(r"\bret;", f"bra {label};", body) + f"{label}:\n}}\n"
 
 
 Compiler = Callable[[str, str, "dict[str, str]"], str]

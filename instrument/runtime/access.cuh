@@ -163,7 +163,7 @@ COLD void look_for_atomics(Caller c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads));
     u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count));
     for (u32 w = 0; w < warps; ++w) {
-        u32 entry = load32(reads + (u64)w * stride + 4 * cell);
+        u32 entry = load32(reads + (u64)(w + 1) * stride + 4 * cell);
         if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
@@ -220,10 +220,22 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
 
+// The first row of the read cells is their summary: the start of the barrier interval in which anybody last read the granule.
+// All readers of an interval store the same number, so the row needs no atomics, and a write whose interval has no reader
+// skips the rows of the warps.
+template <u32 COUNT> DEVICE bool read_in_interval(u64 summary, u32 start) {
+    u32 marks[COUNT], differ = 1;
+    load_entries<COUNT>(summary, marks);
+    for (u32 i = 0; i < COUNT; ++i) differ *= marks[i] != start;
+    return !differ;
+}
+
 // Scans every warp's read records of COUNT granules starting at `cell`.
 template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count)), own = low_word(c.state);
+    if (!read_in_interval<COUNT>(reads, high_word(c.state))) return;
+    reads += stride;
 #pragma unroll 1
     for (u32 w = 0; w < warps; ++w, reads += stride) {
         u32 now = epoch_of_warp(c.slot, w, own);
@@ -319,11 +331,21 @@ COLD void out_of_bounds(Caller c) {
     report(c.slot, f);
 }
 
-DEVICE bool enter_access(Caller &c, u32 address) {
-    Quad head;
-    asm volatile("ld.relaxed." CONSAN_SCOPE ".global.u64 %0, [%1];" : "=l"(*(u64 *)&head.x) : "l"(c.slot + offsetof(Slot, low)) : "memory");
-    c.offset = address - head.x;
-    if (c.offset + c.bytes <= head.y && c.offset <= head.y) return true;
+struct Head { u64 writes, reads; u32 low, bytes, row, base; };
+
+DEVICE Head head_of(u64 slot) {
+    Head h;
+    u64 window, geometry;
+    constant_pair(slot, h.writes, h.reads);
+    constant_pair(slot + 16, window, geometry);
+    h.low = low_word(window); h.bytes = high_word(window); h.row = low_word(geometry); h.base = high_word(geometry);
+    return h;
+}
+static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offsetof(Slot, low) == 16 && offsetof(Slot, row) == 24, "head_of");
+
+DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
+    c.offset = address - head.low;
+    if (c.offset + c.bytes <= head.bytes && c.offset <= head.bytes) return true;
     out_of_bounds(c);
     return false;
 }
@@ -331,11 +353,12 @@ DEVICE bool enter_access(Caller &c, u32 address) {
 template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_READ | flags, 0, BYTES};
-    if (!enter_access(c, address)) return;
+    Head head = head_of(slot);
+    if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
-    u32 cell = c.offset / CONSAN_GRANULE, base = load32(FIELD(slot, Slot, base));
-    u64 writes = load64(FIELD(slot, Slot, writes)) + 8ull * cell;
-    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(me >> 5) * load32(FIELD(slot, Slot, row)) + 4ull * cell;
+    u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
+    u64 writes = head.writes + 8ull * cell;
+    u64 summary = head.reads + 4ull * cell, row = summary + (u64)((me >> 5) + 1) * head.row;
     u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC : 0);
     u32 entries[COUNT];
     load_entries<COUNT>(row, entries);
@@ -344,6 +367,10 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
         entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
     }
     store_entries<COUNT>(row, entries);
+    // A stale line only costs a store that was not needed: nobody writes a smaller number within the interval.
+    u32 marks[COUNT], same = 1;
+    for (u32 i = 0; i < COUNT; ++i) { same &= weak32(summary + 4 * i) == high_word(state); marks[i] = high_word(state); }
+    if (!same) store_entries<COUNT>(summary, marks);
     record_fence();
     load_entries<COUNT>(row, entries);
     u64 records[COUNT];
@@ -360,10 +387,11 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
 template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low) {
     if (!slot) return;
     Caller c = {slot, state, me, site, flags, 0, BYTES};
-    if (!enter_access(c, address)) return;
+    Head head = head_of(slot);
+    if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
-    u32 cell = c.offset / CONSAN_GRANULE, base = load32(FIELD(slot, Slot, base));
-    u64 writes = load64(FIELD(slot, Slot, writes)) + 8ull * cell;
+    u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
+    u64 writes = head.writes + 8ull * cell;
     for (u32 i = 0; i < COUNT; ++i) {
         u32 payload = values ? value_hash(granule_value(values, i)) : 0;
         write_cell(c, writes + 8 * i, cell + i, make_record(low_word(state), me, site, high, low | payload), base);
@@ -390,11 +418,15 @@ STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
 template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_RMW, 0, BYTES};
-    if (!enter_access(c, address)) return;
+    Head head = head_of(slot);
+    if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE;
-    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(me >> 5) * load32(FIELD(slot, Slot, row)) + 4ull * cell;
-    for (u32 i = 0; i < COUNT; ++i) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+    u64 summary = head.reads + 4ull * cell, row = summary + (u64)((me >> 5) + 1) * head.row;
+    for (u32 i = 0; i < COUNT; ++i) {
+        store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+        store32(summary + 4 * i, high_word(state));
+    }
     write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC);
 }
 #define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { atomic_hook<N>(slot, state, me, address, site); }

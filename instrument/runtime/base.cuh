@@ -30,6 +30,9 @@ DEVICE void store64(u64 at, u64 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".g
 DEVICE void store32(u64 at, u32 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE u64 exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.exch.b64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
 DEVICE u64 swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
+// Weak loads, for words that do not change while a CTA runs (a slot's geometry), so that they may hit L1.
+DEVICE void constant_pair(u64 at, u64 &a, u64 &b) { asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(at)); }
+DEVICE u32 weak32(u64 at) { u32 v; asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
 DEVICE u32 swap32(u64 at, u32 old, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b32 %0, [%1], %2, %3;" : "=r"(o) : "l"(at), "r"(old), "r"(v) : "memory"); return o; }
 DEVICE void raise32(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void raise64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
@@ -63,14 +66,16 @@ SPECIAL(nctaid_x, "%%nctaid.x") SPECIAL(nctaid_y, "%%nctaid.y") SPECIAL(nctaid_z
 SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
 #undef SPECIAL
 DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
+// Shared-space address of the CTA's first own byte: the reserved region, where there is one, lies before it. Its whole size
+// is `cap`; `end` is only the end of what the system uses of it (seen on sm_90: begin 0, cap 1024).
 DEVICE u32 reserved_shared() {
 #if __CUDA_ARCH__ < 800
     return 0;
 #else
-    u32 begin, end;
+    u32 begin, cap;
     asm volatile("mov.u32 %0, %%reserved_smem_offset_begin;" : "=r"(begin));
-    asm volatile("mov.u32 %0, %%reserved_smem_offset_end;" : "=r"(end));
-    return begin == 0 ? end : 0;
+    asm volatile("mov.u32 %0, %%reserved_smem_offset_cap;" : "=r"(cap));
+    return begin == 0 ? cap : 0;
 #endif
 }
 DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v; }

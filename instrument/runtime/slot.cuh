@@ -47,7 +47,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.deposits = s.writes = s.vectors;
 #endif
     s.reads = s.writes + (u64)s.cells * 8;
-    s.size = align_up(s.reads + (u64)s.cells * 4 * s.warps, 256);
+    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
     s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 4) << 40 | (u64)s.warps << 32 | s.cells;
     return s;
 }
@@ -185,7 +185,7 @@ DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & REA
 // cleared by the others, and "has exited" is a guess from the row's age.
 COLD void scrub_row(u64 slot, u32 warp, u32 epoch) {
     u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
-    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)warp * cells * 4;
+    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(warp + 1) * cells * 4;
     for (u32 c = lanes_below(mask); c < cells; c += lanes) {
         u32 entry = load32(row + 4 * c);
         if (entry && read_age(entry, epoch) > READ_PERIOD) swap32(row + 4 * c, entry, 0);
@@ -242,11 +242,12 @@ COLD void release_slot(u64 slot) {
         store32(FIELD(slot, Slot, write_scrub), next);
     }
     // A row is stale when neither its warp nor an earlier release has cleared it for two periods.
-    u32 rows = (u32)((size - (reads - slot)) / ((u64)cells * 4));
+    u32 rows = (u32)((size - (reads - slot)) / ((u64)cells * 4)) - 1;
+    if (wrapped) clear_bytes(reads, (u64)cells * 4);
     for (u32 w = 0; w < rows; ++w) {
         bool stale = next - load32(FIELD(slot, Slot, row_scrub) + 4 * w) > 2 * READ_PERIOD;
         if (!wrapped && !stale) continue;
-        clear_bytes(reads + (u64)w * cells * 4, (u64)cells * 4);
+        clear_bytes(reads + (u64)(w + 1) * cells * 4, (u64)cells * 4);
         store32(FIELD(slot, Slot, row_scrub) + 4 * w, next);
     }
     if (load32(FIELD(slot, Slot, found_any)))
