@@ -1,0 +1,53 @@
+"""The repaired twins and the legal patterns compute the right thing by themselves, with nothing instrumented.
+
+Otherwise a wrong kernel could pass for a clean one. Runs on the bare virtual machine, in a few schedules.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import twin_file
+
+from consan.backends.cpu import Machine
+from consan.toolchain.nvrtc import compile_ptx
+
+HERE = Path(__file__).parent
+FILES = sorted([*(HERE / "twins").glob("*.cu"), *(HERE / "clean").glob("*.cu")])
+
+
+@functools.cache
+def _ptx(path: Path, arch: str) -> str:
+    return compile_ptx(path.read_text(), name=str(path), arch=arch).ptx
+
+
+def _pack(machine: Machine, args: dict[str, Any]) -> tuple[bytes, dict[str, int]]:
+    """The parameter block, each parameter at its natural alignment, and the addresses of the buffers."""
+    block, addresses = b"", {}
+    for name, value in args.items():
+        if value.ndim:
+            addresses[name] = machine.alloc(value.nbytes)
+            machine.write(addresses[name], value.tobytes())
+            value = np.uint64(addresses[name])
+        block += bytes(-len(block) % value.nbytes) + value.tobytes()
+    return block, addresses
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_result_is_right(path: Path, seed: int) -> None:
+    spec = twin_file.read(path)
+    machine = Machine()
+    module = machine.load(_ptx(path, spec.arch))
+    args = spec.fresh_args()
+    block, addresses = _pack(machine, args)
+    stats = machine.launch(module, "kernel", spec.grid, spec.block, block, shared=spec.smem, seed=seed)
+    assert not stats.faults
+    for name in spec.results:
+        found = np.frombuffer(machine.read(addresses[name], args[name].nbytes), args[name].dtype)
+        expected = spec.reference(name)
+        np.testing.assert_array_equal(found.reshape(expected.shape), expected)
