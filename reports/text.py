@@ -218,7 +218,7 @@ class _Printer:
             yield "reproduce", shlex.join(self._report.command)
         if stored:
             yield "stored run", stored
-            yield "next", shlex.join(("consan", "report", stored, "--format", "text"))
+            yield "next", shlex.join(("consan", "report", stored))
         for kind in dict.fromkeys(finding.kind for finding in self._report.findings):
             yield "explain", f"consan explain {kind}"
 

@@ -59,8 +59,8 @@ def _compile_runtime(source: str, arch: str, defines: dict[str, str]) -> str:
     from consan.toolchain.cache import Cache, key
     from consan.toolchain.nvrtc import compile_ptx
 
-    name = key("runtime", source, arch, *sorted(f"{macro}={value}" for macro, value in defines.items()))
-    return Cache().fetch_text(name, lambda: compile_ptx(source, name="consan_runtime.cu", arch=arch, defines=dict(defines)).ptx)
+    name = key("runtime-rdc", source, arch, *sorted(f"{macro}={value}" for macro, value in defines.items()))
+    return Cache().fetch_text(name, lambda: compile_ptx(source, name="consan_runtime.cu", arch=arch, defines=dict(defines), options=("-rdc=true",)).ptx)
 
 
 def _ptx(module: Instrumented) -> str:

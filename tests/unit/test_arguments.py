@@ -1,0 +1,209 @@
+"""The grammar of --arg and of X[,Y[,Z]]."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from consan._errors import NotSupported, UsageError
+from consan.arguments import FLOATS, TYPES, BufferSpec, check_dimensions, parse_arg, parse_args, parse_dim3, to_bf16
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def array(text: str, seed: int = 0, index: int = 1) -> np.ndarray:
+    value = parse_arg(text, index).materialise(seed)
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("init", ["random", "zeros", "ones", "arange"])
+def test_every_type_with_every_initialiser(name: str, init: str) -> None:
+    values = array(f"{name}[3,5]={init}")
+    assert values.shape == (3, 5)
+    assert values.dtype == np.dtype(TYPES[name])
+    assert values.flags["C_CONTIGUOUS"]
+    assert parse_arg(f"{name}[3,5]={init}").parameter_bytes == 8
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_values_of_the_initialisers(name: str) -> None:
+    def numbers(init: str) -> list[float]:
+        words = array(f"{name}[4]={init}")
+        wide = (words.astype("u4") << 16).view("f4") if name == "bf16" else words
+        return [float(value) for value in wide]
+
+    assert numbers("zeros") == [0, 0, 0, 0]
+    assert numbers("ones") == [1, 1, 1, 1]
+    assert numbers("arange") == [0, 1, 2, 3]
+    low, high = (-1, 1) if name in FLOATS else (-128, 127) if name == "i8" else (0, 255)
+    assert all(low <= value <= high for value in numbers("random"))
+
+
+def test_random_is_seeded_and_differs_between_arguments() -> None:
+    assert (array("f32[64]=random", seed=3) == array("f32[64]=random", seed=3)).all()
+    assert (array("f32[64]=random", seed=3) != array("f32[64]=random", seed=4)).any()
+    assert (array("f32[64]=random", index=1) != array("f32[64]=random", index=2)).any()
+    assert array("i32[64]=random", seed=-1).shape == (64,)
+
+
+def test_a_buffer_is_fresh_each_time() -> None:
+    spec = parse_arg("i32[4]=zeros")
+    first = spec.materialise(0)
+    assert isinstance(first, np.ndarray)
+    first[0] = 7
+    assert (spec.materialise(0) == np.zeros(4)).all()
+
+
+def test_small_types_wrap_around_in_arange() -> None:
+    assert array("u8[300]=arange")[256] == 0
+    assert array("i8[300]=arange")[128] == -128
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("i32=4096", struct.pack("<i", 4096)),
+        ("i32=-1", b"\xff" * 4),
+        ("u64=0x10", struct.pack("<Q", 16)),
+        ("u8=255", b"\xff"),
+        ("i8=-128", b"\x80"),
+        ("f32=1.5", struct.pack("<f", 1.5)),
+        ("f64=1e-3", struct.pack("<d", 1e-3)),
+        ("f16=0.5", struct.pack("<e", 0.5)),
+        ("bf16=1.0", b"\x80\x3f"),
+        ("f32=inf", struct.pack("<f", float("inf"))),
+        ("bytes=0a0B 0c", b"\x0a\x0b\x0c"),
+        ("bytes=0xff_00", b"\xff\x00"),
+        (" i32 = 7 ", struct.pack("<i", 7)),
+    ],
+)
+def test_values(text: str, data: bytes) -> None:
+    spec = parse_arg(text)
+    assert spec.materialise(5) == data
+    assert spec.parameter_bytes == len(data)
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = np.arange(6, dtype="f4").reshape(2, 3)
+    np.save("a.npy", values)
+    values.tofile("a.bin")
+    np.save("turned.npy", values.T)
+    assert (array("f32[6]=a.npy") == values.ravel()).all()
+    assert (array("f32[2,3]=a.bin") == values).all()
+    assert (array("f32[6]=turned.npy") == values.T.ravel()).all()
+    assert (array("bf16[6]=a.npy") == to_bf16(values.ravel())).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f16[6]=a.npy", "a.npy holds float32, expected float16 for f16"),
+        ("f32[7]=a.npy", "a.npy holds 6 elements, expected 7"),
+        ("f32[7]=a.bin", "a.bin holds 24 bytes, expected 28"),
+        ("f32[7]=none.npy", "cannot read none.npy: No such file or directory"),
+        ("f32[7]=none.bin", "cannot read none.bin: No such file or directory"),
+        ("f32[6]=fake.npy", "cannot read fake.npy"),
+    ],
+)
+def test_files_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.arange(6, dtype="f4"))
+    np.arange(6, dtype="f4").tofile("a.bin")
+    Path("fake.npy").write_text("not an array")
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_arg(text, 2).materialise(0)
+    assert str(caught.value).startswith(f"--arg 2 '{text}': ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected TYPE"),
+        ("f32", "expected TYPE"),
+        ("f32=", "expected TYPE"),
+        ("f32[4]", "expected TYPE"),
+        ("f32[4", "expected TYPE"),
+        ("f32[4=zeros", "expected TYPE"),
+        ("f32[]=zeros", r"expected a shape such as \[4096\]"),
+        ("f32[0]=zeros", "expected a shape"),
+        ("f32[4,]=zeros", "expected a shape"),
+        ("f32[x]=zeros", "expected a shape"),
+        ("f32[4]=sevens", "expected random, zeros, ones, arange, FILE.npy or FILE.bin"),
+        ("float[4]=zeros", "unknown type 'float'"),
+        ("int=4", "unknown type 'int'"),
+        ("i32=four", "expected a whole number for i32"),
+        ("i32=1.5", "expected a whole number for i32"),
+        ("f32=x", "expected a number for f32"),
+        ("u8=256", r"256 does not fit u8 \(0 to 255\)"),
+        ("u32=-1", "does not fit u32"),
+        ("bytes=0", "even number of hexadecimal digits"),
+        ("bytes=zz", "hexadecimal"),
+        ("f64[1000000,1000000]=zeros", "larger than 1 TiB"),
+    ],
+)
+def test_mistakes_name_the_argument_and_what_is_expected(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_arg(text, 3)
+    assert str(caught.value).startswith(f"--arg 3 '{text}': ")
+    assert "\n" not in str(caught.value)
+
+
+def test_tensor_maps_are_for_later() -> None:
+    with pytest.raises(NotSupported, match="tensor maps are not supported yet"):
+        parse_arg("tma:f16[1024,1024]=random,box=64x64,swizzle=128")
+
+
+def test_arguments_are_numbered_in_order() -> None:
+    specs = parse_args(["f32[4]=zeros", "i32=1"])
+    assert isinstance(specs[0], BufferSpec)
+    assert specs[0].index == 1
+    with pytest.raises(UsageError, match="--arg 2"):
+        parse_args(["i32=1", "nonsense"])
+
+
+@given(st.floats(width=32))
+def test_bf16_rounds_to_the_nearest(value: float) -> None:
+    (word,) = to_bf16(np.array([value], "f4"))
+    (back,) = (np.array([word], "u4") << 16).view("f4")
+    if np.isnan(value):
+        assert np.isnan(back)
+    elif np.isfinite(back):
+        neighbours = [(np.array([int(word) + step], "u4") << 16).view("f4")[0] for step in (-1, 1) if 0 <= int(word) + step <= 0xFFFF]
+        error = abs(np.float64(back) - value)
+        assert all(not np.isfinite(other) or error <= abs(np.float64(other) - value) for other in neighbours)
+
+
+@pytest.mark.parametrize(("text", "value"), [("7", (7, 1, 1)), ("2,3", (2, 3, 1)), ("2,3,4", (2, 3, 4)), ("0x10", (16, 1, 1))])
+def test_dimensions(text: str, value: tuple[int, int, int]) -> None:
+    assert parse_dim3("--grid", text) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "1,0", "-1", "1,2,3,4", "1,,2", "1.5"])
+def test_dimensions_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--grid: expected X\[,Y\[,Z\]\]"):
+        parse_dim3("--grid", text)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "cluster", "message"),
+    [
+        ((1, 65536, 1), (1, 1, 1), (1, 1, 1), "--grid: 1,65536,1 is beyond the limit"),
+        ((1, 1, 1), (1, 1, 65), (1, 1, 1), "--block: 1,1,65 is beyond the limit"),
+        ((1, 1, 1), (32, 33, 1), (1, 1, 1), "--block: 1,056 threads, expected at most 1,024"),
+        ((32, 1, 1), (32, 1, 1), (32, 1, 1), "--cluster: 32 CTAs, expected at most 16"),
+        ((3, 1, 1), (32, 1, 1), (2, 1, 1), "--grid: 3,1,1 CTAs is not a whole number of clusters of 2,1,1"),
+    ],
+)
+def test_launches_that_no_gpu_does(grid: tuple[int, int, int], block: tuple[int, int, int], cluster: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_dimensions(grid, block, cluster)
+
+
+def test_launches_at_the_limits() -> None:
+    check_dimensions((2**31 - 1, 65535, 65535), (16, 1, 64), (1, 1, 1))
+    check_dimensions((16, 2, 1), (1024, 1, 1), (8, 2, 1))

@@ -1,0 +1,143 @@
+"""The catalogue: complete, well-formed, and with the wording that each situation deserves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+from consan.reports.explanations import EXPLANATIONS, page, summary
+from consan.reports.kinds import KINDS, WAITS, describe, infer, place
+from consan.reports.model import SEVERITIES, AsyncInfo, Buffer, Finding
+
+CATALOGUE = [
+    "data-race",
+    "missing-wait",
+    "missing-proxy-fence",
+    "uninitialized-read",
+    "barrier-misuse",
+    "scope",
+    "deadlock",
+    "lifetime",
+    "register-hazard",
+    "out-of-bounds",
+    "global-race",
+]
+SITUATIONS = [(kind.id, situation) for kind in KINDS.values() for situation in kind.situations]
+
+
+def race(**second: object) -> Finding:
+    return Finding("data-race", "k", hazard="RAW", accesses=(samples.WRITE, replace(samples.READ, **second)))  # type: ignore[arg-type]
+
+
+def test_the_catalogue_is_that_of_the_specification() -> None:
+    assert sorted(KINDS) == sorted(CATALOGUE) == sorted(EXPLANATIONS)
+
+
+@pytest.mark.parametrize(("kind", "situation"), SITUATIONS)
+@pytest.mark.parametrize("accesses", [(), (samples.WRITE,), (samples.COPY, samples.READ)], ids=["none", "one", "two"])
+def test_every_template_can_be_filled_in(kind: str, situation: str, accesses: tuple[object, ...]) -> None:
+    name, _, hazard = situation.partition("/")
+    finding = describe(Finding(kind, "k", hazard=hazard or None, accesses=accesses), name)  # type: ignore[arg-type]
+    assert finding.severity in SEVERITIES
+    for text in (finding.message, finding.missing, finding.fix):
+        assert text
+        assert not re.search(r"[{}]|None", text)
+        assert text.isascii()
+
+
+@pytest.mark.parametrize("operation", WAITS)
+def test_every_operation_has_a_wait_that_can_be_filled_in(operation: str) -> None:
+    copy = replace(samples.COPY, asynchronous=AsyncInfo(operation))
+    finding = describe(Finding("missing-wait", "k", accesses=(copy, samples.READ)), "not-waited", leave=2, barrier="the full barrier")
+    assert "{" not in finding.missing + finding.fix
+
+
+@pytest.mark.parametrize(
+    ("finding", "situation"),
+    [
+        (race(), "no-barrier"),
+        (race(warp=5), "no-warp-sync"),
+        (race(warp=5, block=(1, 0, 0)), "cluster"),
+        (race(role="atomic read-modify-write"), "atomic"),
+        (Finding("data-race", "k", accesses=(samples.WRITE, replace(samples.WRITE, warp=1))), "same-site"),
+        (Finding("missing-wait", "k", accesses=(samples.COPY, samples.READ)), "not-waited"),
+        (Finding("missing-wait", "k", accesses=(samples.COPY, samples.COPY)), "overlapping-copies"),
+        (Finding("uninitialized-read", "k", accesses=(samples.READ,)), "general"),
+        (Finding("uninitialized-read", "k", accesses=(samples.READ, samples.WRITE)), "written-later"),
+        (Finding("out-of-bounds", "k", accesses=(samples.READ,)), "shared"),
+        (Finding("out-of-bounds", "k", accesses=(replace(samples.READ, space="global"),)), "general"),
+        (Finding("deadlock", "k"), "general"),
+    ],
+)
+def test_the_situation_follows_from_the_accesses(finding: Finding, situation: str) -> None:
+    assert infer(finding) == situation
+
+
+@pytest.mark.parametrize(
+    ("hazard", "missing", "fix"),
+    [
+        ("RAW", "__syncthreads()", "after the write at reduce.cu:5 and before the read at reduce.cu:8"),
+        ("WAR", "__syncthreads()", "in a loop: at the end of its body"),
+        ("WAW", "__syncthreads()", "give each thread bytes of its own"),
+    ],
+)
+def test_a_race_between_warps_asks_for_a_barrier(hazard: str, missing: str, fix: str) -> None:
+    finding = describe(replace(race(), hazard=hazard), "no-barrier")
+    assert finding.severity == "error"
+    assert missing in finding.missing
+    assert fix in finding.fix
+
+
+def test_a_race_inside_a_warp_is_a_warning_that_asks_for_syncwarp() -> None:
+    finding = describe(race(warp=5))
+    assert finding.severity == "warning"
+    assert "__syncwarp()" in finding.missing
+
+
+def test_writers_of_one_value_are_a_warning() -> None:
+    assert describe(replace(race(), hazard="WAW"), "same-value").severity == "warning"
+
+
+def test_unused_uninitialised_bytes_are_a_note() -> None:
+    finding = Finding("uninitialized-read", "k", accesses=(samples.READ,))
+    assert describe(finding).severity == "error"
+    assert describe(finding, "unused").severity == "note"
+
+
+@pytest.mark.parametrize(
+    ("situation", "missing", "fix"),
+    [
+        ("not-waited", "no cp.async.wait_group that covers group 2 before this read", "cp.async.wait_group 1 (__pipeline_wait_prior(1))"),
+        ("not-committed", "cp.async.commit_group between the copy and its wait", "commit with cp.async.commit_group after PTX line 99"),
+        ("waited-no-barrier", "a barrier after the wait", "__syncthreads() after the wait for group 2 and before reduce.cu:8"),
+        ("source-overwritten", "before the source is overwritten", "cp.async.wait_group 1"),
+    ],
+)
+def test_a_copy_in_flight_names_its_group_and_the_wait(situation: str, missing: str, fix: str) -> None:
+    finding = describe(Finding("missing-wait", "k", hazard="RAW", accesses=(samples.COPY, samples.READ)), situation, leave=1)
+    assert missing in finding.missing
+    assert fix in finding.fix
+
+
+def test_bytes_and_places_are_named() -> None:
+    finding = Finding("uninitialized-read", "k", accesses=(samples.READ,), buffer=Buffer("tile", "shared", 8, 1))
+    assert "1 byte at offset 8 of tile" in describe(finding).message
+    assert place(samples.READ) == "reduce.cu:8"
+    assert place(replace(samples.READ, line=0)) == "PTX line 75"
+
+
+@pytest.mark.parametrize("kind", CATALOGUE)
+def test_every_kind_has_a_page(kind: str) -> None:
+    text = page(kind)
+    assert text.startswith(f"{kind}: ")
+    for part in ("PTX ISA: ", "Wrong:", "Right:", "How to fix it: "):
+        assert part in text
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 110
+    assert EXPLANATIONS[kind].racy != EXPLANATIONS[kind].fixed
+
+
+def test_the_summary_lists_every_kind() -> None:
+    assert all(f"  {kind} " in summary() for kind in CATALOGUE)

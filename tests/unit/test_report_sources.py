@@ -1,0 +1,68 @@
+"""Excerpts: from the report, from disk, or from the PTX; the caret is under the right word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import report_samples as samples
+from consan.reports.model import Finding, Report, assemble
+from consan.reports.sources import Sources, embed
+
+
+def report(*accesses: object) -> Report:
+    return assemble(device="cpu", findings=[Finding("data-race", "k", accesses=accesses)])  # type: ignore[arg-type]
+
+
+def test_the_caret_is_under_the_word_at_the_column_also_behind_tabs() -> None:
+    found = embed(report(samples.READ), {"reduce.cu": samples.REDUCE})
+    excerpt = Sources(found).excerpt(samples.READ)
+    assert excerpt is not None
+    (line,) = [text for _, text, hit in excerpt.lines if hit]
+    assert line[excerpt.caret :][: excerpt.width] == "tile"
+    assert line[excerpt.caret :].startswith("tile[t + s]")
+    assert line.startswith("    if")
+
+
+def test_without_a_column_the_whole_line_is_marked() -> None:
+    access = replace(samples.WRITE, column=0)
+    excerpt = Sources(embed(report(access), {"reduce.cu": samples.REDUCE})).excerpt(access)
+    assert excerpt is not None
+    assert (excerpt.caret, excerpt.width) == (4, len("tile[t] = in[blockIdx.x * 256 + t];"))
+
+
+def test_without_a_source_the_ptx_is_shown() -> None:
+    excerpt = Sources(report(samples.COPY)).excerpt(samples.COPY)
+    assert excerpt is not None
+    assert excerpt.lines == ((99, samples.COPY.ptx, True),)
+
+
+def test_without_source_and_ptx_there_is_nothing_to_show() -> None:
+    assert Sources(report()).excerpt(replace(samples.COPY, ptx="")) is None
+
+
+def test_embedding_reads_files_and_keeps_only_the_lines_around_accesses(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text("".join(f"line {number}\n" for number in range(1, 101)))
+    access = replace(samples.WRITE, file=str(file), line=50)
+    embedded = embed(report(access))
+    file.unlink()
+    assert embedded.sources == {str(file): {number: f"line {number}" for number in range(48, 53)}}
+    excerpt = Sources(embedded).excerpt(access)
+    assert excerpt is not None
+    assert [number for number, _, _ in excerpt.lines] == [48, 49, 50, 51, 52]
+
+
+def test_embedding_covers_inlining_chains_and_survives_missing_files() -> None:
+    embedded = embed(report(samples.READ, replace(samples.WRITE, file="/nowhere/x.cu")), {"reduce.cu": samples.REDUCE})
+    assert set(embedded.sources) == {"reduce.cu"}
+    assert {8, 11} <= set(embedded.sources["reduce.cu"])
+
+
+def test_lines_are_read_from_disk_when_the_report_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_bytes(b"first\nsec\xffond\n")
+    sources = Sources(report())
+    assert sources.line(str(file), 1) == "first"
+    assert sources.line(str(file), 2) == "sec\ufffdond"
+    assert sources.line(str(file), 3) is None

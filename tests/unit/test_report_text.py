@@ -1,0 +1,132 @@
+"""The terminal report: goldens for the plain form, and what a terminal adds."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import golden
+import pytest
+import report_samples as samples
+from consan.reports import FORMATS, FormatError, render, text
+from consan.reports.model import Report
+
+REPORTS = {"clean": samples.clean(), "violations": samples.violations(), "incomplete": samples.incomplete(), "deadlock": samples.deadlock()}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "110")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_plain(name: str) -> None:
+    golden.check(f"report_{name}.txt", text.render(REPORTS[name], stored=f"{name}.json"))
+
+
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_plain_is_ascii_without_colour_and_never_wider_than_the_page(report: Report) -> None:
+    out = io.StringIO()
+    text.show(report, out)
+    assert out.getvalue() == text.render(report) == render(report, "text")
+    assert out.getvalue().isascii()
+    assert "\x1b" not in out.getvalue()
+    assert max(map(len, out.getvalue().splitlines())) <= text.PLAIN_WIDTH
+
+
+def test_plain_does_not_depend_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = text.render(samples.violations())
+    for name, value in (("COLUMNS", "40"), ("FORCE_COLOR", "1"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    assert text.render(samples.violations()) == expected
+
+
+@pytest.mark.usefixtures("colours")
+def test_a_terminal_gets_colour_and_box_characters() -> None:
+    out = Terminal()
+    text.show(samples.violations(), out)
+    assert "\x1b[1;31m" in out.getvalue()
+    assert "\u2501" in out.getvalue()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert max(map(len, plain.splitlines())) <= 110
+
+
+@pytest.mark.usefixtures("colours")
+def test_a_terminal_that_speaks_no_unicode_gets_ascii() -> None:
+    out = Terminal("ascii")
+    text.show(samples.violations(), out)
+    assert out.getvalue().isascii()
+    assert "\x1b[" in out.getvalue()
+
+
+@pytest.mark.usefixtures("colours")
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal()
+    text.show(samples.violations(), out)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", out.getvalue())
+
+
+def test_foreign_characters_keep_the_caret_in_place() -> None:
+    report = samples.violations()
+    lines = {**report.sources["reduce.cu"], 5: "/* \u00e4\u00f6 */ tile[t] = 1;"}
+    finding = replace(report.findings[0], accesses=(replace(samples.WRITE, column=10),))
+    shown = text.render(replace(report, findings=(finding,), sources={"reduce.cu": lines})).splitlines()
+    (index,) = [number for number, line in enumerate(shown) if "/* ?? */" in line]
+    assert shown[index].index("tile") == shown[index + 1].index("^^^^")
+
+
+def test_a_long_source_line_is_cut_not_wrapped() -> None:
+    report = samples.violations()
+    lines = {**report.sources["reduce.cu"], 5: "    tile[t] = " + "x" * 300 + ";"}
+    shown = text.render(replace(report, sources={"reduce.cu": lines})).splitlines()
+    assert sum("xxxx" in line for line in shown) == 2  # once in each finding that shows line 5
+    assert max(map(len, shown)) <= text.PLAIN_WIDTH
+
+
+def test_every_finding_shows_both_places_and_what_to_do() -> None:
+    shown = text.render(samples.violations())
+    for part in ("error[data-race]: RAW in kernel reduce", "(1) write", "(2) read", "missing:", "fix:", "1,234 times in 64 CTAs"):
+        assert part in shown
+    assert "cp.async group 2" in shown
+    assert "consan explain missing-wait" in shown
+
+
+def test_unknown_formats_say_which_there_are() -> None:
+    assert set(FORMATS) == {"text", "json"}
+    with pytest.raises(FormatError, match="'html' is not available yet; choose from text, json"):
+        render(samples.clean(), "html")
+    with pytest.raises(FormatError, match="'yaml' is unknown"):
+        render(samples.clean(), "yaml")
+
+
+def test_the_comparer_accepts_the_same_and_fails_on_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BLESS", raising=False)
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    golden.check("a.txt", "one\ntwo\n", folder=tmp_path, kept=tmp_path / "actual")
+    with pytest.raises(AssertionError, match=r"-two\n\+three"):
+        golden.check("a.txt", "one\nthree\n", folder=tmp_path, kept=tmp_path / "actual")
+    assert (tmp_path / "actual" / "a.txt").read_text() == "one\nthree\n"
+    monkeypatch.setenv("BLESS", "1")
+    golden.check("a.txt", "one\nthree\n", folder=tmp_path, kept=tmp_path / "actual")
+    assert (tmp_path / "a.txt").read_text() == "one\nthree\n"
