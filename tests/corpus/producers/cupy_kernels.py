@@ -1,7 +1,7 @@
 """Kernels that CuPy generates, compiled to PTX without a GPU: `python cupy_kernels.py NAME ARCH` prints PTX.
 
-The CUDA source comes from CuPy's own code generators (ElementwiseKernel, ReductionKernel, cupyx.jit), the PTX from its NVRTC wrapper. The
-generators are private functions of CuPy 13 and 14. CONSAN_CORPUS_INCLUDES names the CUDA include folders, NVRTC must be on the loader's path.
+The CUDA source comes from CuPy's own code generators (ElementwiseKernel, ReductionKernel, cupyx.jit), which are private functions, the PTX
+from its NVRTC wrapper. CONSAN_CORPUS_INCLUDES names the CUDA include folders; NVRTC must be on the loader's path.
 """
 
 import os
@@ -69,7 +69,7 @@ def _jit_sum(x, out, size):
         if lane < step:
             shared[lane] += shared[lane + step]
         jit.syncthreads()
-        step >>= 1
+        step = step >> cupy.uint32(1)
     if lane == 0:
         out[jit.blockIdx.x] = shared[0]
 

@@ -3,6 +3,8 @@
 Runs in any interpreter that has Triton 3; imports nothing of consan.
 """
 
+# ruff: noqa: N803 - argument names are those of Triton's tutorials, which users will recognise in reports
+
 import sys
 
 import triton
@@ -73,7 +75,7 @@ def matmul(
     a_ptrs = a_ptr + offsets_m[:, None] * stride_am + offsets_k[None, :]
     b_ptrs = b_ptr + offsets_k[:, None] * stride_bk + offsets_n[None, :]
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for k in range(0, tl.cdiv(K, BLOCK_K)):
+    for k in range(tl.cdiv(K, BLOCK_K)):
         a = tl.load(a_ptrs, mask=offsets_k[None, :] < K - k * BLOCK_K, other=0.0)
         b = tl.load(b_ptrs, mask=offsets_k[:, None] < K - k * BLOCK_K, other=0.0)
         accumulator = tl.dot(a, b, accumulator)
