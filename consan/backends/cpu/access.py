@@ -33,28 +33,10 @@ SPACES = {
 }  # fmt: skip
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _QUALIFIERS = frozenset(
-    [
-        "weak",
-        "volatile",
-        "relaxed",
-        "acquire",
-        "release",
-        "mmio",
-        "nc",
-        "ca",
-        "cg",
-        "cs",
-        "lu",
-        "cv",
-        "wb",
-        "wt",
-        "unified",
-        "cta",
-        "cluster",
-        "gpu",
-        "sys",
-        "noftz",
-    ]
+    (
+        *("weak", "volatile", "relaxed", "acquire", "release", "mmio", "cta", "cluster", "gpu", "sys"),
+        *("nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified"),
+    )
 )
 _HINT = re.compile(r"L[12]::")
 
@@ -119,7 +101,7 @@ def decode_ld(context: Context) -> Step:
 def _load_scalar(found: Locator, target: Target) -> Step:
     out = target.array
     if out is None:
-        return effect(lambda: found.full(), lambda sel: found.part(sel))
+        return effect(found.full, found.part)
     if not target.exact:
         return _load_extended(found, target)
     raw = out.view(RAW_DTYPES[target.dtype.itemsize]) if out.flags.c_contiguous else None

@@ -81,7 +81,7 @@ class GlobalLocator(Locator):
         self.bias: Any = np.uint64(self.offset & _M64)
         self.view: Array = self.wave.arena.views[self.shift]
 
-    def full(self) -> Located:
+    def full(self) -> Located:  # noqa: D102 - as in Locator
         t = self.t
         np.add(self.source, self.bias, t)
         bits = int(_or(t))
@@ -90,7 +90,7 @@ class GlobalLocator(Locator):
         np.right_shift(self.ti, self.count, self.ti)
         return self.view, self.ti
 
-    def part(self, sel: Any) -> Located:
+    def part(self, sel: Any) -> Located:  # noqa: D102 - as in Locator
         t = self.source[sel] + self.bias
         bits = int(_or(t))
         if bits & self.align_mask or bits > self.limit:
@@ -136,7 +136,7 @@ class WindowLocator(Locator):
         self.t_index = self.t if dtype == np.uint32 else self.t.view(np.int64)
         self.index = wave.scratch_index
 
-    def full(self) -> Located:
+    def full(self) -> Located:  # noqa: D102 - as in Locator
         t = self.t
         np.add(self.source, self.bias, t)
         bits = int(_or(t))
@@ -146,7 +146,7 @@ class WindowLocator(Locator):
         np.add(self.t_index, self.units, self.index)
         return self.view, self.index
 
-    def part(self, sel: Any) -> Located:
+    def part(self, sel: Any) -> Located:  # noqa: D102 - as in Locator
         t = self.source[sel] + self.bias
         bits = int(_or(t))
         if bits & self.align_mask or bits > self.limit:
@@ -179,7 +179,7 @@ class GenericLocator(GlobalLocator):
             for start, space in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local"))
         ]
 
-    def resolve(self, addresses: Array, sel: Any) -> Located:
+    def resolve(self, addresses: Array, sel: Any) -> Located:  # noqa: D102 - as in GlobalLocator
         for start, window in self.windows:
             relative = addresses - start
             inside = relative < np.uint64(WINDOW_SIZE)

@@ -27,7 +27,7 @@ def all_different(index: Array) -> bool:
     if np.count_nonzero(index[1:] > index[:-1]) == len(index) - 1:
         return True
     ordered = np.sort(index)
-    return np.count_nonzero(ordered[1:] == ordered[:-1]) == 0
+    return not np.count_nonzero(ordered[1:] == ordered[:-1])
 
 
 def read_modify_write(view: Array, index: Array, name: str, function: Function, values: Array, extra: Array | None) -> Array:

@@ -105,7 +105,8 @@ class CtaBarriers:
         return self._release(barrier, done) if done.any() else []
 
     def _release(self, barrier: int, done: npt.NDArray[np.bool_]) -> list[Waiter]:
-        released, kept = [], []
+        released: list[Waiter] = []
+        kept: list[Waiter] = []
         for waiter in self.waiters[barrier]:
             free = done[self.wave.cta_of[waiter.lanes]]
             for chosen, target in ((free, released), (~free, kept)):
@@ -131,9 +132,8 @@ class CtaBarriers:
         """Threads have exited: complete the barriers that waited for them only."""
         if not self.in_use:
             return []
-        return [
-            waiter for barrier in range(BARRIERS) if self.waiters[barrier] or self.partial[barrier].any() for waiter in self.settle(barrier)
-        ]
+        used = [b for b in range(BARRIERS) if self.waiters[b] or self.partial[b].any()]
+        return [waiter for barrier in used for waiter in self.settle(barrier)]
 
 
 REDUCTIONS = {
@@ -164,7 +164,8 @@ class WarpBarriers:
         wave = self.wave
         here = wave.warp_masks(np.concatenate([w.lanes for w in self.waiters]))
         missing = wave.live_masks() & ~here
-        released, kept = [], []
+        released: list[Waiter] = []
+        kept: list[Waiter] = []
         for waiter in self.waiters:
             free = (self.members[waiter.lanes] & missing[wave.warp_of[waiter.lanes]]) == 0
             for chosen, target in ((free, released), (~free, kept)):

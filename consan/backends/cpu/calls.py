@@ -100,11 +100,9 @@ class Call:
         return self._from_value(given, wanted, inner)
 
     def _value(self, given: Operand, wanted: RegisterVariable) -> Array:
-        return (
-            self.context.source(given, wanted.word)
-            if isinstance(given, Immediate)
-            else self.context.source_as(given, self.callee.register(wanted).dtype)
-        )
+        if isinstance(given, Immediate):
+            return self.context.source(given, wanted.word)
+        return self.context.source_as(given, self.callee.register(wanted).dtype)
 
     def _result(self, given: Operand, wanted: RegisterVariable) -> Pairs:
         target = self.context.source_as(given, self.callee.register(wanted).dtype)
@@ -119,7 +117,7 @@ class Call:
         dtype = np.dtype(f"u{min(wanted.nbytes, 8)}")
         return [(inner.field(0, dtype), self.context.source_as(given, dtype))]
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         everyone = group.count == self.wave.alive
         if self.callee.dynamic:
             self._enter_dynamic(group)
@@ -186,7 +184,7 @@ class IndirectCall:
         self.following = following
         self.calls: dict[int, Call] = {}
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         lanes, values = group.lanes, self.target[group.lanes]
         for address in np.unique(values).tolist():
             part = Group(lanes[values == address], group.stack, group.block, group.round)
@@ -222,7 +220,7 @@ class BuiltinCall:
             return context.function.slots(variable).field(0, np.dtype(f"u{min(variable.nbytes, 8)}"))
         return context.source(given, "u64")
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         lanes = group.lanes
         values = [a[lanes] if a.ndim else np.broadcast_to(a, len(lanes)) for a in self.arguments]
         result = self.function(self.context, lanes, values)

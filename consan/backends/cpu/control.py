@@ -45,7 +45,7 @@ class Fall:
     def __init__(self, following: BoundBlock | None) -> None:
         self.following = following
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         return self.following if self.following is not None else leave(scheduler, group)
 
 
@@ -55,7 +55,7 @@ class Branch:
     def __init__(self, target: BoundBlock | None) -> None:
         self.target = target
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         return self.target if self.target is not None else leave(scheduler, group)
 
 
@@ -68,7 +68,7 @@ class Guarded:
         self.negated = negated
         self.following = following
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         predicate = self.predicate
         whole = group.count == len(predicate)
         taken = np.count_nonzero(predicate if whole else predicate[group.sel])
@@ -116,7 +116,7 @@ class BranchTable:
         self.index = index
         self.targets = targets
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         values = self.index[group.lanes] if self.index.ndim else np.broadcast_to(self.index, group.count)
         lanes = group.lanes
         for value in np.unique(values).tolist():
@@ -138,7 +138,10 @@ class Barrier:
         words = set(context.parts)
         self.waits = "arrive" not in words
         operands = list(context.instruction.operands)
-        self.reduction, self.vote = self._reduction(context, operands) if "red" in words else (None, None)
+        self.reduction: tuple[str, Target] | None = None
+        self.vote: Callable[[], Array] | None = None
+        if "red" in words:
+            self.reduction, self.vote = self._reduction(context, operands)
         self.id = context.source(operands.pop(0), "u32")
         self.count = context.source(operands.pop(0), "u32") if operands else None
 
@@ -187,7 +190,7 @@ class WarpBarrier:
         self.following = following
         self.wave = context.wave
 
-    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
         if group.count == self.wave.alive:
             return self.following
         members = self.members[group.lanes] if self.members.ndim else np.broadcast_to(self.members, group.count)

@@ -7,6 +7,7 @@ instructions for other paths or architectures.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from consan.instrument.ptx import Instruction
 
@@ -22,8 +23,8 @@ def _activemask(context: Context) -> Step:
     target = context.target(context.instruction.operands[0], "b32")
     wave = context.wave
 
-    def part(sel: object) -> None:
-        chosen = wave.ids[sel]  # type: ignore[index]
+    def part(sel: Any) -> None:
+        chosen = wave.ids[sel]
         target.write(sel, wave.warp_masks(chosen)[wave.warp_of[chosen]])
 
     return effect(lambda: part(slice(None)), part)
@@ -59,24 +60,10 @@ FORMS: dict[tuple[str, ...], Decoder] = {
     **dict.fromkeys((("griddepcontrol", action) for action in ("launch_dependents", "wait")), _ignored),
 }
 FENCE_WORDS = frozenset(
-    [
-        "fence",
-        "sc",
-        "acq_rel",
-        "acquire",
-        "release",
-        "cta",
-        "cluster",
-        "gpu",
-        "sys",
-        "proxy",
-        "async",
-        "alias",
-        "generic",
-        "global",
-        "shared::cta",
-        "sync_restrict",
-    ]
+    (
+        *("fence", "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy", "async", "alias"),
+        *("async.global", "async.shared::cta", "sync_restrict::shared::cta", "global", "shared::cta", "mbarrier_init"),
+    )
 )
 
 
@@ -92,7 +79,7 @@ def decode(context: Context) -> Step:
 def _unguarded(context: Context) -> Step:
     parts = context.parts
     decoder = FORMS.get(parts) or TABLE.get(parts[0])
-    if parts[0] == "fence" and FENCE_WORDS.issuperset(part.split("::")[0] if "::" in part else part for part in parts):
+    if parts[0] == "fence" and FENCE_WORDS.issuperset(parts):
         decoder = _ignored
     step = decoder(context) if decoder is not None else lanes.decode(context)
     if step is None:

@@ -59,7 +59,7 @@ def _map(sizes: tuple[int, ...]) -> mmap.mmap:
     for size in sizes:
         try:
             return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # noqa: PERF203 - five tries at most
             continue
     raise EnvironmentFailure("cannot reserve address space for the virtual machine's memory (is there a limit on virtual memory?)")
 

@@ -99,7 +99,7 @@ class LoadedModule:
             strides.insert(0, strides[0] * extent)
         out = bytearray(variable.nbytes)
         position, depth, starts = 0, 0, [0]
-        tokens = [match for match in _TOKEN.finditer(variable.initializer or "")]
+        tokens = list(_TOKEN.finditer(variable.initializer or ""))
         previous = ""
         for match in tokens:
             token = match[0]

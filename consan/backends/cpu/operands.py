@@ -53,7 +53,7 @@ class Target:
         """Values in a form that plain assignment to `array` extends as the type says."""
         if self.exact or values.dtype.kind != "f":
             return values
-        return values.view(RAW_DTYPES[values.dtype.itemsize])
+        return np.asarray(values.view(RAW_DTYPES[values.dtype.itemsize]))
 
     def write(self, sel: Any, values: Any) -> None:
         """Assign to the selected lanes."""
@@ -124,8 +124,8 @@ class Context:
             raise self.unsupported("negated operand")
         place = self.place(operand)
         if place.base is not None:
-            return np.add(place.base, place.base.dtype.type(place.offset)).astype(dtype)
-        return np.array(place.offset & ((1 << 8 * dtype.itemsize) - 1), RAW_DTYPES[dtype.itemsize]).view(dtype)
+            return np.asarray(np.add(place.base, place.base.dtype.type(place.offset)).astype(dtype))
+        return bit_constant(place.offset, dtype)
 
     def target(self, operand: Operand, word: str) -> Target:
         """A destination operand for values of the word's dtype."""
@@ -193,15 +193,17 @@ def immediate(operand: Immediate, dtype: np.dtype[Any]) -> Array:
     value = operand.value
     if dtype == np.bool_:
         return np.array(bool(value))
-    raw = RAW_DTYPES[dtype.itemsize]
     if operand.kind == "int" and dtype.kind != "f":
-        return np.array(int(value) & ((1 << 8 * dtype.itemsize) - 1), raw).view(dtype)
+        return bit_constant(int(value), dtype)
     bits = float_bits(operand)
-    if bits is not None and bits[1] == dtype.itemsize:
-        return np.array(bits[0], raw).view(dtype)
-    if dtype.kind != "f" and bits is not None:
-        return np.array(bits[0] & ((1 << 8 * dtype.itemsize) - 1), raw).view(dtype)
+    if bits is not None and (dtype.kind != "f" or bits[1] == dtype.itemsize):
+        return bit_constant(bits[0], dtype)
     return np.array(value, dtype)
+
+
+def bit_constant(bits: int, dtype: np.dtype[Any]) -> Array:
+    """The low bits of an integer as an array of no dimension."""
+    return np.asarray(np.array(bits & ((1 << 8 * dtype.itemsize) - 1), RAW_DTYPES[dtype.itemsize]).view(dtype))
 
 
 def float_bits(operand: Immediate) -> tuple[int, int] | None:

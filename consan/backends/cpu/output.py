@@ -78,6 +78,12 @@ def _pieces(template: bytes, arguments: _Arguments) -> Iterator[bytes]:
     yield template[position:]
 
 
+# Letters of a conversion: struct codes of its argument (plain, with a long modifier) and what Python's % calls it.
+_INTEGERS: dict[str, tuple[str, str, str]] = {
+    "d": ("i", "q", "d"), "i": ("i", "q", "d"), "u": ("I", "Q", "d"), "o": ("I", "Q", "o"), "x": ("I", "Q", "x"), "X": ("I", "Q", "X"),
+}  # fmt: skip
+
+
 def _convert(match: re.Match[bytes], arguments: _Arguments) -> bytes:
     flags, width, precision, length, kind = match.groups()
     options = flags.decode()
@@ -85,29 +91,31 @@ def _convert(match: re.Match[bytes], arguments: _Arguments) -> bytes:
     if precision is not None:
         options += "." + (str(arguments.take("i")) if precision == b"*" else precision.decode())
     letter = kind.decode()
-    if letter in "di":
-        return (f"%{options}d" % arguments.take("q" if length in _LONG else "i")).encode()
-    if letter in "ouxX":
-        return (f"%{options}{'d' if letter == 'u' else letter}" % arguments.take("Q" if length in _LONG else "I")).encode()
+    if letter in _INTEGERS:
+        short, long, letter = _INTEGERS[letter]
+        return _formatted(options + letter, arguments.take(long if length in _LONG else short))
     if letter == "c":
-        return b"%c" % (arguments.take("i") & 0xFF)
+        return bytes([arguments.take("i") & 0xFF])
     if letter == "p":
-        return b"0x%x" % arguments.take("Q")
+        return f"{arguments.take('Q'):#x}".encode()
     if letter == "s":
-        text = string_at(arguments.context, arguments.lane, arguments.take("Q"))
-        return (f"%{options}s" % text.decode(errors="replace")).encode()
-    value = arguments.take("d")
-    return (value.hex() if letter in "aA" else f"%{options}{letter}" % value).encode()
+        return _formatted(options + "s", string_at(arguments.context, arguments.lane, arguments.take("Q")).decode(errors="replace"))
+    value = float(arguments.take("d"))
+    return value.hex().encode() if letter in "aA" else _formatted(options + letter, value)
+
+
+def _formatted(conversion: str, value: object) -> bytes:
+    return ("%" + conversion).__mod__((value,)).encode()
 
 
 def _vprintf(context: Context, lanes: Array, values: list[Array]) -> Any:
-    written = []
+    counts = []
     for lane, template, buffer in zip(lanes.tolist(), values[0].tolist(), values[1].tolist(), strict=True):
-        text = b"".join(_pieces(string_at(context, lane, template), _Arguments(context, lane, buffer)))
-        sys.stdout.write(text.decode(errors="replace"))
-        written.append(len(text))
+        form = string_at(context, lane, template)
+        sys.stdout.write(b"".join(_pieces(form, _Arguments(context, lane, buffer))).decode(errors="replace"))
+        counts.append(sum(match[5] != b"%" for match in _CONVERSION.finditer(form)))  # CUDA returns the number of arguments
     sys.stdout.flush()
-    return np.array(written, np.uint32)
+    return np.array(counts, np.uint32)
 
 
 def _assertfail(context: Context, lanes: Array, values: list[Array]) -> Any:

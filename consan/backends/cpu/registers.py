@@ -28,7 +28,13 @@ WORD_DTYPES: dict[str, np.dtype[Any]] = {
         "b128": np.complex128, "pred": np.bool_,
     }.items()
 }  # fmt: skip
-RAW_DTYPES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
+RAW_DTYPES: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+    16: np.dtype(np.complex128),
+}
 SIGNED = frozenset({"s8", "s16", "s32", "s64"})
 
 
@@ -62,4 +68,4 @@ class Slots:
         size = dtype.itemsize
         if inner % size or offset < 0 or offset + size > self.rows.shape[0] * 8:
             raise ValueError(f"no field of {size} bytes at offset {offset} in a parameter of {self.nbytes} bytes")
-        return self.rows[row].view(dtype)[inner // size :: 8 // size]
+        return np.asarray(self.rows[row].view(dtype)[inner // size :: 8 // size])

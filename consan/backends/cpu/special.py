@@ -39,11 +39,14 @@ _ALL = 0xFFFFFFFF
 
 
 def _axes(name: str, read: Callable[[Wave, LaunchInfo], tuple[Any, ...]]) -> dict[str, Reader]:
-    return {f"%{name}.{axis}": (lambda w, i, k=k: read(w, i)[k]) for k, axis in enumerate("xyz")}
+    def reader(axis: int) -> Reader:
+        return lambda wave, info: read(wave, info)[axis]
+
+    return {f"%{name}.{letter}": reader(axis) for axis, letter in enumerate("xyz")}
 
 
 def _shifted(wave: Wave) -> Array:
-    return np.left_shift(np.uint32(1), wave.lane_in_warp)
+    return np.asarray(np.left_shift(np.uint32(1), wave.lane_in_warp))
 
 
 READERS: dict[str, Reader] = {

@@ -62,29 +62,24 @@ def predicated(step: Step, predicate: Bools, negated: bool, ids: Lanes) -> Step:
     def guard() -> Bools:
         return ~predicate if negated else predicate
 
+    def under(mask: Bools) -> None:
+        active = np.count_nonzero(mask)
+        if step.pure and active * 4 > width:
+            step.masked(mask)
+        elif active:
+            step.part(mask.nonzero()[0])
+
     def full() -> None:
         mask = guard()
-        active = np.count_nonzero(mask)
-        if active == width:
+        if np.count_nonzero(mask) == width:
             step.full()
-        elif active:
-            masked(mask)
-
-    def masked(mask: Bools) -> None:
-        if step.pure and np.count_nonzero(mask) * 4 > width:
-            step.masked(mask)
         else:
-            step.part(mask.nonzero()[0])
+            under(mask)
 
     def part(sel: Any) -> None:
         lanes = ids[sel]
-        chosen = lanes[~predicate[lanes]] if negated else lanes[predicate[lanes]]
+        chosen = lanes[predicate[lanes] ^ negated]
         if len(chosen):
             step.part(chosen)
 
-    def under_mask(mask: Bools) -> None:
-        both = mask & guard()
-        if both.any():
-            masked(both)
-
-    return Step(full, part, under_mask, step.pure)
+    return Step(full, part, lambda mask: under(mask & guard()), step.pure)

@@ -72,9 +72,9 @@ class Wave:
         self.start(0, (1, 1, 1), 1)
 
     def _lay_out_slots(self) -> None:
-        self.slots = np.zeros(self.warps * WARP, np.intp)
-        self.slots[self.slot_of] = self.ids
-        self.slots = self.slots.reshape(self.warps, WARP)
+        slots = np.zeros(self.warps * WARP, np.intp)
+        slots[self.slot_of] = self.ids
+        self.slots = slots.reshape(self.warps, WARP)
         present = np.zeros(self.warps * WARP, np.bool_)
         present[self.slot_of] = True
         self.present = present.reshape(self.warps, WARP)
