@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from consan.backends.base import DeviceLost
 from consan.instrument import layout
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ class Shadow:
 
     def __init__(self, backend: Backend, *, arena_bytes: int | None = None, cta_limit: int = 0) -> None:
         self.backend = backend
-        self.arena_bytes = arena_bytes or default_arena_bytes(backend.total_memory)
+        self.arena_bytes = arena_bytes or default_arena_bytes(backend.memory_bytes)
         self._offsets = layout.offsets(layout.RUNTIME)
         self._places = {name: backend.alloc(nbytes) for name, nbytes in _TABLES.items()}
         self._places["arena"] = backend.alloc(self.arena_bytes)
-        for name, address in self._places.items():
-            backend.zero(address, _TABLES.get(name, self.arena_bytes))
+        if not backend.allocates_zeros:
+            for name, address in self._places.items():
+                backend.fill(address, 0, _TABLES.get(name, self.arena_bytes))
         ring_address, self.ring = backend.host_ring(_RING_BYTES)
         self._modules = 0
         self._counters = 0
@@ -96,17 +98,20 @@ class Shadow:
 
     def set_abort(self, value: bool) -> None:
         """Tell running kernels to leave (or stop telling them)."""
-        self.backend.write_now(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
+        self.backend.poke(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
 
-    def drain(self) -> Drained:
+    def drain(self, *, lost: bool = False) -> Drained:
         """Read everything back; after a lost context only the ring is readable."""
         ring = self.ring.view(layout.dtype(layout.FINDING)).copy()
+        nothing = Drained(ring, None, Counters(), np.zeros(layout.LAUNCH_COUNTERS, "<u8"))
+        if lost:
+            return nothing
         try:
             runtime = self._read(self.address, layout.RUNTIME, 1)[0]
             table = self._read(self._places["table"], layout.TABLE_ENTRY, layout.TABLE_ENTRIES)
             launches = np.frombuffer(self.backend.read(self._places["launches"], _TABLES["launches"]), dtype="<u8")
-        except self.backend.lost_errors:
-            return Drained(ring, None, Counters(), np.zeros(layout.LAUNCH_COUNTERS, "<u8"))
+        except DeviceLost:
+            return nothing
         counters = Counters(
             dropped_findings=int(runtime["dropped_findings"]),
             dropped_ctas=int(runtime["dropped_ctas"]),

@@ -7,19 +7,22 @@ compiler of the shadow runtime is passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from consan.instrument.passes import accesses, barriers, copies, frames
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
-from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.isa import lookup
-from consan.instrument.ptx import Edits, Module, parse
-from consan.instrument.runtime import Compiler, RuntimeLibrary, Variant, load
-from consan.instrument.sites import FunctionStats, Site
+from consan.instrument.ptx import Edits, Instruction, Module, parse
+from consan.instrument.runtime import RuntimeLibrary, Variant
+from consan.instrument.sites import FunctionStats, Place, Site
 
-__all__ = ["CONTROL", "Instrumented", "instrument"]
+__all__ = ["CONTROL", "Instrumented", "Library", "communicates", "instrument"]
+
+Library = Callable[[Variant, str], RuntimeLibrary]
+"""(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
 _OLDEST_VERSION = (7, 6)  # %reserved_smem_offset_*
 _PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
@@ -36,6 +39,12 @@ class Instrumented:
     entries: tuple[str, ...]
     variant: Variant
     external: tuple[str, ...]
+    lines: tuple[int, ...]
+    places: Mapping[int, Place]
+
+    def original(self, line: int) -> Place | None:
+        """The instruction that stood on a line of the original text, given a line of the instrumented one."""
+        return self.places.get(self.lines[line - 1]) if 1 <= line <= len(self.lines) else None
 
     def reachable(self, entry: str) -> list[FunctionStats]:
         """The functions that a kernel can run, itself first; an indirect call reaches all device functions."""
@@ -51,12 +60,10 @@ class Instrumented:
         return list(found.values())
 
 
-def instrument(
-    text: str | Module, *, compile_ptx: Compiler, name: str = "<ptx>", base: Variant | None = None, library: RuntimeLibrary | None = None
-) -> Instrumented:
+def instrument(text: str | Module, *, library: Library, name: str = "<ptx>", base: Variant | None = None) -> Instrumented:
     """Rewrite one module.
 
-    `compile_ptx` turns the shadow runtime's CUDA C++ into PTX (see `instrument.runtime.Compiler`). Raises `PtxSyntaxError`.
+    `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`). Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
@@ -65,8 +72,7 @@ def instrument(
     context = Context(module, Edits(module), variant, plans)
     for run in _PASSES:
         run(context)
-    library = library or load(variant, module.target, compile_ptx)
-    _module_header(context, library)
+    _module_header(context, library(variant, module.target))
     return Instrumented(
         ptx=context.edits.apply(),
         target=module.target,
@@ -74,6 +80,8 @@ def instrument(
         functions=tuple(plan.stats for plan in plans.values()),
         entries=tuple(plan.function.name for plan in context.entries()),
         variant=variant,
+        lines=tuple(context.edits.line_map()),
+        places=_Places(module),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
     )
 
@@ -110,3 +118,39 @@ def _module_header(context: Context, library: RuntimeLibrary) -> None:
         edits.insert_at(0, text)
     else:
         edits.insert_after(anchor, text)
+
+
+class _Places(Mapping[int, Place]):
+    """Instructions by line, looked up only when a fault has to be placed."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._table: dict[int, Instruction] | None = None
+
+    def _lines(self) -> dict[int, Instruction]:
+        if self._table is None:
+            bodies = [f.body for f in self._module.functions if f.body is not None]
+            self._table = {i.line: i for body in bodies for i in body.instructions()}
+        return self._table
+
+    def __getitem__(self, line: int) -> Place:
+        return place_of(self._module, self._lines()[line])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._lines())
+
+    def __len__(self) -> int:
+        return len(self._lines())
+
+
+def communicates(module: Module) -> bool:
+    """Whether CTAs may wait for each other through global memory: then all that were resident must stay so."""
+    for function in module.functions:
+        for instruction in function.body.instructions() if function.body else ():
+            row = lookup(instruction.parts)
+            if row is None or row.family not in ("load", "atomic"):
+                continue
+            access = row.describe(instruction)
+            if access.is_strong and access.space in ("global", "generic"):
+                return True
+    return False

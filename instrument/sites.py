@@ -16,6 +16,18 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Place:
+    """An instruction of the original PTX and the source line it was compiled from."""
+
+    ptx_line: int
+    ptx: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    inlined: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
 class Site:
     """One instrumented instruction.
 

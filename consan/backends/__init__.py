@@ -1,1 +1,1 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""Where kernels run: `cuda` (the driver API) and `virtual` (the PTX virtual machine), behind one protocol (`base`)."""

@@ -60,6 +60,20 @@ class Backend(Protocol):
         """Number of multiprocessors."""
         ...
 
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the device has."""
+        ...
+
+    @property
+    def allocates_zeros(self) -> bool:
+        """Whether `alloc` gives zeroed memory."""
+        ...
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Write while kernels run or hang."""
+        ...
+
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory, 256-byte aligned."""
         ...

@@ -100,6 +100,11 @@ class CudaBackend:
         return self.attributes["sm_count"]
 
     @property
+    def allocates_zeros(self) -> bool:
+        """The driver's memory holds whatever was there."""
+        return False
+
+    @property
     def memory_bytes(self) -> int:
         """Total device memory."""
         size = ctypes.c_size_t()

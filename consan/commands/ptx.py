@@ -50,17 +50,9 @@ class PtxCommand:
 def instrumented(args: argparse.Namespace) -> Instrumented:
     """The module with hooks."""
     from consan.instrument import instrument
+    from consan.session import library_for
 
-    return instrument(load_ptx(args), compile_ptx=_compile_runtime, name=args.file)
-
-
-def _compile_runtime(source: str, arch: str, defines: dict[str, str]) -> str:
-    """The shadow runtime for one variant; kept on disk, since it takes longer than all the rest."""
-    from consan.toolchain.cache import Cache, key
-    from consan.toolchain.nvrtc import compile_ptx
-
-    name = key("runtime-rdc", source, arch, *sorted(f"{macro}={value}" for macro, value in defines.items()))
-    return Cache().fetch_text(name, lambda: compile_ptx(source, name="consan_runtime.cu", arch=arch, defines=dict(defines), options=("-rdc=true",)).ptx)
+    return instrument(load_ptx(args), library=library_for, name=args.file)
 
 
 def _ptx(module: Instrumented) -> str:

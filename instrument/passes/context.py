@@ -9,7 +9,7 @@ from consan.instrument.isa import Row
 from consan.instrument.passes.emit import SELF, SLOT, STATE
 from consan.instrument.ptx import Edits, Function, Instruction, Module
 from consan.instrument.runtime import Variant
-from consan.instrument.sites import Frame, FunctionStats, Site, Unmodelled
+from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class Context:
     def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int) -> Site:
         """Number an instruction."""
         instruction = work.instruction
-        loc = instruction.loc
-        frames = list(_frames(self.module, instruction))
+        place = place_of(self.module, instruction)
         site = Site(
             number=len(self.sites) + 1,
             function=plan.function.name,
@@ -69,12 +68,7 @@ class Context:
             access=access,
             space=space,
             bytes=nbytes,
-            ptx_line=instruction.line,
-            ptx=" ".join(instruction.text.split()),
-            file=self.module.path(loc.file) if loc else None,
-            line=loc.line if loc else None,
-            column=loc.column if loc else None,
-            inlined=tuple(frames),
+            **vars(place),
         )
         self.sites.append(site)
         return site
@@ -82,6 +76,19 @@ class Context:
     def unmodelled(self, plan: FunctionPlan, instruction: Instruction) -> None:
         """Note an instruction that is not checked."""
         plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+
+
+def place_of(module: Module, instruction: Instruction) -> Place:
+    """Where an instruction stands, in the PTX and in the source."""
+    loc = instruction.loc
+    return Place(
+        ptx_line=instruction.line,
+        ptx=" ".join(instruction.text.split()),
+        file=module.path(loc.file) if loc else None,
+        line=loc.line if loc else None,
+        column=loc.column if loc else None,
+        inlined=tuple(_frames(module, instruction)),
+    )
 
 
 def _frames(module: Module, instruction: Instruction) -> Iterator[Frame]:

@@ -69,3 +69,20 @@ class Edits:
             offset = edit.end
         pieces.append(text[offset:])
         return "".join(pieces)
+
+    def line_map(self) -> list[int]:
+        """For each line of the edited text (index 0 is line 1), the line of the original text that its first character comes from.
+
+        A line that begins inside inserted text maps to the original line that the insertion stands at.
+        """
+        text = self._module.text
+        lines, offset, current = [1], 0, 1
+        for edit in sorted(self._edits):
+            for _ in range(text.count("\n", offset, edit.offset)):
+                current += 1
+                lines.append(current)
+            lines += [current] * edit.text.count("\n")
+            current += text.count("\n", edit.offset, edit.end)
+            offset = edit.end
+        lines += range(current + 1, current + 1 + text.count("\n", offset))
+        return lines

@@ -1,0 +1,111 @@
+"""The PTX virtual machine as a backend: the same protocol as the GPU's.
+
+A launch has ended when `launch` returns, so `synchronize` never waits. Not handled: streams (launches run in order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.backends.base import Dim3, HostBytes
+from consan.backends.cpu import LaunchStats, LoadedModule, Machine
+
+_MEMORY = 2 << 30  # what the shadow's size is derived from; the arena is sparse
+
+
+class VirtualBackend:
+    """One virtual device."""
+
+    device_name = "cpu"
+    arch = "sm_90a"
+    memory_bytes = _MEMORY
+    allocates_zeros = True
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        self.machine = machine or Machine()
+
+    @property
+    def sm_count(self) -> int:
+        """Number of virtual multiprocessors."""
+        return self.machine.sm_count
+
+    def alloc(self, nbytes: int) -> int:
+        """Allocate device memory; it reads as zero."""
+        return self.machine.alloc(max(nbytes, 1))
+
+    def free(self, address: int) -> None:
+        """Free what `alloc` gave."""
+        self.machine.free(address)
+
+    def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
+        """Copy host bytes to the device."""
+        self.machine.write(address, data)
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Same as `write`: nothing runs in the background."""
+        self.machine.write(address, data)
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy device bytes to the host."""
+        return self.machine.read(address, nbytes)
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        """Set every byte of a range."""
+        self.machine.view(address, np.uint8, nbytes)[...] = value
+
+    def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:
+        """Read a module and place its variables."""
+        return self.machine.load(ptx, name)
+
+    def symbol(self, handle: LoadedModule, name: str) -> tuple[int, int]:
+        """Address and size of a module's global variable."""
+        return handle.symbol(name)
+
+    def launch(
+        self,
+        handle: LoadedModule,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        cooperative: bool = False,
+        seed: int = 0,
+        timeout: float | None = None,
+        stream: int | None = None,
+    ) -> LaunchStats:
+        """Run a launch to its end, its first fault, a deadlock or the time limit."""
+        del stream
+        params = pack_parameters(handle, entry, args)
+        return self.machine.launch(
+            handle, entry, grid, block, params, shared=shared, cluster=cluster, seed=seed, timeout=timeout, cooperative=cooperative
+        )
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Nothing runs in the background."""
+        return True
+
+    def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
+        """Device memory that the host sees as an array."""
+        address = self.machine.alloc(nbytes)
+        return address, self.machine.view(address, np.uint8, nbytes)
+
+
+def pack_parameters(handle: LoadedModule, entry: str, args: Sequence[bytes]) -> bytes:
+    """Lay the parameters out as the entry declares them (ISA "Kernel Function Parameters": in order, naturally aligned)."""
+    from consan._errors import UsageError
+
+    info = handle.entry(entry)
+    if len(info.params) != len(args) or any(p.nbytes != len(a) for p, a in zip(info.params, args, strict=False)):
+        wanted, given = ", ".join(str(p.nbytes) for p in info.params) or "no", ", ".join(map(str, map(len, args))) or "no"
+        raise UsageError(f"{entry} takes parameters of {wanted} bytes, but got {given}")
+    block = bytearray(info.param_bytes)
+    for parameter, value in zip(info.params, args, strict=True):
+        block[parameter.offset : parameter.offset + len(value)] = value
+    return bytes(block)

@@ -1,0 +1,98 @@
+"""What a launch itself says about its end: faults of the virtual machine, deadlocks and time-outs, as findings.
+
+Places are given in the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from consan.reports.kinds import describe
+from consan.reports.model import Access, Finding, Frame
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import Blocked, Fault, LaunchStats
+    from consan.session import Prepared
+
+_ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
+_ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
+
+
+def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
+    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
+    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in _ADDRESS_FAULTS]
+
+
+def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
+    place = prepared.instrumented.original(fault.ptx_line)
+    where = f" at {place.file}:{place.line}" if place and place.file else f" (PTX line {place.ptx_line})" if place else ""
+    detail = f": {fault.message}" if fault.message else ""
+    what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
+    return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
+    """Findings about the end of one launch on the virtual machine."""
+    found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
+    if stats.deadlocked:
+        found.append(_deadlock(stats.blocked, prepared, entry))
+    if stats.timed_out and timeout is not None:
+        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared) for b in stats.blocked]))
+    return found
+
+
+def timeout_finding(entry: str, timeout: float, ended: bool, waiters: list[dict[str, Any]] | None = None) -> Finding:
+    """A launch that the watchdog stopped: no proof of a deadlock, and the message says so."""
+    finding = describe(Finding(kind="deadlock", kernel=entry, waiters=tuple(waiters or ())), "timeout")
+    how = "it was stopped" if ended else "it did not stop when told to"
+    return _with_message(finding, f"{finding.message} (watchdog: {timeout:g} s; {how})")
+
+
+def _with_message(finding: Finding, message: str) -> Finding:
+    return replace(finding, message=message)
+
+
+def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    place = prepared.instrumented.original(fault.ptx_line)
+    access = Access(
+        role=fault.access or "access",
+        op=fault.opcode,
+        block=fault.ctaid,
+        thread=fault.tid,
+        bytes=(fault.address, fault.address + fault.nbytes) if fault.nbytes else None,
+        space=fault.space or "global",
+        **_where(place),
+    )
+    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
+    detail = ": ".join(filter(None, (_ADDRESS_FAULTS[fault.kind], fault.message)))
+    return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
+
+
+def _where(place: Any) -> dict[str, Any]:
+    if place is None:
+        return {}
+    return {
+        "file": place.file or "",
+        "line": place.line or 0,
+        "column": place.column or 0,
+        "ptx_line": place.ptx_line,
+        "ptx": place.ptx,
+        "inlined": tuple(Frame(f.function or "", f.file, f.line, f.column) for f in place.inlined),
+    }
+
+
+def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
+    place = prepared.instrumented.original(blocked.ptx_line)
+    waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
+    if blocked.barrier is not None:
+        waiter["barrier"] = blocked.barrier
+    waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
+    return waiter
+
+
+def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
+    waiters = tuple(_waiter(b, prepared) for b in blocked)
+    numbers = sorted({b.barrier for b in blocked if b.barrier is not None})
+    barrier = " and ".join(f"barrier {n}" for n in numbers) or "each other"
+    return describe(Finding(kind="deadlock", kernel=entry, waiters=waiters), barrier=barrier)

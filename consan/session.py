@@ -1,0 +1,339 @@
+"""A session: everything that is instrumented and launched between its beginning and `report()`, on one device.
+
+Prepares modules (instrument, assemble, load, plant the control block), launches them, and turns what the device recorded into
+one report. Instrumented text is kept by content, so that a kernel compiled twice is prepared once.
+
+Registers. Hooks need some, so the assembler is given a cap: never above what lets the plain kernel's largest launch still
+start, and not above the plain kernel's own number where CTAs talk to each other (a grid barrier, a semaphore), because such
+kernels need as many CTAs resident as the plain one had.
+
+Does NOT handle: more than one device, and kernels that exist as machine code only (listed as uninstrumented).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from consan import faults
+from consan._errors import EnvironmentFailure, UsageError
+from consan.backends.base import DeviceLost, Dim3
+from consan.instrument import CONTROL, Instrumented, communicates, instrument
+from consan.instrument.ptx import PtxSyntaxError, parse
+from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
+from consan.reports import model
+from consan.reports.decode import ModuleSites, decode
+from consan.shadow import Drained, Shadow
+from consan.toolchain.cache import Cache, key
+
+if TYPE_CHECKING:
+    from consan.options import KernelFilter
+
+CHECKED = ("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds")
+_MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
+_FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
+
+
+@dataclass
+class Prepared:
+    """One module: as it was, instrumented, and loaded. `number` and `counter` place it in the shadow's tables."""
+
+    name: str
+    plain: str
+    instrumented: Instrumented
+    number: int
+    counter: int
+    cubin: bytes | None = None
+    loaded: Any = None
+    plain_loaded: Any = None
+    unchecked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the kernels."""
+        return self.instrumented.entries
+
+
+def open_backend(device: str) -> Any:
+    """The backend that `--device` names; `auto` takes the GPU if there is one."""
+    from consan.backends.virtual import VirtualBackend
+
+    if device == "cpu":
+        return VirtualBackend()
+    try:
+        from consan.backends.cuda import CudaBackend
+
+        return CudaBackend()
+    except (EnvironmentFailure, OSError) as error:
+        if device == "gpu":
+            raise EnvironmentFailure(f"--device gpu: {error}") from None
+        return VirtualBackend()
+
+
+@functools.cache
+def runtime_library(variant: Variant, architecture: str) -> RuntimeLibrary:
+    """The shadow runtime for one variant, compiled once and kept on disk."""
+    return load(variant, architecture, compile_runtime)
+
+
+def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> str:
+    """Compile the shadow runtime (a `consan.instrument.runtime.Compiler`), through the disk cache."""
+    from consan.toolchain.nvrtc import compile_ptx
+
+    def compile_now() -> str:
+        options = ("-rdc=true",)
+        return compile_ptx(source, name="consan_runtime.cu", arch=architecture, defines=dict(defines), options=options).ptx
+
+    return Cache().fetch_text(key("runtime", source, architecture, *sorted(f"{k}={v}" for k, v in defines.items())), compile_now)
+
+
+class Session:
+    """What is checked, and how; see the options of `consan check`. `report()` may be called once the work is done."""
+
+    def __init__(
+        self,
+        *,
+        device: str = "auto",
+        seed: int = 0,
+        strict: bool = False,
+        policy: str = "default",
+        kernel_filter: KernelFilter | None = None,
+        launch_skip: int = 0,
+        launch_count: int | None = None,
+        timeout: float | None = None,
+        cta_limit: int = 0,
+        arena_bytes: int | None = None,
+        variant: Variant | None = None,
+    ) -> None:
+        self.backend = open_backend(device)
+        self.seed = seed
+        self.strict = strict
+        self.policy = policy
+        self.timeout = timeout
+        self._filter = kernel_filter
+        self._skip, self._limit = launch_skip, launch_count
+        self._base = variant or Variant()
+        self._cta_limit = cta_limit
+        self._arena_bytes = arena_bytes
+        self._launches = 0
+        self._modules: dict[str, Prepared] = {}
+        self._uninstrumented: dict[str, int] = {}
+        self._notes: dict[str, None] = {}
+        self._reasons: dict[str, None] = {}
+        self._findings: list[model.Finding] = []
+        self._lost = False
+
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        """The shadow tables; made when the first module is prepared."""
+        return Shadow(self.backend, arena_bytes=self._arena_bytes, cta_limit=self._cta_limit)
+
+    # -- modules ---------------------------------------------------------------------------------------------------------
+
+    def instrument(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
+        """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content."""
+        found = self._modules.get(ptx)
+        if found is None:
+            found = self._modules[ptx] = self._instrument(ptx, name)
+        return found
+
+    def _instrument(self, ptx: str, name: str) -> Prepared:
+        try:
+            module = parse(ptx, name)
+        except PtxSyntaxError as error:
+            raise UsageError(str(error)) from None
+        done = instrument(module, base=self._base, library=library_for, name=name)
+        number, counter = self.shadow.register(len(done.entries))
+        prepared = Prepared(name, ptx, done, number, counter)
+        if self.backend.device_name != "cpu":
+            prepared.cubin = self._assemble(ptx, done, communicates(module))
+        return prepared
+
+    def _assemble(self, plain: str, done: Instrumented, resident: bool) -> bytes:
+        from consan.toolchain.assemble import assemble_cached
+
+        architecture = self.backend.arch
+        used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
+        most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
+        cap = max(_FEWEST if resident else _MAX_LAUNCHABLE, most)
+        return assemble_cached(done.ptx, architecture, options=(f"--maxrregcount={min(cap, 255)}",)).cubin
+
+    def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
+        """Plant the control block in a module that somebody loaded."""
+        set_symbol(CONTROL, self.shadow.control_block(prepared.number, prepared.counter))
+
+    def prepare(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
+        """Instrument and load a module, ready for `launch`."""
+        prepared = self.instrument(ptx, name=name)
+        if prepared.loaded is None:
+            backend = self.backend
+            loaded = backend.load_cubin(prepared.cubin) if prepared.cubin is not None else backend.load(prepared.instrumented.ptx, name=name)
+            self.attach(prepared, lambda symbol, data: backend.write(backend.symbol(loaded, symbol)[0], data))
+            prepared.loaded = loaded
+        return prepared
+
+    # -- launches --------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        prepared: Prepared,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        cooperative: bool = False,
+        stream: int | None = None,
+    ) -> None:
+        """Launch a kernel of a prepared module, checked unless the filters leave it out."""
+        handle = prepared.loaded
+        if not self._selected(entry):
+            prepared.unchecked[entry] = prepared.unchecked.get(entry, 0) + 1
+            handle = self._plain(prepared)
+        if cooperative:
+            self._check_residency(handle, entry, grid, block, shared)
+        try:
+            result = self.backend.launch(
+                handle,
+                entry,
+                grid,
+                block,
+                args,
+                shared=shared,
+                cluster=cluster,
+                cooperative=cooperative,
+                seed=self.seed,
+                timeout=self.timeout,
+                stream=stream,
+            )
+            self._after_launch(prepared, entry, result)
+        except DeviceLost as error:
+            self._device_lost(entry, error)
+
+    def _selected(self, entry: str) -> bool:
+        if self._filter is not None and not self._filter.matches(entry):
+            return False
+        self._launches += 1
+        index = self._launches - 1 - self._skip
+        return index >= 0 and (self._limit is None or index < self._limit)
+
+    def _plain(self, prepared: Prepared) -> Any:
+        if prepared.plain_loaded is None:
+            prepared.plain_loaded = self.backend.load(prepared.plain, name=prepared.name)
+        return prepared.plain_loaded
+
+    def _check_residency(self, handle: Any, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
+        resident = getattr(self.backend, "resident_ctas", None)
+        if resident is None:
+            return
+        room = resident(handle, entry, math.prod(block), shared)
+        if math.prod(grid) > room:
+            raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
+
+    def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
+        if result is not None:  # the virtual machine tells at once how it ended
+            self._findings += faults.findings_of(result, prepared, entry, self.timeout)
+            self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry))
+        elif self.timeout is not None and not self.backend.synchronize(self.timeout):
+            self._stop(entry)
+
+    def _stop(self, entry: str) -> None:
+        """The launch is over time: tell its threads to leave at their next loop back-edge."""
+        assert self.timeout is not None
+        self.shadow.set_abort(True)
+        ended = self.backend.synchronize(max(2.0, self.timeout))
+        self._findings.append(faults.timeout_finding(entry, self.timeout, ended))
+        if not ended:
+            self._lost = True
+            self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+            return
+        self.shadow.set_abort(False)
+
+    def _device_lost(self, entry: str, error: DeviceLost) -> None:
+        self._lost = True
+        self._reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
+
+    # -- what else happened ------------------------------------------------------------------------------------------------
+
+    def uninstrumented(self, name: str, launches: int = 1) -> None:
+        """List a kernel that runs as it is."""
+        self._uninstrumented[name] = self._uninstrumented.get(name, 0) + launches
+
+    def note(self, text: str) -> None:
+        """Add a line to the report's notes, once."""
+        self._notes[text] = None
+
+    # -- the report --------------------------------------------------------------------------------------------------------
+
+    def report(self) -> model.Report:
+        """Wait for the device, read the tables, and judge."""
+        drained = self._drain()
+        modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._modules.values()}
+        found = decode(drained.records, drained.table, modules) if drained else []
+        counters = drained.counters if drained else None
+        return model.assemble(
+            device=self.backend.device_name,
+            kernels=self._summaries(drained),
+            findings=[*self._findings, *found],
+            checked=CHECKED,
+            uninstrumented=self._listed(),
+            dropped=counters.dropped_findings if counters else 0,
+            evicted=counters.evicted if counters else 0,
+            unchecked=[*self._reasons, *_dropped(counters.dropped_ctas if counters else 0)],
+            notes=tuple(self._notes),
+            seed=self.seed,
+            policy=self.policy,
+        )
+
+    def _drain(self) -> Drained | None:
+        if "shadow" not in self.__dict__:
+            return None
+        if not self._lost:
+            self._synchronize()
+        return self.shadow.drain(lost=self._lost)
+
+    def _synchronize(self) -> None:
+        try:
+            if not self.backend.synchronize(self.timeout):
+                self._stop("a kernel")
+        except DeviceLost as error:
+            self._device_lost("a kernel", error)
+
+    def _summaries(self, drained: Drained | None) -> list[model.KernelSummary]:
+        return [self._summary(p, i, name, drained) for p in self._modules.values() for i, name in enumerate(p.entries)]
+
+    def _summary(self, prepared: Prepared, index: int, name: str, drained: Drained | None) -> model.KernelSummary:
+        reached = prepared.instrumented.reachable(name)
+        counts: dict[tuple[str, int], int] = {}
+        for each in (u for f in reached for u in f.unmodelled):
+            counts[each.opcode, each.ptx_line] = counts.get((each.opcode, each.ptx_line), 0) + 1
+        external = [model.Unmodelled(f"call {called}", 0) for called in prepared.instrumented.external]
+        skipped = prepared.unchecked.get(name, 0)
+        launches = int(drained.launches[prepared.counter + index]) if drained else 0
+        return model.KernelSummary(
+            name=name,
+            launches=launches + skipped,
+            memory_sites=sum(f.memory_sites for f in reached),
+            sync_sites=sum(f.sync_sites for f in reached),
+            unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
+        )
+
+    def _listed(self) -> list[model.Uninstrumented]:
+        listed = [model.Uninstrumented(name, count) for name, count in self._uninstrumented.items()]
+        listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
+        skipped = [(n, c) for p in self._modules.values() for n, c in p.unchecked.items()]
+        return listed + [model.Uninstrumented(name, count, reason="left out by a filter") for name, count in skipped]
+
+
+def library_for(variant: Variant, target: str) -> RuntimeLibrary:
+    """The runtime for a module's variant and target (a `consan.instrument.Library`)."""
+    return runtime_library(variant, runtime_architecture(target))
+
+
+def _dropped(ctas: int) -> list[str]:
+    return [f"{model.plural(ctas, 'CTA')} ran unchecked: the shadow memory was full"] if ctas else []
