@@ -98,11 +98,15 @@ def ufunc_step(lanes: int, ufunc: np.ufunc, sources: list[Array], out: Array, na
     def part(sel: Any) -> None:
         out[sel] = call(*pick(sel))
 
+    # A positional output is faster, but NumPy deprecates it for these two.
+    by_name = ufunc in (np.maximum, np.minimum)
+    into: Callable[[], Any] = partial(call, *sources, out=temporary) if by_name else partial(call, *sources, temporary)
+
     def masked(mask: Bools) -> None:
-        call(*sources, temporary)
+        into()
         np.putmask(out, mask, temporary)
 
-    return Step(partial(call, *sources, out), part, masked, True)
+    return Step(partial(call, *sources, out=out) if by_name else partial(call, *sources, out), part, masked, True)
 
 
 def _canonical(ufunc: np.ufunc, nan: Array) -> Callable[..., Any]:
@@ -110,8 +114,8 @@ def _canonical(ufunc: np.ufunc, nan: Array) -> Callable[..., Any]:
     raw = nan.dtype
     count, isnan, fill = np.count_nonzero, np.isnan, nan[()]
 
-    def call(*arguments: Any) -> Any:
-        result = ufunc(*arguments)
+    def call(*arguments: Any, **more: Any) -> Any:
+        result = ufunc(*arguments, **more)
         wrong = isnan(result)
         if count(wrong):
             result = np.asarray(result)
