@@ -20,9 +20,10 @@ SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded
 class PreparedLike(Protocol):
     """A module that went through the instrumentation; `cubin` is None where nothing assembles (the virtual machine)."""
 
-    @property
-    def cubin(self) -> bytes | None:
-        """The instrumented binary."""
+    name: str
+    plain: str
+    instrumented: Any  # its `ptx` is the text with hooks
+    cubin: bytes | None
 
 
 class SessionLike(Protocol):
@@ -30,8 +31,8 @@ class SessionLike(Protocol):
 
     backend: Any  # consan.backends.base.Backend: `device_name` is "cpu" for the virtual machine
 
-    def instrument(self, ptx: str, *, name: str) -> Any:
-        """Instrument and assemble; the result has `cubin`."""
+    def instrument(self, ptx: str, *, name: str) -> PreparedLike:
+        """Instrument and assemble."""
 
     def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
         """Plant the control block in a loaded module."""

@@ -34,7 +34,7 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters import sources
-from consan.adapters.base import Patches, SessionLike
+from consan.adapters.base import Patches, PreparedLike, SessionLike
 from consan.adapters.importhook import when_imported
 
 _OLDEST = (13, 0)
@@ -54,7 +54,7 @@ _LIBRARIES: dict[str, tuple[str, re.Pattern[str]]] = {
 _NOT_LAUNCHES = re.compile(r"_|[gs]et[A-Z]|create|destroy|check|available")
 
 # Modules instrumented while one `_compile_module_with_cache` runs; None outside of it.
-_produced: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("consan_cupy_produced", default=None)
+_produced: contextvars.ContextVar[list[PreparedLike] | None] = contextvars.ContextVar("consan_cupy_produced", default=None)
 _to_ptx: contextvars.ContextVar[bool] = contextvars.ContextVar("consan_cupy_to_ptx", default=False)
 
 
@@ -78,7 +78,7 @@ class CupyAdapter:
         self._patches = Patches()
         self._cancels: list[Callable[[], None]] = []
         # Every instrumented module, kept loaded: a later session attaches to it again.
-        self._attached: list[tuple[Any, Any]] = []
+        self._attached: list[tuple[PreparedLike, Any]] = []
 
     def available(self) -> bool:
         """Tell whether CuPy is installed."""
@@ -101,8 +101,7 @@ class CupyAdapter:
         if "cupy" in sys.modules and not self._attached:
             session.note("CuPy was imported before consan was installed: kernels that it had already compiled are not checked")
         self._cancels = [when_imported("cupy", self._patch), *(when_imported(name, self._count_launches) for name in _LIBRARIES)]
-        for prepared, module in self._attached:
-            session.attach(prepared, _symbol_writer(module))
+        self._attached = [(self._again(prepared, module), module) for prepared, module in self._attached]
 
     def remove(self) -> None:
         """Put CuPy's functions back; loaded kernels stay as they are."""
@@ -208,10 +207,9 @@ class CupyAdapter:
         if relocatable:  # CuPy links it with the device runtime library: the linker takes PTX
             text: str = prepared.instrumented.ptx
             return text.encode() + b"\0"
-        cubin: bytes = prepared.cubin
-        return cubin
+        return _cubin(prepared)
 
-    def _instrument_file(self, path: str) -> tuple[Any, str]:
+    def _instrument_file(self, path: str) -> tuple[PreparedLike | None, str]:
         """Instrument a PTX file; a binary is listed and loaded as it is."""
         assert self._session is not None
         data = Path(path).read_bytes()
@@ -220,15 +218,27 @@ class CupyAdapter:
             return None, path
         prepared = self._session.instrument(data.rstrip(b"\0").decode(), name=path)
         # The name depends on the contents: CuPy remembers modules by path.
-        cubin = self._folder() / f"{Path(path).stem}-{hashlib.sha256(prepared.cubin).hexdigest()[:12]}.cubin"
-        cubin.parent.mkdir(parents=True, exist_ok=True)
-        cubin.write_bytes(prepared.cubin)
-        return prepared, str(cubin)
+        cubin = _cubin(prepared)
+        target = self._folder() / f"{Path(path).stem}-{hashlib.sha256(cubin).hexdigest()[:12]}.cubin"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(cubin)
+        return prepared, str(target)
 
-    def _attach(self, prepared: Any, module: Any) -> None:
+    def _attach(self, prepared: PreparedLike, module: Any) -> None:
         assert self._session is not None
         self._attached.append((prepared, module))
         self._session.attach(prepared, _symbol_writer(module))
+
+    def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
+        """Give a module that an earlier session loaded to this one; it must have the same hooks."""
+        assert self._session is not None
+        renewed = self._session.instrument(prepared.plain, name=prepared.name)
+        if renewed.instrumented.ptx != prepared.instrumented.ptx:
+            self._session.note(f"{prepared.name} was loaded under other settings: it is not checked in this session")
+            self._list(prepared.name)
+            return prepared
+        self._session.attach(renewed, _symbol_writer(module))
+        return renewed
 
     def _list(self, name: str) -> None:
         if self._session is not None:
@@ -262,6 +272,11 @@ def _choose_arch(compiler: ModuleType, original: Callable[..., Any], arch: Any =
     if not _to_ptx.get():
         return original(arch)
     return f"-arch=compute_{arch if arch is not None else compiler._get_arch()}", "ptx"
+
+
+def _cubin(prepared: PreparedLike) -> bytes:
+    assert prepared.cubin is not None, "a session on a GPU assembles"
+    return prepared.cubin
 
 
 def _is_lto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

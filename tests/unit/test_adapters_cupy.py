@@ -94,10 +94,12 @@ class FakeSession:
     listed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     attached: list[Any] = field(default_factory=list)
+    hooks: str = "text:"
 
     def instrument(self, ptx: str, *, name: str) -> Any:
         self.names.append(name)
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=SimpleNamespace(ptx="text:" + ptx))
+        hooked = SimpleNamespace(ptx=self.hooks + ptx)
+        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, plain=ptx, name=name, session=self)
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:
         self.attached.append(prepared)
@@ -255,8 +257,19 @@ def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: 
     adapter.remove()
     later = FakeSession(tmp_path / "later")
     adapter.install(later)
-    assert later.attached == session.attached
+    assert [prepared.plain for prepared in later.attached] == [prepared.plain for prepared in session.attached]
+    assert [prepared.session for prepared in later.attached] == [later]
+    assert importlib.import_module("cupy.cuda.runtime").writes == [(4096, b"8 bytes!", 1)] * 2
     assert later.notes == []
+
+
+def test_a_later_session_with_other_hooks_lists_them(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
+    compiler()._compile_module_with_cache(SOURCE)
+    adapter.remove()
+    later = FakeSession(tmp_path / "later", hooks="other:")
+    adapter.install(later)
+    assert (later.attached, later.listed) == ([], ["k"])
+    assert "other settings" in later.notes[0]
 
 
 def test_cupy_imported_first_is_noted(site: Path, session: FakeSession) -> None:
