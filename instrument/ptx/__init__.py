@@ -5,6 +5,7 @@ again. Follows the PTX ISA 9.0 grammar, checked against ptxas. Not handled: the 
 types, which is the instruction table's.
 """
 
+from consan.instrument.ptx.declared import Param, VarName, type_bytes
 from consan.instrument.ptx.edits import Edits
 from consan.instrument.ptx.errors import PtxSyntaxError
 from consan.instrument.ptx.locations import Loc, LocDirective
@@ -35,13 +36,10 @@ from consan.instrument.ptx.tree import (
     Label,
     Module,
     Node,
-    Param,
     Predicate,
     Section,
     Statement,
     Variable,
-    VarName,
-    type_bytes,
 )
 
 __all__ = [

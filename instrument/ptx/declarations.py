@@ -7,12 +7,14 @@ types, sizes or that a directive fits its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from consan.instrument.ptx.constants import UNARY, parse_constant, parse_integer
+from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
 from consan.instrument.ptx.source import Source
 from consan.instrument.ptx.tokens import Cursor
-from consan.instrument.ptx.tree import Declared, Function, Param, Variable, VarName, type_bytes
+from consan.instrument.ptx.tree import Function, Variable
 
 LINKAGE = frozenset((".visible", ".weak", ".extern", ".common"))
 SPACES = frozenset((".reg", ".sreg", ".const", ".global", ".local", ".param", ".shared", ".tex"))
@@ -25,6 +27,29 @@ _NUMBERS = {
     ".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1,
     ".noreturn": 0, ".explicitcluster": 0, ".blocksareclusters": 0,
 }  # fmt: skip
+
+_SIZE = r"(?:[1-9]\d{0,6}|0)"
+_NUMBER = r"-?(?:[1-9]\d{0,18}|0[xX][0-9a-fA-F]{1,16}|0)"
+#: One name, numbers at most as its initialiser: nearly every declaration that compilers write. A strict subset, as in bodies.
+_COMMON = re.compile(
+    rf"""(?:\.(visible|weak|extern|common)\s*)?\.(reg|param|shared|global|const|local)\s*
+    (?:\.align\s+({_SIZE})\s*)?(?:\.v([248])\s*)?\.(pred|(?:[busf]|bf)\d{{1,3}}(?:x2)?)\s+
+    ([A-Za-z][\w$]*|[_$%][\w$]+)(?:<({_SIZE})>|((?:\[{_SIZE}?\])*)(?:\s*=\s*({_NUMBER}|\{{{_NUMBER}(?:,\s*{_NUMBER})*\}}))?)\s*;""",
+    re.ASCII | re.VERBOSE,
+)
+
+
+def match_variable(source: Source, start: int) -> Variable | None:
+    """The declaration that starts at an offset, if it is one of the common ones."""
+    match = _COMMON.match(source.text, start)
+    if match is None:
+        return None
+    linkage, space, align, vector, type_, name, count, dims, initializer = match.groups()
+    sizes = tuple(int(size or 0) for size in dims[1:-1].split("][")) if dims else ()
+    items = initializer.count(",") + 1 if initializer and initializer[0] == "{" else 0
+    declared = Declared(space, type_, int(align) if align else None, int(vector or 1))
+    declared_name = VarName(name, sizes, int(count) if count else None, initializer, items)
+    return Variable(source, start, match.end(), linkage or "", declared, [declared_name])
 
 
 def parse_linkage(cursor: Cursor) -> str:
@@ -69,7 +94,9 @@ def _parse_type(cursor: Cursor, *, bank_allowed: bool = False) -> Declared:
 
 
 def _parse_modifier(cursor: Cursor, declared: Declared) -> None:
-    word = cursor.take()
+    offset, word = cursor.start, cursor.take()
+    if declared.type and declared.pointer is None and word != ".ptr":
+        raise cursor.source.error(offset, f"{word!r} after the type {'.' + declared.type!r}")
     if word == ".align":
         declared.align = parse_integer(cursor, "an alignment")
     elif word == ".attribute":
@@ -80,8 +107,6 @@ def _parse_modifier(cursor: Cursor, declared: Declared) -> None:
         declared.pointer = ""
     elif declared.pointer is not None and word in SPACES:
         declared.pointer = word[1:]
-    elif declared.type:
-        raise cursor.source.error(cursor.last_end - len(word), f"{word!r} after the type {'.' + declared.type!r}")
     else:
         declared.type = word[1:]
 

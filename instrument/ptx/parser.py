@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from consan.instrument.ptx.constants import parse_integer
-from consan.instrument.ptx.declarations import SPACES, parse_function, parse_linkage, parse_strings, parse_variable
+from consan.instrument.ptx.declarations import SPACES, match_variable, parse_function, parse_linkage, parse_strings, parse_variable
 from consan.instrument.ptx.source import Source
 from consan.instrument.ptx.statements import parse_body
 from consan.instrument.ptx.tokens import Cursor
@@ -50,6 +50,10 @@ class _Reader:
     def item(self) -> Item:
         cursor = self.cursor
         start, word = cursor.start, cursor.token
+        variable = match_variable(self.source, start)
+        if variable is not None:
+            cursor.seek(variable.end)
+            return variable
         if cursor.kind == "modifier" and word in _DIRECTIVES:
             return self.directive(_DIRECTIVES[word].__get__(self))
         if word == ".section":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from consan.instrument.ptx.declarations import LABELLED, LINKAGE, SPACES, parse_linkage, parse_strings, parse_variable
+from consan.instrument.ptx.declarations import LABELLED, LINKAGE, SPACES, match_variable, parse_linkage, parse_strings, parse_variable
 from consan.instrument.ptx.locations import LocDirective
 from consan.instrument.ptx.operand_parser import parse_operands
 from consan.instrument.ptx.source import TRIVIA, Source
@@ -122,6 +122,10 @@ class _Body:
 
     def read_exactly(self, offset: int) -> int:
         """One statement that the fast path does not know, or the error in it; returns where the next one starts."""
+        variable = match_variable(self.source, offset)
+        if variable is not None:
+            self.block.statements.append(variable)
+            return self.source.skip(variable.end)
         cursor = Cursor(self.source, offset)
         if cursor.kind == "modifier":
             self.read_directive(cursor)

@@ -49,6 +49,8 @@ class Cursor:
         if match is None:
             raise self._bad_character(self.source.skip(offset))
         kind = match.lastgroup or "end"
+        if match.group(kind) == "/" and self.source.text.startswith("/*", match.start(kind)):
+            raise self._bad_character(match.start(kind))
         self.kind = kind
         self.token = match.group(kind)
         self.start, self.end = match.span(kind)
