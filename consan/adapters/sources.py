@@ -9,10 +9,12 @@ Does NOT handle: literals with escapes or format fields in a script (the copy is
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import json
 import re
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -52,7 +54,9 @@ def source_folder(session: object) -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="consan-sources-"))
+    folder = Path(tempfile.mkdtemp(prefix="consan-sources-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # reports carry the lines they show
+    return folder
 
 
 def place(code: str, folder: Path) -> Place:
