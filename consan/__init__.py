@@ -1,1 +1,28 @@
-"""consan: a shadow-memory race sanitizer for GPU kernels."""
+"""consan: a shadow-memory race sanitizer for GPU kernels.
+
+The public names are imported on first use, so that importing consan needs neither a GPU nor a toolchain and costs next to
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from consan.api import Kernel, TensorMap, check, launch
+    from consan.reports.model import RacyKernelError, Report
+
+__version__ = "0.1.0"
+__all__ = ["Kernel", "RacyKernelError", "Report", "TensorMap", "check", "launch"]
+
+_HOMES = {name: "consan.api" for name in ("Kernel", "TensorMap", "check", "launch")} | {
+    name: "consan.reports.model" for name in ("RacyKernelError", "Report")
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'consan' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from consan import faults
@@ -49,7 +49,6 @@ class Prepared:
     cubin: bytes | None = None
     loaded: Any = None
     plain_loaded: Any = None
-    unchecked: dict[str, int] = field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -71,6 +70,39 @@ def open_backend(device: str) -> Any:
         if device == "gpu":
             raise EnvironmentFailure(f"--device gpu: {error}") from None
         return VirtualBackend()
+
+
+class Device:
+    """One device of this process: its backend, its shadow, and the modules prepared for it. Shared by successive sessions."""
+
+    def __init__(self, backend: Any, *, arena_bytes: int | None = None) -> None:
+        self.backend = backend
+        self.modules: dict[tuple[str, Variant], Prepared] = {}
+        self.lost = False
+        self._arena_bytes = arena_bytes
+
+    @functools.cached_property
+    def shadow(self) -> Shadow:
+        """The shadow tables; made when the first module is prepared."""
+        return Shadow(self.backend, arena_bytes=self._arena_bytes)
+
+    @property
+    def has_shadow(self) -> bool:
+        """Whether anything was prepared yet."""
+        return "shadow" in self.__dict__
+
+
+_DEVICES: dict[str, Device] = {}
+
+
+def shared_device(name: str) -> Device:
+    """The process's device of a kind; a lost GPU is not handed out again."""
+    found = _DEVICES.get(name)
+    if found is None or found.lost:
+        found = Device(open_backend(name))
+        _DEVICES[name] = found
+        _DEVICES.setdefault("cpu" if found.backend.device_name == "cpu" else "gpu", found)
+    return found
 
 
 @functools.cache
@@ -108,7 +140,9 @@ class Session:
         arena_bytes: int | None = None,
         variant: Variant | None = None,
     ) -> None:
-        self.backend = open_backend(device)
+        private = arena_bytes is not None or variant is not None
+        self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
+        self.backend = self._device.backend
         self.seed = seed
         self.strict = strict
         self.policy = policy
@@ -117,27 +151,33 @@ class Session:
         self._skip, self._limit = launch_skip, launch_count
         self._base = variant or Variant()
         self._cta_limit = cta_limit
-        self._arena_bytes = arena_bytes
         self._launches = 0
-        self._modules: dict[str, Prepared] = {}
+        self._used: dict[int, Prepared] = {}
+        self._unchecked: dict[tuple[int, str], int] = {}
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._reasons: dict[str, None] = {}
         self._findings: list[model.Finding] = []
-        self._lost = False
+        self._begun = False
 
-    @functools.cached_property
+    @property
     def shadow(self) -> Shadow:
-        """The shadow tables; made when the first module is prepared."""
-        return Shadow(self.backend, arena_bytes=self._arena_bytes, cta_limit=self._cta_limit)
+        """The device's shadow tables, emptied when this session first needs them."""
+        shadow = self._device.shadow
+        if not self._begun:
+            self._begun = True
+            shadow.reset(cta_limit=self._cta_limit)
+        return shadow
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 
     def instrument(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
         """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content."""
-        found = self._modules.get(ptx)
+        _ = self.shadow
+        found = self._device.modules.get((ptx, self._base))
         if found is None:
-            found = self._modules[ptx] = self._instrument(ptx, name)
+            found = self._device.modules[ptx, self._base] = self._instrument(ptx, name)
+        self._used[found.number] = found
         return found
 
     def _instrument(self, ptx: str, name: str) -> Prepared:
@@ -170,7 +210,8 @@ class Session:
         prepared = self.instrument(ptx, name=name)
         if prepared.loaded is None:
             backend = self.backend
-            loaded = backend.load_cubin(prepared.cubin) if prepared.cubin is not None else backend.load(prepared.instrumented.ptx, name=name)
+            cubin, text = prepared.cubin, prepared.instrumented.ptx
+            loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
             self.attach(prepared, lambda symbol, data: backend.write(backend.symbol(loaded, symbol)[0], data))
             prepared.loaded = loaded
         return prepared
@@ -193,7 +234,8 @@ class Session:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
         handle = prepared.loaded
         if not self._selected(entry):
-            prepared.unchecked[entry] = prepared.unchecked.get(entry, 0) + 1
+            place = (prepared.number, entry)
+            self._unchecked[place] = self._unchecked.get(place, 0) + 1
             handle = self._plain(prepared)
         if cooperative:
             self._check_residency(handle, entry, grid, block, shared)
@@ -249,14 +291,19 @@ class Session:
         ended = self.backend.synchronize(max(2.0, self.timeout))
         self._findings.append(faults.timeout_finding(entry, self.timeout, ended))
         if not ended:
-            self._lost = True
+            self._device.lost = True
             self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
             return
         self.shadow.set_abort(False)
 
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
-        self._lost = True
+        self._device.lost = True
         self._reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
+
+    @property
+    def device_lost(self) -> bool:
+        """Whether the device's context is gone: nothing can be read back or freed."""
+        return self._device.lost
 
     # -- what else happened ------------------------------------------------------------------------------------------------
 
@@ -273,7 +320,7 @@ class Session:
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and judge."""
         drained = self._drain()
-        modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._modules.values()}
+        modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
         found = decode(drained.records, drained.table, modules) if drained else []
         counters = drained.counters if drained else None
         return model.assemble(
@@ -291,11 +338,11 @@ class Session:
         )
 
     def _drain(self) -> Drained | None:
-        if "shadow" not in self.__dict__:
+        if not self._begun:
             return None
-        if not self._lost:
+        if not self._device.lost:
             self._synchronize()
-        return self.shadow.drain(lost=self._lost)
+        return self.shadow.drain(lost=self._device.lost)
 
     def _synchronize(self) -> None:
         try:
@@ -305,7 +352,7 @@ class Session:
             self._device_lost("a kernel", error)
 
     def _summaries(self, drained: Drained | None) -> list[model.KernelSummary]:
-        return [self._summary(p, i, name, drained) for p in self._modules.values() for i, name in enumerate(p.entries)]
+        return [self._summary(p, i, name, drained) for p in self._used.values() for i, name in enumerate(p.entries)]
 
     def _summary(self, prepared: Prepared, index: int, name: str, drained: Drained | None) -> model.KernelSummary:
         reached = prepared.instrumented.reachable(name)
@@ -313,7 +360,7 @@ class Session:
         for each in (u for f in reached for u in f.unmodelled):
             counts[each.opcode, each.ptx_line] = counts.get((each.opcode, each.ptx_line), 0) + 1
         external = [model.Unmodelled(f"call {called}", 0) for called in prepared.instrumented.external]
-        skipped = prepared.unchecked.get(name, 0)
+        skipped = self._unchecked.get((prepared.number, name), 0)
         launches = int(drained.launches[prepared.counter + index]) if drained else 0
         return model.KernelSummary(
             name=name,
@@ -326,8 +373,8 @@ class Session:
     def _listed(self) -> list[model.Uninstrumented]:
         listed = [model.Uninstrumented(name, count) for name, count in self._uninstrumented.items()]
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
-        skipped = [(n, c) for p in self._modules.values() for n, c in p.unchecked.items()]
-        return listed + [model.Uninstrumented(name, count, reason="left out by a filter") for name, count in skipped]
+        skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
+        return listed + skipped
 
 
 def library_for(variant: Variant, target: str) -> RuntimeLibrary:

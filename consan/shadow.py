@@ -59,7 +59,7 @@ def default_arena_bytes(total_memory: int) -> int:
 class Shadow:
     """The shadow state of one device."""
 
-    def __init__(self, backend: Backend, *, arena_bytes: int | None = None, cta_limit: int = 0) -> None:
+    def __init__(self, backend: Backend, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
         self.arena_bytes = arena_bytes or default_arena_bytes(backend.memory_bytes)
         self._offsets = layout.offsets(layout.RUNTIME)
@@ -72,15 +72,14 @@ class Shadow:
         self._modules = 0
         self._counters = 0
         self.address = backend.alloc(layout.size(layout.RUNTIME))
-        backend.write(self.address, self._runtime(ring_address, cta_limit))
+        backend.write(self.address, self._runtime(ring_address))
 
-    def _runtime(self, ring_address: int, cta_limit: int) -> bytes:
+    def _runtime(self, ring_address: int) -> bytes:
         record = np.zeros(1, layout.dtype(layout.RUNTIME))
         for name, address in self._places.items():
             record[name] = address
         record["arena_bytes"] = self.arena_bytes
         record["ring"] = ring_address
-        record["cta_limit"] = cta_limit
         return record.tobytes()
 
     def register(self, entries: int) -> tuple[int, int]:
@@ -95,6 +94,16 @@ class Shadow:
     def control_block(self, module: int, counter: int) -> bytes:
         """The 32 bytes of a module's `__consan_ctl`."""
         return np.array([self.address, module | counter << 32, 0, 0], dtype="<u8").tobytes()
+
+    def reset(self, *, cta_limit: int = 0) -> None:
+        """Forget all findings and counts; slots, their epochs and the modules stay. No kernel may be running."""
+        self.ring[...] = 0
+        for name in ("table", "launches"):
+            self.backend.fill(self._places[name], 0, _TABLES[name])
+        for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas"):
+            self.backend.write(self.address + self._offsets[name], bytes(8))
+        for name, value in (("ring_count", 0), ("abort", 0), ("cta_limit", cta_limit)):
+            self.backend.write(self.address + self._offsets[name], value.to_bytes(4, "little"))
 
     def set_abort(self, value: bool) -> None:
         """Tell running kernels to leave (or stop telling them)."""

@@ -36,17 +36,19 @@ class Program:
     label: str  # for the name of the stored run
     file: str | None = None
     spec: importlib.machinery.ModuleSpec | None = None
+    package: str | None = None
 
 
 def from_script(name: str, argv: Sequence[str]) -> Program:
-    """`script.py`, or a folder with a `__main__.py`."""
-    path = Path(name, "__main__.py") if Path(name).is_dir() else Path(name)
+    """`script.py`, or a folder with a `__main__.py`. `__file__` is absolute, as it is since Python 3.9."""
+    folder = os.path.isdir(name)
+    path = Path(os.path.abspath(name), *(["__main__.py"] if folder else []))
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    folder = name if Path(name).is_dir() else str(path.resolve().parent)
-    return Program(_compile(source, str(path)), (name, *argv), folder, Path(name).stem or "main", str(path))
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    first = str(path.parent if folder else path.resolve().parent)
+    return Program(_compile(source, str(path)), (name, *argv), first, Path(name).stem or "main", str(path), package="" if folder else None)
 
 
 def from_code(code: str, argv: Sequence[str]) -> Program:
@@ -63,7 +65,7 @@ def from_module(name: str, argv: Sequence[str]) -> Program:
         sys.path.remove(os.getcwd())
     code = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
     if code is None:
-        raise UsageError(f"-m: module '{name}' has no Python code")
+        raise UsageError(f"-m: there is no module '{name}' that can be run")
     return Program(code, (spec.origin or name, *argv), os.getcwd(), name, spec.origin, spec)
 
 
@@ -106,6 +108,7 @@ def _main_module(program: Program) -> types.ModuleType:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = sys.modules["builtins"]
     module.__spec__ = program.spec
+    module.__package__ = program.package
     if program.file is not None:
         module.__file__ = program.file
     if program.spec is not None:

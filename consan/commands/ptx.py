@@ -48,7 +48,7 @@ class PtxCommand:
 
 
 def instrumented(args: argparse.Namespace) -> Instrumented:
-    """The module with hooks."""
+    """The module with hooks, made the way a session makes it."""
     from consan.instrument import instrument
     from consan.session import library_for
 

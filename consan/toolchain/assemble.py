@@ -6,7 +6,7 @@ instruction; where it does not, the user is told both versions and what to insta
 preferred over lowering.
 
 nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI; that costs a kernel with
-shadow hooks half again as many registers (48 for 32) and can serialise wgmma. Its option to clone functions for each entry gives back
+shadow hooks half again as many registers (48 for 32) and serialises its wgmma (C7509). Its option to clone functions for each entry gives back
 the code of whole-program `ptxas`. So nvJitLink comes first (one shared library, no subprocess) where it knows the option, else `ptxas`.
 
 Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
@@ -35,6 +35,7 @@ _INPUT_PTX = 2
 _OLDEST = (7, 0)
 _CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5; absent from its manual, so it is tried and never assumed
 _PROBE = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
+_ARCH = re.compile(r"sm_\d{2,3}[af]?")
 _VERSION = re.compile(r"^([ \t]*\.version[ \t]+)(\d+\.\d+)", re.MULTILINE)
 _TOO_NEW = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
 _ERROR_LINE = re.compile(r"^ptxas \S.*?, line (\d+); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
@@ -78,6 +79,8 @@ class _Outcome:
 
 def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = ()) -> Assembled:
     """Assemble a PTX module for `arch` ("sm_90a"); `options` are ptxas options such as `--maxrregcount=64`."""
+    if _ARCH.fullmatch(arch) is None:  # nvJitLink crashes on "sm_1"
+        raise UsageError(f"'{arch}' is not an architecture; write it like sm_90a")
     wanted = ptx_version(ptx, name)
     limits: list[tuple[tuple[int, int], Tool]] = []
     for tool in _tools():

@@ -1,0 +1,214 @@
+"""The Python API (DESIGN 2.3): compile a kernel, launch it sanitized, get a report.
+
+`launch` takes NumPy arrays (copied to the device and back, so kernels change them in place) and, on the GPU, anything with
+`__cuda_array_interface__` (used where it is). Scalars take the type of the kernel's parameter. `check` sanitizes everything
+that the adapters know inside a `with` block.
+
+Raises `UsageError` for a bad argument, a source that does not compile, or a missing library; never for what a kernel does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import NotSupported, UsageError
+from consan.backends.base import Dim3
+from consan.instrument.ptx import Function, Param, PtxSyntaxError, parse
+from consan.reports.model import Report
+from consan.reports.sources import embed
+from consan.session import Session
+
+Shape = int | Sequence[int]
+
+
+class Kernel:
+    """One kernel, from CUDA C++ or PTX.
+
+    `source` is a path (`.cu`, `.ptx`), or source text (PTX if it has a `.version` directive). `entry` may be left out where
+    there is one kernel; mangled and plain names are both found. `arch` defaults to "sm_90a".
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        entry: str | None = None,
+        arch: str | None = None,
+        defines: Mapping[str, Any] | None = None,
+        *,
+        include_dirs: Sequence[str] = (),
+        std: str = "c++17",
+    ) -> None:
+        text, self.name = _read(source)
+        self.ptx = text if ".version" in text else _compile(text, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
+        self.function = _choose(self.ptx, self.name, entry)
+
+    @property
+    def entry(self) -> str:
+        """Name of the kernel in the PTX."""
+        return self.function.name
+
+
+def _read(source: str | Path) -> tuple[str, str]:
+    if isinstance(source, str) and "\n" in source:
+        return source, "kernel.cu"
+    path = Path(source)
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _compile(text: str, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str) -> str:
+    from consan.toolchain.nvrtc import compile_ptx
+
+    values = {macro: str(value) for macro, value in defines.items()}
+    return compile_ptx(text, name=name, arch=arch, std=std, defines=values, include_dirs=tuple(include_dirs)).ptx
+
+
+def _choose(ptx: str, name: str, wanted: str | None) -> Function:
+    from consan.commands.check import choose_entry
+
+    try:
+        return choose_entry(parse(ptx, name), wanted, name)
+    except PtxSyntaxError as error:
+        raise UsageError(str(error)) from None
+
+
+def launch(
+    kernel: Kernel,
+    grid: Shape,
+    block: Shape,
+    args: Sequence[Any] = (),
+    *,
+    cluster: Shape = 1,
+    smem: int = 0,
+    device: str = "auto",
+    seed: int = 0,
+    timeout: float | None = None,
+    policy: str = "default",
+    cooperative: bool = False,
+) -> Report:
+    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds."""
+    session = Session(device=device, seed=seed, timeout=timeout, policy=policy)
+    prepared = session.prepare(kernel.ptx, name=kernel.name)
+    with _arguments(session, kernel.function, args) as values:
+        session.launch(
+            prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
+        )
+        report = session.report()
+    return embed(report)
+
+
+def _dim3(shape: Shape) -> Dim3:
+    values = (shape,) if isinstance(shape, int) else tuple(int(v) for v in shape)
+    if not 1 <= len(values) <= 3:
+        raise UsageError(f"{shape!r} is not a grid, block or cluster: expected one to three numbers")
+    x, y, z = (*values, 1, 1)[:3]
+    return (x, y, z)
+
+
+@contextlib.contextmanager
+def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Iterator[list[bytes]]:
+    """The bytes of each parameter; NumPy arrays live on the device meanwhile and are copied back, then freed."""
+    if len(args) != len(function.params):
+        raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
+    backend, copies = session.backend, list[tuple[int, npt.NDArray[Any]]]()
+    values = []
+    for value, parameter in zip(args, function.params, strict=True):
+        if isinstance(value, np.ndarray) and value.ndim:
+            address = backend.alloc(max(value.nbytes, 1))
+            backend.write(address, np.ascontiguousarray(value))
+            copies.append((address, value))
+            values.append(address.to_bytes(8, "little"))
+        else:
+            values.append(_scalar(value, parameter))
+    try:
+        yield values
+        if not session.device_lost:
+            for address, array in copies:
+                array[...] = np.frombuffer(backend.read(address, array.nbytes), array.dtype).reshape(array.shape)
+    finally:
+        if not session.device_lost:
+            for address, _ in copies:
+                backend.free(address)
+
+
+_FORMATS = {"f32": "<f", "f64": "<d"}
+
+
+def _scalar(value: Any, parameter: Param) -> bytes:
+    """A Python or NumPy scalar, struct bytes, or a device array's pointer as the parameter's bytes."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None:
+        return int(interface["data"][0]).to_bytes(8, "little")
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _sized(value.tobytes(), parameter, value)
+    if isinstance(value, float) and parameter.type in _FORMATS:
+        return struct.pack(_FORMATS[parameter.type], value)
+    if isinstance(value, int) and parameter.type in _FORMATS:
+        return struct.pack(_FORMATS[parameter.type], float(value))
+    if isinstance(value, int):
+        return _integer(int(value), parameter)
+    if isinstance(value, float) and parameter.nbytes in (4, 8):
+        return struct.pack("<f" if parameter.nbytes == 4 else "<d", value)
+    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for a parameter of {parameter.nbytes} bytes")
+
+
+def _integer(value: int, parameter: Param) -> bytes:
+    try:
+        return value.to_bytes(parameter.nbytes, "little", signed=value < 0)
+    except OverflowError:
+        raise UsageError(f"argument {value} does not fit a parameter of {parameter.nbytes} bytes") from None
+
+
+def _sized(data: bytes, parameter: Param, value: Any) -> bytes:
+    if len(data) != parameter.nbytes:
+        raise UsageError(f"argument {value!r} has {len(data)} bytes, its parameter {parameter.nbytes}")
+    return data
+
+
+class TensorMap:
+    """A tensor map over a new buffer; comes with the bulk copies."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise NotSupported("tensor maps are not supported yet")
+
+
+class LiveReport:
+    """What `check()` gives: empty inside the block, the report of the block after it."""
+
+    def __init__(self) -> None:
+        self._report: Report | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._report is None:
+            raise AttributeError(f"{name}: the report is there once the block of consan.check() has ended")
+        return getattr(self._report, name)
+
+    def __str__(self) -> str:
+        return "consan: still checking" if self._report is None else str(self._report)
+
+
+@contextlib.contextmanager
+def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
+    """Sanitize every kernel launched inside, through any adapter; the report is complete when the block ends."""
+    from consan import adapters
+
+    session = Session(device=device, seed=seed, policy=policy, **options)
+    live = LiveReport()
+    adapters.install(session)
+    try:
+        yield live
+    finally:
+        adapters.remove()
+        live._report = replace(embed(session.report()))
