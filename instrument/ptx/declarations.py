@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from consan.instrument.ptx.constants import UNARY, parse_constant, parse_integer
-from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
+from consan.instrument.ptx.declared import Declared, Param, VarName, is_type, type_bytes
 from consan.instrument.ptx.source import Source
 from consan.instrument.ptx.tokens import Cursor
 from consan.instrument.ptx.tree import Function, Variable
@@ -33,7 +33,7 @@ _NUMBER = r"-?(?:[1-9]\d{0,18}|0[xX][0-9a-fA-F]{1,16}|0)"
 #: One name, numbers at most as its initialiser: nearly every declaration that compilers write. A strict subset, as in bodies.
 _COMMON = re.compile(
     rf"""(?:\.(visible|weak|extern|common)\s*)?\.(reg|param|shared|global|const|local)\s*
-    (?:\.align\s+({_SIZE})\s*)?(?:\.v([248])\s*)?\.(pred|(?:[busf]|bf)\d{{1,3}}(?:x2)?)\s+
+    (?:\.align\s+({_SIZE})\s*)?(?:\.v([248])\s*)?\.(pred|[bus](?:8|16|32|64)|b128|b?f16(?:x2)?|f32|f64)\s+
     ([A-Za-z][\w$]*|[_$%][\w$]+)(?:<({_SIZE})>|((?:\[{_SIZE}?\])*)(?:\s*=\s*({_NUMBER}|\{{{_NUMBER}(?:,\s*{_NUMBER})*\}}))?)\s*;""",
     re.ASCII | re.VERBOSE,
 )
@@ -107,8 +107,10 @@ def _parse_modifier(cursor: Cursor, declared: Declared) -> None:
         declared.pointer = ""
     elif declared.pointer is not None and word in SPACES:
         declared.pointer = word[1:]
-    else:
+    elif is_type(word[1:]):
         declared.type = word[1:]
+    else:
+        raise cursor.source.error(offset, f"{word!r} is not a type")
 
 
 def _parse_attributes(cursor: Cursor) -> tuple[str, ...]:

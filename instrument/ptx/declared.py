@@ -6,16 +6,26 @@ Decides how many bytes a declared thing takes and how it is aligned. Does not ch
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BITS = {"pred": 1, "f16x2": 32, "bf16x2": 32, "texref": 64, "samplerref": 64, "surfref": 64}
+_NUMERIC = re.compile(r"(?:[busf]|bf|tf)(8|16|32|64|128)(?:x([248]))?|(?:e[2-5]m[0-3]|ue8m0)(?:x([248]))?", re.ASCII)
+_OTHER_BYTES = {"pred": 1, "texref": 8, "samplerref": 8, "surfref": 8}
+
+
+def is_type(word: str) -> bool:
+    """Whether a word (without its dot) is a fundamental, packed or opaque type."""
+    return word in _OTHER_BYTES or _NUMERIC.fullmatch(word) is not None
 
 
 def type_bytes(type_: str) -> int:
-    """Bytes that a value of a fundamental or opaque type takes in memory."""
-    bits = _BITS.get(type_) or int("".join(filter(str.isdigit, type_)) or 8)
-    return max(1, bits // 8)
+    """Bytes that a value of a type takes in memory."""
+    numeric = _NUMERIC.fullmatch(type_)
+    if numeric is None:
+        return _OTHER_BYTES[type_]
+    bits, lanes, small_lanes = numeric.groups()
+    return int(bits or 8) // 8 * int(lanes or small_lanes or 1)
 
 
 @dataclass(frozen=True)

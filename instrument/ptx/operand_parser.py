@@ -136,8 +136,9 @@ class _Reader:
             return SymbolOffset(symbol, offset, self.since(start))
         if self.cursor.accept("["):
             index = self.index()
+            offset = self.displacement() if self.cursor.accept("+") else 0
             self.cursor.expect("]", "after an index")
-            return Address(symbol, 0, index, self.since(start))
+            return Address(symbol, offset, index, self.since(start))
         return symbol
 
     def index(self) -> Register | Immediate:

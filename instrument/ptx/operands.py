@@ -43,7 +43,7 @@ class Underscore:
 
 @dataclass(frozen=True)
 class Address:
-    """`[base]`, `[base+offset]`, or with an index `base[index]` (which `mov` reads as the address of that element)."""
+    """`[base]`, `[base+offset]`, or with an index `base[index+offset]` (which `mov` reads as the address of that element)."""
 
     base: Register | Symbol | Immediate
     offset: int

@@ -47,6 +47,7 @@ def test_statements(statement: str, at: str, message: str) -> None:
         (HEADER + ".global .u32 x[4] = {1, 2,};", 4, 27, "expected a value or '{', found '}'"),
         (HEADER + ".global .u32 x[2*4];", 4, 17, "expected ']' after an array size, found '*'"),
         (HEADER + ".global .u64 .align 8 x;", 4, 14, "'.align' after the type '.u64'"),
+        (HEADER + ".global .u640 x;", 4, 9, "'.u640' is not a type"),
         (HEADER + ".file 1 a.cu", 4, 9, "expected the path of a file, found 'a'"),
         (HEADER + ".reg .b32 %r<99999999999>;", 4, 14, "a range of 99999999999 names"),
     ],

@@ -49,6 +49,7 @@ def operands(statement: str) -> tuple[Operand, ...]:
         ("[a].unified", Address(Symbol("a", ""), 0, unified=True)),
         ("a[3]", Address(Symbol("a", ""), 0, Immediate("3", 3, "int"))),
         ("a[%r1]", Address(Symbol("a", ""), 0, R1)),
+        ("a[%r1+16]", Address(Symbol("a", ""), 16, R1)),
         ("a+4", SymbolOffset(Symbol("a", ""), 4)),
         ("{%r1, _, 7}", Vector((R1, Underscore(), Immediate("7", 7, "int")))),
         ("%p1|%p2", Pair(P1, P2)),

@@ -17,6 +17,7 @@ from consan.instrument.ptx import (
     Variable,
     parse,
     print_module,
+    type_bytes,
 )
 from ptx_examples import HEADER, KERNEL, UNUSUAL, kernel
 
@@ -252,6 +253,15 @@ def test_line_numbers_of_windows_text() -> None:
 def test_banked_constants_and_opaque_variables() -> None:
     module = parse(HEADER + ".const[2] .u32 x; .global .texref t; .global .samplerref s = { filter_mode = nearest };")
     assert [(v.space, v.type) for v in module.variables] == [("const", "u32"), ("global", "texref"), ("global", "samplerref")]
+
+
+@pytest.mark.parametrize(
+    ("type_", "size"), [("b8", 1), ("s16", 2), ("f16x2", 4), ("bf16", 2), ("u64", 8), ("b128", 16), ("pred", 1), ("e4m3x2", 2), ("u8x4", 4)]
+)
+def test_type_sizes(type_: str, size: int) -> None:
+    assert type_bytes(type_) == size
+    variable = parse(f"{HEADER}.global .{type_} x[3];").variables[0]
+    assert variable.nbytes(variable.names[0]) == 3 * size
 
 
 def test_masked_addresses_in_initialisers() -> None:
