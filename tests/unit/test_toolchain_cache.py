@@ -1,0 +1,101 @@
+"""The disk cache: hits, damage, folders that cannot be written, and two processes at once."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from consan.toolchain import cache as module
+from consan.toolchain.cache import Cache, default_folder, key
+
+
+def test_stores_and_returns(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "new" / "folder")
+    assert cache.get(key("a")) is None
+    assert cache.fetch(key("a"), lambda: b"made") == b"made"
+    assert cache.fetch(key("a"), lambda: pytest.fail("made twice")) == b"made"
+    assert cache.fetch_text(key("t"), lambda: "text") == "text"
+    assert cache.size() > 0
+    cache.clear()
+    assert cache.get(key("a")) is None
+    assert cache.size() == 0
+
+
+def test_keys_respect_boundaries_and_kinds() -> None:
+    assert key("ab", "c") != key("a", "bc")
+    assert key("a") == key(b"a")
+    assert key("a") != key("a", "")
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 100])
+def test_damaged_entry_is_a_miss_and_is_replaced(tmp_path: Path, damage: bytes) -> None:
+    cache = Cache(tmp_path)
+    cache.put(key("a"), b"good")
+    cache._path(key("a")).write_bytes(damage)
+    assert cache.get(key("a")) is None
+    assert cache.fetch(key("a"), lambda: b"again") == b"again"
+    assert cache.get(key("a")) == b"again"
+
+
+def test_truncated_entry_is_a_miss(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.put(key("a"), b"0123456789")
+    path = cache._path(key("a"))
+    path.write_bytes(path.read_bytes()[:-1])
+    assert cache.get(key("a")) is None
+
+
+def test_folder_that_cannot_exist_is_noted_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = Cache(tmp_path / "file" / "cache")
+    assert cache.fetch(key("a"), lambda: b"made") == b"made"
+    assert cache.problem is not None
+    assert str(tmp_path / "file" / "cache") in cache.problem
+
+
+def test_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.os, "replace", fail)
+    cache = Cache(tmp_path)
+    assert cache.fetch(key("a"), lambda: b"made") == b"made"
+    assert cache.problem is not None
+    assert "No space left" in cache.problem
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "own"))
+    assert default_folder() == tmp_path / "own"
+    monkeypatch.delenv("CONSAN_CACHE_DIR")
+    monkeypatch.setattr(module.sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert default_folder() == tmp_path / "xdg" / "consan"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_folder() == Path.home() / ".cache" / "consan"
+
+
+def _hammer(folder: str, rounds: int) -> None:
+    cache = Cache(Path(folder))
+    for i in range(rounds):
+        name = key(str(i % 7))
+        expected = str(i % 7).encode() * 50_000
+        cache.put(name, expected)
+        found = cache.get(name)
+        if found != expected:
+            raise SystemExit(f"read {None if found is None else len(found)} bytes")
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_hammer, args=(str(tmp_path), 200)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 7

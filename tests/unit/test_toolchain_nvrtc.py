@@ -1,0 +1,146 @@
+"""CUDA C++ to PTX: headers that kernels include, source paths, and errors that name file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consan._errors import EnvironmentFailure, UsageError
+from consan.toolchain import find, nvrtc
+
+KERNEL = 'extern "C" __global__ void k(int* out) { out[threadIdx.x] = VALUE; }\n'
+HEADERS = """
+#include <algorithm>
+#include <cassert>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <stdint.h>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <cuda_runtime.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <cooperative_groups.h>
+#include <cuda/barrier>
+#include <cub/block/block_reduce.cuh>
+
+extern "C" __global__ void k(std::uint32_t* out, std::size_t n)
+{
+    assert(n > 0);
+    std::tuple<int, float> pair{INT_MAX, FLT_MAX};
+    uint64_t wide = std::numeric_limits<std::int32_t>::max();
+    out[0] = std::min<uint32_t>(out[1], std::get<0>(pair)) + static_cast<uint32_t>(wide);
+    static_assert(std::is_same_v<std::uint8_t, unsigned char>);
+}
+"""
+
+
+def test_ptx_for_the_architecture() -> None:
+    result = nvrtc.compile_ptx(KERNEL, arch="sm_80", defines={"VALUE": "7"})
+    assert ".target sm_80" in result.ptx
+    assert ".visible .entry k(" in result.ptx
+    assert result.log == ""
+
+
+def test_target_keeps_its_suffix() -> None:
+    assert ".target sm_90a" in nvrtc.compile_ptx(KERNEL, arch="sm_90a", defines={"VALUE": "7"}).ptx
+
+
+def test_define_without_a_value_is_one() -> None:
+    assert "mov.u32" in nvrtc.compile_ptx(KERNEL, defines={"VALUE": None}).ptx
+
+
+def test_line_information_names_the_given_path(tmp_path: Path) -> None:
+    path = tmp_path / "a folder" / "kernel.cu"
+    ptx = nvrtc.compile_ptx(KERNEL, name=str(path), defines={"VALUE": "7"}).ptx
+    assert f'"{path}"' in ptx
+    assert ".loc" in ptx
+
+
+def test_relative_name_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f'"{tmp_path / "kernel.cu"}"' in nvrtc.compile_ptx(KERNEL, name="kernel.cu", defines={"VALUE": "7"}).ptx
+
+
+def test_quoted_include_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "value.h").write_text("#define VALUE 12345\n")
+    ptx = nvrtc.compile_ptx('#include "value.h"\n' + KERNEL, name=str(tmp_path / "kernel.cu")).ptx
+    assert "12345" in ptx
+
+
+def test_include_folder(tmp_path: Path) -> None:
+    (tmp_path / "value.h").write_text("#define VALUE 12345\n")
+    assert "12345" in nvrtc.compile_ptx("#include <value.h>\n" + KERNEL, include_dirs=[tmp_path]).ptx
+
+
+def test_headers_that_kernels_include() -> None:
+    assert ".entry k(" in nvrtc.compile_ptx(HEADERS, std="c++17").ptx
+
+
+def test_integers_without_libcudacxx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "include_dirs", lambda: ())
+    source = '#include <cstdint>\nextern "C" __global__ void k(std::uint16_t* out, uint64_t v) { out[0] = static_cast<uint16_t>(v); }\n'
+    assert "st.global" in nvrtc.compile_ptx(source).ptx
+
+
+def test_error_names_file_and_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        nvrtc.compile_ptx("__global__ void k()\n{\n    int x = y;\n}\n", name="/src/broken.cu")
+    message = str(caught.value)
+    assert message.startswith("/src/broken.cu does not compile:")
+    assert '/src/broken.cu:3: error: identifier "y" is undefined' in message
+
+
+def test_warning_is_kept() -> None:
+    result = nvrtc.compile_ptx("__global__ void k()\n{\n    int unused;\n}\n", name="/src/warns.cu")
+    assert "/src/warns.cu:3: warning" in result.log
+
+
+def test_host_header_gets_a_hint() -> None:
+    with pytest.raises(UsageError, match="device code only"):
+        nvrtc.compile_ptx("#include <vector>\n")
+
+
+def test_whole_cub_gets_a_hint() -> None:
+    with pytest.raises(UsageError, match="block_reduce.cuh"):
+        nvrtc.compile_ptx("#include <cub/cub.cuh>\n")
+
+
+def test_unknown_option() -> None:
+    with pytest.raises(UsageError, match="--no-such-option"):
+        nvrtc.compile_ptx(KERNEL, defines={"VALUE": "7"}, options=["--no-such-option"])
+
+
+@pytest.mark.parametrize("arch", ["90", "gfx90a", "sm_", "sm_90b"])
+def test_malformed_architecture(arch: str) -> None:
+    with pytest.raises(UsageError, match="not an architecture"):
+        nvrtc.compile_ptx(KERNEL, arch=arch)
+
+
+def test_unsupported_architecture() -> None:
+    with pytest.raises(UsageError, match="rejects an option"):
+        nvrtc.compile_ptx(KERNEL, arch="sm_20", defines={"VALUE": "7"})
+
+
+def test_versions_and_archs() -> None:
+    assert nvrtc.version() >= (12, 0)
+    assert {80, 90} <= set(nvrtc.supported_archs())
+
+
+def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "locate", lambda _: None)
+    find.load.cache_clear()
+    nvrtc._library.cache_clear()
+    with pytest.raises(EnvironmentFailure, match="pip install"):
+        nvrtc.compile_ptx(KERNEL)
+    monkeypatch.undo()
+    find.load.cache_clear()
+    nvrtc._library.cache_clear()
