@@ -103,26 +103,28 @@ def test_fma_is_not_rounded_twice() -> None:
     assert as_words(run(op_of("fma.rn.f32"), *operands)[0]) == [FORMATS["f32"].round(value)]
 
 
-def near_ties(form: Format, rng: np.random.Generator, count: int) -> list[tuple[int, int, int]]:
-    """Operands whose product is close to half a unit of c: a = 1 + i ulp, b = 2**-k (1 - i ulp)."""
-    m = form.mantissa_bits
-    lanes = []
+def near_ties(form: Format, rng: np.random.Generator, count: int, *, subnormal: bool) -> list[tuple[int, int, int]]:
+    """Operands whose product is close to half a unit of c: a = 1 + i ulp, b = 2**-k (1 - i ulp), scaled down for a subnormal c."""
+    m, lanes = form.mantissa_bits, []
+    split = (form.bias + m) // 2 if subnormal else 0  # a gets this share of the scaling, b the rest
+    rest = form.bias - 1 - split if subnormal else 0
     for _ in range(count):
         i = int(rng.integers(1, 40))
-        one = form.bias << m
-        a, b = one + i, ((form.bias - m - 2) << m) + ((1 << m) - int(rng.integers(0, 3)) * i - int(rng.integers(0, 2)))
-        lanes.append((a, b, one + int(rng.integers(0, 4))))
+        below = int(rng.integers(0, 3)) * i + int(rng.integers(0, 2))
+        a = ((form.bias - split) << m) + i
+        b = ((form.bias - rest - m - 2) << m) + ((1 << m) - below)
+        c = (0 if subnormal else form.bias << m) + int(rng.integers(0, 1 << (m - 3)))
+        lanes.append((a, b, c))
     return lanes
 
 
 @pytest.mark.parametrize("word", ["f32", "f64"])
-def test_fma_near_ties(word: str) -> None:
+@pytest.mark.parametrize("subnormal", [False, True])
+def test_fma_near_ties(word: str, subnormal: bool) -> None:
     form = FORMATS[word]
-    lanes = near_ties(form, np.random.default_rng(3), 500)
-    operands = [
-        np.array(column, f"u{1 + form.exponent_bits + form.mantissa_bits >> 3}").view(word.replace("f", "float"))
-        for column in zip(*lanes, strict=True)
-    ]
+    lanes = near_ties(form, np.random.default_rng(3), 500, subnormal=subnormal)
+    dtype = word.replace("f", "float")
+    operands = [np.array(column, dtype.replace("float", "uint")).view(dtype) for column in zip(*lanes, strict=True)]
     got = as_words(run(op_of(f"fma.rn.{word}"), *operands)[0])
     assert got == [form.round(form.value(a) * form.value(b) + form.value(c)) for a, b, c in lanes]
 

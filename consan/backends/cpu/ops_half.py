@@ -1,6 +1,6 @@
 """Half precision arithmetic: PTX ISA "Half Precision Floating Point Instructions".
 
-f16, f16x2, bf16, bf16x2. An operand is widened to f32 (or f64 for fma and for bf16 products), computed there, and rounded once: f32 has
+f16, f16x2, bf16, bf16x2. An operand is widened to f32 (f64 for fma), computed there, and rounded once: f32 has
 more than twice the bits, so sums are exact enough, and fma goes through rounding to odd. NaN results are the canonical 0x7fff.
 Does not handle fma.oob (the out-of-bounds NaN of tensor loads).
 """
@@ -105,7 +105,8 @@ def _sub(half: Half, a: Array, b: Array) -> Array:
 
 
 def _mul(half: Half, a: Array, b: Array) -> Array:
-    return to_f32_odd(np.multiply(half.widen(a), half.widen(b), dtype=F64)) if half.name == "bf16" else half.widen(a) * half.widen(b)
+    # bf16 too: a product that f32 rounds (below 2**-149) is less than half of the smallest bf16, so its last bits cannot matter
+    return half.widen(a) * half.widen(b)
 
 
 def _fma(half: Half, a: Array, b: Array, c: Array) -> Array:
