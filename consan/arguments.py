@@ -260,7 +260,8 @@ def _load_bin(spec: BufferSpec, seed: int) -> Array:
     expected = spec.size * spec.dtype.itemsize
     if len(data) != expected:
         raise UsageError(f"{spec.init} holds {len(data):,} bytes, expected {expected:,}")
-    return np.frombuffer(data, spec.dtype).copy()
+    loaded: Array = np.frombuffer(data, spec.dtype).copy()
+    return loaded
 
 
 def _reason(error: Exception) -> str:

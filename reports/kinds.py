@@ -443,12 +443,10 @@ def _access_words(finding: Finding) -> dict[str, str]:
 
 
 def _bytes_phrase(finding: Finding) -> str:
-    """`4 bytes at offset 128 of tile`, as far as it is known."""
-    buffer = finding.buffer
-    if buffer is not None:
-        return f"{_count_bytes(buffer.bytes)} at offset {buffer.offset} of {buffer.name or buffer.space + ' memory'}"
-    span = finding.accesses[0].bytes if finding.accesses else None
-    return f"{_count_bytes(span[1] - span[0])} at {span[0]}" if span else "bytes"
+    """`4 bytes at offset 128 of tile`, as far as it is known: what the first access touched, not the union over all."""
+    name = (finding.buffer and finding.buffer.name) or (f"{_first(finding).space} memory" if finding.accesses else "memory")
+    span = _first(finding).bytes if finding.accesses else None
+    return f"{_count_bytes(span[1] - span[0])} at offset {span[0]} of {name}" if span else f"bytes of {name}"
 
 
 def _count_bytes(number: int) -> str:

@@ -78,9 +78,14 @@ class Access:
     space: str = "shared"
 
     @property
-    def site(self) -> tuple[str, int, int, int]:
-        """The place in the program: what merging compares, whoever executed it."""
-        return (self.file, self.line, self.column, self.ptx_line)
+    def site(self) -> tuple[str, int, int, str]:
+        """What merging compares: the place in the source, and what is done there.
+
+        An unrolled loop has many instructions at one place, which are one defect; a statement like `a[i] += x` has a read
+        and a write there, which are two. Without a source line the place is the PTX line.
+        """
+        place = (self.file, self.line, self.column) if self.line else ("", self.ptx_line, 0)
+        return (*place, self.role)
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,30 @@ class Report:
     def count(self, severity: str) -> int:
         """Number of findings of one severity."""
         return sum(finding.severity == severity for finding in self.findings)
+
+    def raise_if_racy(self) -> None:
+        """Raise `RacyKernelError`, with the report as its text, if a finding is an error."""
+        if self.verdict == VIOLATIONS:
+            raise RacyKernelError(self)
+
+    def to_json(self) -> str:
+        """The report as `consan.report/1` JSON text."""
+        from consan.reports.json_format import dumps
+
+        return dumps(self)
+
+    def __str__(self) -> str:
+        from consan.reports import render
+
+        return render(self, "text")
+
+
+class RacyKernelError(AssertionError):
+    """A kernel that was asserted to be clean is not. `report` is what was found."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(f"consan: verdict {report.verdict}\n{report}")
+        self.report = report
 
 
 def assemble(

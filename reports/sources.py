@@ -101,12 +101,16 @@ def _trim(lines: tuple[tuple[int, str, bool], ...]) -> tuple[tuple[int, str, boo
 
 
 def _span(text: str, column: int) -> tuple[int, int]:
-    """Where to point: the word at a 1-based column (compilers give no end), or all of the line without a column."""
-    start = column - 1 if 0 < column <= len(text) else len(text) - len(text.lstrip())
-    end = start
-    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-        end += 1
-    if column <= 0:
-        end = len(text.rstrip())
+    """Where to point, since compilers give a start and no end: a place in the line means the word there; the start of the
+    line (all that NVRTC says of a statement) or no column means the whole statement.
+    """
+    first = len(text) - len(text.lstrip())
+    start = column - 1 if first < column <= len(text) else first
+    if start > first:
+        end = start
+        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+            end += 1
+    else:
+        end = len(text.split("//")[0].rstrip())
     shown = len(text[:start].expandtabs(TAB))
-    return shown, max(1, end - start)
+    return shown, max(1, len(text[:end].expandtabs(TAB)) - shown)

@@ -18,7 +18,8 @@ from typing import IO, Final
 
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.sources import Excerpt, Sources
-from rich.console import Console
+from rich.console import Console, OverflowMethod
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -106,7 +107,7 @@ class _Printer:
 
     def _finding(self, finding: Finding, index: int) -> None:
         self._title(finding, index)
-        self._line(Text("  " + self._plain(_sentence(finding.message))))
+        self._console.print(Padding(Text(self._plain(_sentence(finding.message))), (0, 0, 0, 2)))
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
@@ -134,7 +135,7 @@ class _Printer:
         gutter = max(gutter, 4)
         self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._place(access), "bold")))
         for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
-            self._line(line)
+            self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
         for text in (self._who(access), self._what(access), *map(self._frame, access.inlined)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)))
@@ -194,9 +195,18 @@ class _Printer:
         style = VERDICT_STYLE[report.verdict]
         head = f"{self._glyphs.rule * 2} verdict: {report.verdict} "
         self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
-        self._rows(self._summary_rows(stored), indent=2)
+        rows, commands = list(self._summary_rows()), list(self._commands(stored))
+        width = max(len(label) for label, _ in (*rows, *commands))
+        self._rows(rows, indent=2, width=width)
+        last = ""
+        for label, command in commands:
+            shown = "" if label == last else f"{label}:"
+            text = Text.assemble((f"  {shown:<{width + 1}}  ", "dim"), self._plain(command))
+            # Not wrapped: a command is there to be copied, and a line break would end it.
+            self._console.print(text, soft_wrap=True)
+            last = label
 
-    def _summary_rows(self, stored: str | None) -> Iterator[tuple[str, str]]:
+    def _summary_rows(self) -> Iterator[tuple[str, str]]:
         report = self._report
         yield "found", _found(report)
         yield "ran", _ran(report)
@@ -211,7 +221,6 @@ class _Printer:
         yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
         if report.exit:
             yield "program", f"ended with status {report.exit}"
-        yield from self._commands(stored)
 
     def _commands(self, stored: str | None) -> Iterator[tuple[str, str]]:
         if self._report.command:
@@ -224,7 +233,7 @@ class _Printer:
 
     # --- printing ---
 
-    def _rows(self, rows: Iterable[tuple[str, str]], indent: int) -> None:
+    def _rows(self, rows: Iterable[tuple[str, str]], indent: int, width: int = 0) -> None:
         """Labels in a column of their own, texts wrapped beside them; a repeated label is printed once."""
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
@@ -233,14 +242,15 @@ class _Printer:
         for label, text in rows:
             if not text:
                 continue
-            shown = Text(" " * indent + ("" if label == last else f"{label}:"), LABEL_STYLE.get(label, "dim"))
+            tag = "" if label == last else f"{label}:"
+            shown = Text(f"{'':{indent}}{tag:<{width + 1}}", LABEL_STYLE.get(label, "dim"))
             table.add_row(shown, Text(self._plain(text)))
             last = label
         self._console.print(table)
 
-    def _line(self, text: Text | None = None) -> None:
-        """One line, cut at the width: a wrapped source line would tear its carets off."""
-        self._console.print(text or Text(), no_wrap=True, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
+    def _line(self, text: Text | None = None, overflow: OverflowMethod = "fold") -> None:
+        """One line; names and paths fold, source lines are cut: a folded one would tear its carets off."""
+        self._console.print(text or Text(), no_wrap=overflow != "fold", overflow=overflow)
 
     def _plain(self, text: str) -> str:
         """Text that the stream can take: in ASCII every other character becomes one '?', which keeps columns in place."""
@@ -272,7 +282,7 @@ def _short(file: str) -> str:
 def _bytes(buffer: Buffer) -> str:
     memory = f"{buffer.space} memory"
     where = memory if buffer.name in ("", memory) else f"{buffer.name} ({memory})"
-    return f"{plural(buffer.bytes, 'byte')} at offset {buffer.offset} of {where}"
+    return f"{buffer.offset}..{buffer.offset + buffer.bytes - 1} of {where}"
 
 
 def _dict_phrase(data: dict[str, object]) -> str:

@@ -75,9 +75,13 @@ COPY = Access(
     asynchronous=AsyncInfo("cp.async", group=2),
 )
 
-RACE = describe(Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, READ), count=1234, ctas=64, buffer=Buffer("tile", "shared", 640, 4)))
+RACE = describe(
+    Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, READ), count=1234, ctas=64, buffer=Buffer("tile", "shared", 640, 4))
+)
 WAIT = describe(
-    Finding("missing-wait", "gemm", hazard="RAW", accesses=(COPY, replace(READ, file="", line=0, column=0, inlined=()))), "not-waited", leave=1
+    Finding("missing-wait", "gemm", hazard="RAW", accesses=(COPY, replace(READ, file="", line=0, column=0, inlined=()))),
+    "not-waited",
+    leave=1,
 )
 OUTPUT = replace(READ, line=11, column=35, ptx_line=90, warp=5, lane=3, thread=(163, 0, 0), inlined=())
 WARP = describe(Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, OUTPUT)))
@@ -90,7 +94,9 @@ COMMAND = ("consan", "check", "reduce.cu", "--grid", "64", "--block", "256", "--
 
 def clean() -> Report:
     """Nothing found, everything checked; one kernel ran as SASS."""
-    return assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, uninstrumented=[Uninstrumented("cublas_gemm", 12, "exists only as SASS")])
+    return assemble(
+        device="cpu", kernels=[KERNEL], checked=CHECKED, uninstrumented=[Uninstrumented("cublas_gemm", 12, "exists only as SASS")]
+    )
 
 
 def violations() -> Report:
@@ -114,7 +120,13 @@ def deadlock() -> Report:
         {"thread": [0, 0, 0], "block": [0, 0, 0], "warp": 0, "at": "k.cu:7", "barrier": 1},
         {"thread": [64, 0, 0], "block": [0, 0, 0], "warp": 2, "at": "k.cu:9", "barrier": 2},
     )
-    finding = Finding("deadlock", "k", accesses=(replace(READ, role="wait", op="bar.sync"),), barrier={"id": 1, "expected": 96, "arrived": 64}, waiters=waiters)
+    finding = Finding(
+        "deadlock",
+        "k",
+        accesses=(replace(READ, role="wait", op="bar.sync"),),
+        barrier={"id": 1, "expected": 96, "arrived": 64},
+        waiters=waiters,
+    )
     return assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=[describe(finding, barrier="named barrier 1")])
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consan._errors import NotSupported, UsageError
-from consan.arguments import FLOATS, TYPES, BufferSpec, check_dimensions, parse_arg, parse_args, parse_dim3, to_bf16
 from hypothesis import given
 from hypothesis import strategies as st
+
+from consan._errors import NotSupported, UsageError
+from consan.arguments import FLOATS, TYPES, BufferSpec, check_dimensions, parse_arg, parse_args, parse_dim3, to_bf16
 
 
 def array(text: str, seed: int = 0, index: int = 1) -> np.ndarray:
@@ -199,7 +200,9 @@ def test_dimensions_that_are_none(text: str) -> None:
         ((3, 1, 1), (32, 1, 1), (2, 1, 1), "--grid: 3,1,1 CTAs is not a whole number of clusters of 2,1,1"),
     ],
 )
-def test_launches_that_no_gpu_does(grid: tuple[int, int, int], block: tuple[int, int, int], cluster: tuple[int, int, int], message: str) -> None:
+def test_launches_that_no_gpu_does(
+    grid: tuple[int, int, int], block: tuple[int, int, int], cluster: tuple[int, int, int], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         check_dimensions(grid, block, cluster)
 

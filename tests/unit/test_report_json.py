@@ -37,7 +37,8 @@ def test_the_keys_of_the_contract_are_there() -> None:
         "kind", "hazard", "severity", "kernel", "message", "missing", "fix", "count", "ctas", "buffer", "accesses", "barrier", "waiters",
     ]  # fmt: skip
     expected = {
-        "role", "op", "proxy", "file", "line", "column", "ptx_line", "ptx", "block", "cluster_rank", "thread", "warp", "lane", "bytes", "async",
+        "role", "op", "proxy", "file", "line", "column", "ptx_line", "ptx", "block", "cluster_rank",
+        "thread", "warp", "lane", "bytes", "async",
     }  # fmt: skip
     assert expected <= set(data["findings"][0]["accesses"][0])
     assert data["findings"][1]["accesses"][0]["async"] == {"kind": "cp.async", "group": 2, "barrier": None, "phase": None}

@@ -123,7 +123,7 @@ def test_a_copy_in_flight_names_its_group_and_the_wait(situation: str, missing: 
 
 def test_bytes_and_places_are_named() -> None:
     finding = Finding("uninitialized-read", "k", accesses=(samples.READ,), buffer=Buffer("tile", "shared", 8, 1))
-    assert "1 byte at offset 8 of tile" in describe(finding).message
+    assert "4 bytes at offset 640 of tile" in describe(finding).message
     assert place(samples.READ) == "reduce.cu:8"
     assert place(replace(samples.READ, line=0)) == "PTX line 75"
 

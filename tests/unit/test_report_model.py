@@ -88,6 +88,16 @@ def test_findings_of_other_kernels_kinds_or_places_stay_apart() -> None:
     assert len(merge_findings(variants)) == 4
 
 
+def test_instructions_of_one_statement_are_one_place_for_each_role() -> None:
+    unrolled = replace(samples.RACE, accesses=(samples.WRITE, replace(samples.READ, ptx_line=76)))
+    other_role = replace(samples.RACE, accesses=(samples.WRITE, replace(samples.READ, role="write")))
+    assert len(merge_findings([samples.RACE, unrolled, other_role])) == 2
+    assert (
+        len(merge_findings([samples.WAIT, replace(samples.WAIT, accesses=(samples.COPY, replace(samples.WAIT.accesses[1], ptx_line=3)))]))
+        == 2
+    )
+
+
 def test_merging_unites_byte_ranges_and_counts_distinct_ctas() -> None:
     assert samples.RACE.buffer is not None
     far = replace(

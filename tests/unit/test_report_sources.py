@@ -24,6 +24,14 @@ def test_the_caret_is_under_the_word_at_the_column_also_behind_tabs() -> None:
     assert line.startswith("    if")
 
 
+def test_the_start_of_a_statement_means_all_of_it() -> None:
+    text = "  out[t] = a[t];   // two reads"
+    access = replace(samples.WRITE, line=1, column=3)
+    excerpt = Sources(embed(report(access), {"reduce.cu": text})).excerpt(access)
+    assert excerpt is not None
+    assert text[excerpt.caret :][: excerpt.width] == "out[t] = a[t];"
+
+
 def test_without_a_column_the_whole_line_is_marked() -> None:
     access = replace(samples.WRITE, column=0)
     excerpt = Sources(embed(report(access), {"reduce.cu": samples.REDUCE})).excerpt(access)

@@ -51,7 +51,15 @@ def test_plain_is_ascii_without_colour_and_never_wider_than_the_page(report: Rep
     assert out.getvalue() == text.render(report) == render(report, "text")
     assert out.getvalue().isascii()
     assert "\x1b" not in out.getvalue()
-    assert max(map(len, out.getvalue().splitlines())) <= text.PLAIN_WIDTH
+    body = out.getvalue().split("  reproduce:")[0]  # commands are never broken
+    assert max(map(len, body.splitlines())) <= text.PLAIN_WIDTH
+
+
+def test_commands_are_never_broken() -> None:
+    command = ("consan", "run", *[f"argument-{number}" for number in range(30)])
+    lines = text.render(replace(samples.clean(), command=command), stored="x.json").splitlines()
+    assert sum(line.endswith(" ".join(command)) for line in lines) == 1
+    assert lines[-1].endswith("consan report x.json")
 
 
 def test_plain_does_not_depend_on_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +110,17 @@ def test_a_long_source_line_is_cut_not_wrapped() -> None:
     shown = text.render(replace(report, sources={"reduce.cu": lines})).splitlines()
     assert sum("xxxx" in line for line in shown) == 2  # once in each finding that shows line 5
     assert max(map(len, shown)) <= text.PLAIN_WIDTH
+
+
+def test_names_paths_and_sentences_are_never_cut() -> None:
+    report = samples.violations()
+    name, file = "k" * 150, "/far/" + "away/" * 30 + "k.cu"
+    finding = replace(report.findings[0], kernel=name, message="word " * 60, accesses=(replace(samples.WRITE, file=file),))
+    shown = text.render(replace(report, findings=(finding,)))
+    joined = "".join(line.strip() for line in shown.splitlines())
+    assert name in joined
+    assert f"{file}:5:5" in joined
+    assert shown.lower().count("word") == 60
 
 
 def test_every_finding_shows_both_places_and_what_to_do() -> None:

@@ -1,0 +1,75 @@
+"""A session without a backend, and a way to run the command in process, for the tests of the command line."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import report_samples as samples
+from consan.reports.model import Report
+
+
+@dataclass
+class FakeBackend:
+    """Device memory as a dict."""
+
+    device_name: str = "cpu"
+    arch: str = "sm_90a"
+    memory: dict[int, Any] = field(default_factory=dict)
+
+    def alloc(self, nbytes: int) -> int:
+        """A new address."""
+        address = 0x7F0000000000 + 4096 * len(self.memory)
+        self.memory[address] = bytes(nbytes)
+        return address
+
+    def write(self, address: int, data: Any) -> None:
+        """Store."""
+        self.memory[address] = np.array(data)
+
+
+class FakeSession:
+    """Takes what commands give and hands back a prepared report."""
+
+    latest: FakeSession
+    result: Callable[[], Report] = staticmethod(samples.clean)
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.backend = FakeBackend()
+        self.launches: list[tuple[Any, ...]] = []
+        self.prepared: list[str] = []
+        type(self).latest = self
+
+    def prepare(self, ptx: str, *, name: str = "<ptx>") -> str:
+        """Remember the text."""
+        self.prepared.append(ptx)
+        return name
+
+    def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
+        """Remember the launch."""
+        self.launches.append((prepared, entry, grid, block, args, options))
+
+    def report(self) -> Report:
+        """The report that the test asked for."""
+        return type(self).result()
+
+
+@contextmanager
+def fake_session(monkeypatch: pytest.MonkeyPatch, result: Callable[[], Report]) -> Iterator[type[FakeSession]]:
+    """Put FakeSession where commands import Session from, and keep the adapters out."""
+    from consan import adapters
+
+    one = type("OneFakeSession", (FakeSession,), {"result": staticmethod(result)})
+    module = types.ModuleType("consan.session")
+    module.Session = one  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "consan.session", module)
+    monkeypatch.setattr(adapters, "install", lambda session: None)
+    monkeypatch.setattr(adapters, "remove", lambda: None)
+    yield one

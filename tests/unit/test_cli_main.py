@@ -1,0 +1,173 @@
+"""Errors, options and environment of the `consan` command as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cli_fakes
+import pytest
+import report_samples as samples
+
+from consan import options
+from consan.__main__ import main
+from consan._errors import InternalError, UsageError
+from consan.commands import COMMANDS
+from consan.commands.explain import ExplainCommand
+
+HELP = [[], *([command.name] for command in COMMANDS)]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("CONSAN_") and name != "CONSAN_CACHE_DIR":
+            monkeypatch.delenv(name)
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line on standard error; standard output is empty."""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err.strip()
+
+
+@pytest.mark.parametrize("words", HELP, ids=lambda words: " ".join(words) or "consan")
+def test_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*words, "--help"])
+    assert caught.value.code == 0
+    assert "usage: consan" in capsys.readouterr().out
+
+
+def test_the_commands_of_this_version() -> None:
+    assert [command.name for command in COMMANDS] == ["run", "check", "report", "explain", "doctor", "ptx"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "a command is needed"),
+        (["stress"], "invalid choice: 'stress'"),
+        (["check", "k.cu"], "required: --grid, --block"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--see", "1"], "unrecognized arguments"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--seed", "x"], "--seed: expected a whole number, got 'x'"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--device", "tpu"], "--device: expected one of auto, gpu, cpu, got 'tpu'"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--kernel-name", "x"], "--kernel-name: expected kns=TEXT or regex=PATTERN"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--kernel-name", "regex=("], "is not a regular expression"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-count", "0"], "--launch-count: expected a number above zero"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-skip", "-1"], "--launch-skip: expected a number that is not negative"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--timeout", "0"], "--timeout: expected a time in seconds above zero"),
+        (["report", "none.json"], "cannot read none.json: No such file or directory"),
+        (["report", "none.json", "--format", "sarif"], "--format: sarif is not available yet; choose from text, json"),
+        (["report", "none.json", "--format", "yaml"], "--format: expected one of text, json, sarif, html, got 'yaml'"),
+        (["explain", "data-rac"], "did you mean data-race?"),
+        (["explain", "zzz"], "the kinds are data-race, "),
+        (["ptx", "k.txt"], "expected a .cu or a .ptx file"),
+        (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, instrumented, unmodelled, stats, got 'all'"),
+        (["run"], "expected a program to run"),
+        (["run", "-m"], "expected -m: the name of a module"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    line = error_line(capsys)
+    assert line.startswith("consan: error: ")
+    assert message in line
+
+
+def test_a_mistake_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CONSAN_SEED", "many")
+    assert main(["check", "k.cu", "--grid", "1", "--block", "1"]) == 2
+    assert error_line(capsys) == "consan: error: CONSAN_SEED: expected a whole number, got 'many'"
+
+
+def test_an_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CONSAN_SEEED", "1")
+    assert main(["explain"]) == 0
+    assert "nothing reads the environment variable CONSAN_SEEED" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (RuntimeError("boom"), 70, "consan: internal error: RuntimeError: boom; CONSAN_DEBUG=1 shows the traceback"),
+        (InternalError("the ring is broken"), 70, "consan: error: the ring is broken"),
+        (UsageError("wrong"), 2, "consan: error: wrong"),
+        (KeyboardInterrupt(), 130, "consan: interrupted"),
+    ],
+)
+def test_exceptions_become_a_line_and_a_status(
+    error: BaseException, status: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: object, args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(ExplainCommand, "run", fail)
+    assert main(["explain"]) == status
+    assert error_line(capsys) == message
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CONSAN_DEBUG", "1")
+    assert main(["explain", "zzz"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", options.ALL, ids=lambda option: option.name)
+def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
+    samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
+    text = samples_of.get(option.name, "3")
+    from_environment = option.value(None, {option.variable: text})
+    assert from_environment != option.default
+    given = True if option.switch else text
+    assert option.value(given, {option.variable: "0"}) == from_environment
+    assert option.value(None, {}) == option.default
+    assert option.value(None, {option.variable: ""}) == option.default
+
+
+def test_the_kernel_filter() -> None:
+    by_text, by_pattern = options.read_kernel_filter("kns=a.b"), options.read_kernel_filter("regex=^k[0-9]$")
+    assert by_text.matches("xa.by")
+    assert not by_text.matches("axb")
+    assert by_pattern.matches("k7")
+    assert not by_pattern.matches("kernel")
+
+
+def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "p.py"
+    script.write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CONSAN_LAUNCH_COUNT", "4")
+    flags = [
+        "--device",
+        "cpu",
+        "--seed",
+        "9",
+        "--strict",
+        "--policy",
+        "isa",
+        "--kernel-name",
+        "kns=mm",
+        "--launch-skip",
+        "2",
+        "--timeout",
+        "1.5",
+    ]
+    with cli_fakes.fake_session(monkeypatch, samples.clean) as session:
+        assert main(["run", *flags, str(script)]) == 0
+    given = session.latest.options
+    assert given.pop("kernel_filter").text == "kns=mm"
+    assert given == {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
+
+
+def test_as_a_module_and_with_a_closed_pipe() -> None:
+    done = subprocess.run([sys.executable, "-m", "consan", "explain", "data-race"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "__syncthreads" in done.stdout
+    piped = subprocess.run(f"{sys.executable} -m consan explain | true", shell=True, capture_output=True, text=True, check=False)
+    assert piped.stderr == ""

@@ -1,0 +1,211 @@
+"""`consan run`: the program sees what python would give it, and the run ends with the right status, file and report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import cli_fakes
+import pytest
+import report_samples as samples
+from consan.reports.json_format import loads
+from consan.reports.model import Report
+
+from consan.__main__ import main
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def consan(monkeypatch: pytest.MonkeyPatch, *words: str, result: Callable[[], Report] = samples.clean) -> int:
+    with cli_fakes.fake_session(monkeypatch, result):
+        return main(["run", *words])
+
+
+def stored(folder: Path, pattern: str = "consan-*.json") -> Report:
+    (file,) = folder.glob(pattern)
+    return loads(file.read_text())
+
+
+PROBE = """
+import sys, json, pathlib
+pathlib.Path("seen").write_text(json.dumps({
+    "argv": sys.argv, "path": sys.path[0], "name": __name__, "file": globals().get("__file__"),
+    "package": globals().get("__package__"), "main": sys.modules["__main__"].__dict__ is globals(),
+}))
+"""
+
+
+def seen_by_python(here: Path, *words: str) -> object:
+    subprocess.run([sys.executable, *words], check=True, cwd=here)
+    return json.loads((here / "seen").read_text())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["script.py", "a", "--strict", "-o", "x"],
+        ["sub/script.py"],
+        ["-c", PROBE, "a", "-m"],
+        ["-m", "module", "--b", "c"],
+        ["-m", "package", "d"],
+        ["-m", "package.inner"],
+        ["folder", "e"],
+    ],
+    ids=lambda words: " ".join(words)[:20],
+)
+def test_the_program_sees_what_python_gives_it(words: list[str], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("script.py", "sub/script.py", "module.py", "package/__main__.py", "package/inner.py", "folder/__main__.py"):
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(PROBE)
+    (here / "package/__init__.py").write_text("")
+    expected = seen_by_python(here, *words)
+    for name in ("package", "package.__main__", "package.inner"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert consan(monkeypatch, *words) == 0
+    seen = json.loads((here / "seen").read_text())
+    assert isinstance(expected, dict)
+    assert seen == expected
+
+
+def test_the_state_of_the_interpreter_is_restored(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text("import sys\nsys.path.insert(0, 'x')\nsys.argv.append('y')\n")
+    before = sys.argv[:], sys.path[:], sys.modules["__main__"]
+    assert consan(monkeypatch, "p.py") == 0
+    assert (sys.argv, sys.path, sys.modules["__main__"]) == before
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("pass", 0),
+        ("raise SystemExit", 0),
+        ("raise SystemExit(0)", 0),
+        ("import sys; sys.exit(5)", 5),
+        ("raise SystemExit(256 + 7)", 7),
+        ("raise SystemExit(-1)", 255),
+        ("raise SystemExit('gone')", 1),
+        ("1 / 0", 1),
+        ("raise KeyboardInterrupt", 130),
+    ],
+)
+def test_the_status_of_the_program_is_kept(code: str, status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text(code)
+    assert consan(monkeypatch, "p.py") == status
+    assert stored(here).exit == status
+
+
+def test_violations_win_over_the_status_of_the_program(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text("raise SystemExit(5)")
+    assert consan(monkeypatch, "p.py", result=samples.violations) == 66
+    assert stored(here).exit == 5
+    assert stored(here).verdict == "violations"
+
+
+@pytest.mark.parametrize(("flags", "status"), [([], 5), (["--strict"], 67)])
+def test_an_incomplete_run(flags: list[str], status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text("raise SystemExit(5)")
+    assert consan(monkeypatch, *flags, "p.py", result=samples.incomplete) == status
+
+
+@pytest.mark.parametrize(("flags", "status"), [([], 0), (["--strict"], 66)])
+def test_warnings_count_under_strict(flags: list[str], status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text("")
+    warned = replace(samples.clean(), findings=(samples.WARP,))
+    assert consan(monkeypatch, *flags, "p.py", result=lambda: warned) == status
+
+
+def test_a_traceback_has_no_frames_of_ours(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "p.py").write_text("def f():\n    raise ValueError('mine')\n\nf()\n")
+    assert consan(monkeypatch, "p.py") == 1
+    err = capsys.readouterr().err
+    assert "ValueError: mine" in err
+    assert f'File "{here / "p.py"}", line 4' in err
+    assert err.count("File ") == 2
+
+
+def test_an_error_of_ours_inside_the_program_is_one_line_with_its_place(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "p.py").write_text("from consan._errors import NotSupported\nraise NotSupported('no sparse arrays')\n")
+    assert consan(monkeypatch, "p.py") == 2
+    assert capsys.readouterr().err == f"consan: error: {here / 'p.py'}:2: no sparse arrays\n"
+    assert stored(here).exit == 2
+
+
+def test_threads_are_waited_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text(
+        textwrap.dedent("""
+            import threading, time, pathlib
+            def late():
+                time.sleep(0.2)
+                pathlib.Path("late").write_text("")
+            threading.Thread(target=late).start()
+        """)
+    )
+
+    def result() -> Report:
+        assert (here / "late").exists()
+        return samples.clean()
+
+    assert consan(monkeypatch, "p.py", result=result) == 0
+
+
+def test_the_report_and_the_stored_run_are_named_after_the_programs_own_output(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "p.py").write_text("print('own output')")
+    assert consan(monkeypatch, "--seed", "7", "p.py", "x y", result=samples.violations) == 66
+    (file,) = here.glob("consan-p-*.json")
+    out = capsys.readouterr().out
+    assert out.startswith("own output\n")
+    assert "verdict: violations" in out
+    assert file.name in out
+    assert f"consan report {file.name}" in out
+    assert "consan run --seed 7 p.py 'x y'" in out
+
+
+def test_o_names_the_stored_run_and_format_what_is_printed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert consan(monkeypatch, "--format", "json", "-o", "out.json", "-c", "pass") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["schema"] == "consan.report/1"
+    assert "consan report out.json" in err
+    assert stored(here, "out.json") == loads(out)
+    assert not list(here.glob("consan-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none.py"], "cannot read none.py: No such file or directory"),
+        (["-m", "no_such_module_here"], "-m: there is no module 'no_such_module_here' that can be run"),
+        (["-m", "no_such_package.inner"], "-m: No module named 'no_such_package'"),
+        (["-m", "sys"], "-m: there is no module 'sys' that can be run"),
+        (["-c", "1 +"], "<string>:1: invalid syntax"),
+        (["bad.py"], "bad.py:2: invalid syntax"),
+        (
+            ["-o", "no/such/folder/x.json", "-c", "open('ran', 'w')"],
+            "cannot write no/such/folder/x.json: there is no folder no/such/folder",
+        ),
+        (["-o", ".", "-c", "open('ran', 'w')"], "cannot write .: it is a folder"),
+    ],
+)
+def test_what_cannot_be_run(
+    words: list[str], message: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "bad.py").write_text("\nx = = 1\n")
+    assert consan(monkeypatch, *words) == 2
+    assert capsys.readouterr().err.replace(f"{here}/", "") == f"consan: error: {message}\n"
+    assert not (here / "ran").exists()

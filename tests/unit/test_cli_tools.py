@@ -1,0 +1,150 @@
+"""`consan report`, `explain`, `doctor` and `ptx`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+from consan.reports import text
+from consan.reports.json_format import dumps, loads
+
+from consan.__main__ import main
+from consan.commands import doctor
+from consan.toolchain import find
+
+KERNEL = """extern "C" __global__ void k(const float* in, float* out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+"""
+
+needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
+
+
+@pytest.fixture
+def run_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("run.json").write_text(dumps(samples.violations()))
+    return "run.json"
+
+
+def test_report_renders_a_stored_run(run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", run_file]) == 0
+    assert capsys.readouterr().out == text.render(samples.violations(), stored=run_file)
+
+
+def test_report_as_json_is_the_same_run(run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", run_file, "--format", "json"]) == 0
+    assert loads(capsys.readouterr().out) == samples.violations()
+
+
+def test_report_to_a_file(run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", run_file, "-o", "out.txt"]) == 0
+    assert Path("out.txt").read_text() == text.render(samples.violations())
+    assert capsys.readouterr().out == "verdict: violations, 4 findings; text report in out.txt\n"
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"schema": "consan.report/9"}', "\x00", "[1]"])
+def test_report_of_something_else(content: str, run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.json").write_text(content)
+    assert main(["report", "x.json"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("consan: error: x.json is not ")
+    assert err.count("\n") == 1
+
+
+def test_report_of_a_binary_file(run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.json").write_bytes(b"\xff\xfe\x00")
+    assert main(["report", "x.json"]) == 2
+    assert capsys.readouterr().err == "consan: error: x.json is not a text file\n"
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain"]) == 0
+    assert "missing-wait" in capsys.readouterr().out
+    assert main(["explain", "missing-wait"]) == 0
+    assert "__pipeline_wait_prior(0)" in capsys.readouterr().out
+
+
+def test_doctor_describes_every_part(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["doctor"])
+    out = capsys.readouterr().out
+    assert status == (0 if find.locate(find.NVRTC) else 2)
+    sections = ["versions", "devices", "backends", "toolchain", "adapters", "shadow memory", "cache", "environment"]
+    assert [line for line in out.splitlines() if not line.startswith(" ")] == sections
+    for name in ("python", "numpy", "cupy", "driver", "nvrtc", "CONSAN_SEED", "CONSAN_CACHE_DIR"):
+        assert f"  {name} " in out
+
+
+def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(find, "locate", lambda library: None)
+    monkeypatch.setattr(find, "ptxas", lambda: None)
+    assert main(["doctor"]) == 2
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  nvrtc")]
+    assert lines
+    assert "missing" in lines[0]
+    assert find.INSTALL_HINT in lines[0]
+
+
+def test_doctor_survives_a_probe_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> object:
+        raise OSError("no such device")
+
+    monkeypatch.setattr(doctor, "PROBES", (doctor._versions, broken))
+    assert main(["doctor"]) == 2
+    assert "OSError: no such device" in capsys.readouterr().out
+
+
+def test_doctor_lists_misspelt_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CONSAN_DEVISE", "gpu")
+    main(["doctor"])
+    assert "CONSAN_DEVISE" in capsys.readouterr().out
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("view", "parts"),
+    [
+        ("sites", ["st.shared", "ld.shared", "k.cu:3:", "k.cu:5:", "write shared"]),
+        ("instrumented", [".visible .entry k(", "__consan_ctl"]),
+        ("unmodelled", ["everything is modelled"]),
+        ("stats", ["function", "k         entry  2"]),
+    ],
+)
+def test_ptx_views(
+    view: str, parts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(KERNEL)
+    assert main(["ptx", "k.cu", "--show", view, "-o", "out.txt"]) == 0
+    out = Path("out.txt").read_text()
+    for part in parts:
+        assert part in out
+    assert capsys.readouterr().out == ""
+
+
+@needs_nvrtc
+def test_ptx_lists_what_is_not_modelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.ptx"
+    file.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n    wgmma.fence.sync.aligned;\n    ret;\n}\n")
+    assert main(["ptx", str(file), "--show", "unmodelled"]) == 0
+    _header, line = capsys.readouterr().out.splitlines()
+    assert line.split() == ["wgmma.fence.sync.aligned", "5", "k"]
+
+
+@needs_nvrtc
+def test_cuda_that_does_not_compile_shows_the_compilers_own_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k() { nonsense; }\n")
+    assert main(["check", str(file), "--grid", "1", "--block", "1", "--device", "cpu"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"consan: error: {file} does not compile:")
+    assert f'{file}:1: error: identifier "nonsense" is undefined' in err
+
+
+def test_the_stored_example_is_json(run_file: str) -> None:
+    assert json.loads(Path(run_file).read_text())["schema"] == "consan.report/1"
