@@ -178,7 +178,7 @@ COLD void read_slow(Caller c, u32 cell) {
     if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, at, record, HAZARD_RAW); return; }
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
-    if (atomic && c.flags & ACCESS_STRONG) return;
+    if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD) == c.bytes) return;
     if (!ordered(c, record_thread(record), epoch)) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
     else if (atomic) look_for_atomics(c, cell);
 }
@@ -265,7 +265,8 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, 0, record, HAZARD_WAW); return; }
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = low & LOW_ATOMIC;
-    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG)) return;
+    // Morally strong only with complete overlap (8.7): the widths must agree.
+    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG) && !((low ^ (u32)mine) & LOW_PAYLOAD)) return;
     if (ordered(c, other, epoch)) return;
     bool same = !atomic && !(c.flags & (ACCESS_RMW | ACCESS_COPY)) && !((low ^ (u32)mine) & LOW_PAYLOAD);
     report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
@@ -280,11 +281,23 @@ DEVICE void check_rmw_source(const Caller &c, u64 old) {
     report(c.slot, f);
 }
 
-DEVICE void write_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
+// An atomic (or strong store) must not hide a plain write of the same thread and epoch: against other atomics only the plain
+// write conflicts, and whoever is ordered after one of the two is ordered after both.
+DEVICE bool own_plain_write(const Caller &c, u64 record) {
+    u32 high = (u32)(record >> 32);
+    return record && (high & (HIGH_ASYNC | HIGH_OLD)) == 0 && !((u32)record & (LOW_ATOMIC | LOW_MARKER)) && record_thread(record) == c.me &&
+           (high >> 12) == (low_word(c.state) & WRITE_EPOCH_MASK);
+}
+
+DEVICE void write_cell(const Caller &c, u64 at, u64 mine, u32 base) {
+    if (c.flags & (ACCESS_RMW | ACCESS_STRONG)) {
+        u64 before = load64(at);
+        if (own_plain_write(c, before)) return;
+        if (before && !settled(c, before, base)) write_slow(c, before, mine);
+    }
     u64 old = exchange64(at, mine);
     if (c.flags & ACCESS_RMW) check_rmw_source(c, old);
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
-    (void)cell;
 }
 
 // 14 bits of the value stored, so that two writers of the same value can be told from two of different ones (2.15).
@@ -393,8 +406,9 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
     u64 writes = head.writes + 8ull * cell;
     for (u32 i = 0; i < COUNT; ++i) {
-        u32 payload = values ? value_hash(granule_value(values, i)) : 0;
-        write_cell(c, writes + 8 * i, cell + i, make_record(low_word(state), me, site, high, low | payload), base);
+        // What a later access compares: the value of a plain store, the width of an atomic or strong one.
+        u32 payload = values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES : 0;
+        write_cell(c, writes + 8 * i, make_record(low_word(state), me, site, high, low | payload), base);
     }
     record_fence();
     check_readers<COUNT>(c, cell);

@@ -136,7 +136,8 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, source_high), 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
-    for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, 0);
+    // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
+    for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
 }
 
 COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
