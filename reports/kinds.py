@@ -444,9 +444,15 @@ def _access_words(finding: Finding) -> dict[str, str]:
 
 def _bytes_phrase(finding: Finding) -> str:
     """`4 bytes at offset 128 of tile`, as far as it is known: what the first access touched, not the union over all."""
-    name = (finding.buffer and finding.buffer.name) or (f"{_first(finding).space} memory" if finding.accesses else "memory")
-    span = _first(finding).bytes if finding.accesses else None
-    return f"{_count_bytes(span[1] - span[0])} at offset {span[0]} of {name}" if span else f"bytes of {name}"
+    if not finding.accesses:
+        return "bytes of memory"
+    access = _first(finding)
+    name = (finding.buffer and finding.buffer.name) or f"{access.space} memory"
+    if access.bytes is None:
+        return f"bytes of {name}"
+    begin, end = access.bytes
+    where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
+    return f"{_count_bytes(end - begin)} at {where}"
 
 
 def _count_bytes(number: int) -> str:

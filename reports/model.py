@@ -128,7 +128,7 @@ class Unmodelled:
 
 @dataclass(frozen=True)
 class KernelSummary:
-    """What was instrumented in one kernel. `unchecked` launches ran without being recorded."""
+    """What was instrumented in one kernel. `launches` are all of them; `unchecked` ones could not be recorded."""
 
     name: str
     launches: int = 0
@@ -254,7 +254,11 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
 
 
 def _nothing_instrumented(report: Report) -> tuple[str, ...]:
-    ran = any(kernel.launches > kernel.unchecked for kernel in report.kernels)
+    """A filter that leaves out every launch must not end in `clean`; launches include those that a filter left out."""
+    left_out: dict[str, int] = {}
+    for kernel in report.uninstrumented:
+        left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
+    ran = any(kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0) for kernel in report.kernels)
     return () if ran else ("no instrumented kernel was launched",)
 
 

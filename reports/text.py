@@ -14,7 +14,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.sources import Excerpt, Sources
@@ -168,7 +168,7 @@ class _Printer:
 
     def _what(self, access: Access) -> str:
         parts = (
-            f"{access.space} bytes {access.bytes[0]}..{access.bytes[1] - 1}" if access.bytes else f"{access.space} memory",
+            _range(access),
             f"{access.proxy} proxy",
             *_async_parts(access),
         )
@@ -186,7 +186,7 @@ class _Printer:
         if finding.barrier:
             yield "barrier", _dict_phrase(finding.barrier)
         for waiter in finding.waiters:
-            yield "waits", _dict_phrase(waiter)
+            yield "waits", _waiter(waiter)
 
     # --- the end ---
 
@@ -257,6 +257,37 @@ class _Printer:
         return text if self._glyphs is UNICODE else text.encode("ascii", "replace").decode("ascii")
 
 
+def _range(access: Access) -> str:
+    if access.bytes is None:
+        return f"{access.space} memory"
+    begin, end = access.bytes
+    if access.space == "shared":
+        return f"shared bytes {begin}..{end - 1}"
+    return f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+
+
+# What is said of a waiting warp, in this order; other keys follow as they are.
+_WAITER_KEYS: Final = ("warp", "block", "thread", "lanes", "why", "file", "line", "column", "ptx_line", "ptx")
+
+
+def _waiter(waiter: dict[str, Any]) -> str:
+    """`warp 0 of CTA (0,0,0), 32 lanes: running at k.cu:2:5`."""
+    parts = [f"warp {waiter['warp']}"] if waiter.get("warp") is not None else []
+    parts += [f"{word} {_value(waiter[key])}" for key, word in (("thread", "thread"), ("block", "CTA")) if waiter.get(key) is not None]
+    if isinstance(waiter.get("lanes"), int):
+        parts.append(plural(waiter["lanes"].bit_count(), "lane"))
+    if waiter.get("why"):
+        parts.append(str(waiter["why"]))
+    rest = _dict_phrase({name: value for name, value in waiter.items() if name not in _WAITER_KEYS})
+    return ", ".join(filter(None, (*parts, rest, _waiter_place(waiter))))
+
+
+def _waiter_place(waiter: dict[str, Any]) -> str:
+    if waiter.get("line"):
+        return f"at {_short(str(waiter.get('file', '')))}:{waiter['line']}" + (f":{waiter['column']}" if waiter.get("column") else "")
+    return f"at PTX line {waiter['ptx_line']}: {waiter.get('ptx', '')}" if waiter.get("ptx_line") else ""
+
+
 def _async_parts(access: Access) -> Iterator[str]:
     action = access.asynchronous
     if action is None:
@@ -285,7 +316,7 @@ def _bytes(buffer: Buffer) -> str:
     return f"{buffer.offset}..{buffer.offset + buffer.bytes - 1} of {where}"
 
 
-def _dict_phrase(data: dict[str, object]) -> str:
+def _dict_phrase(data: dict[str, Any]) -> str:
     return ", ".join(f"{name} {_value(value)}" for name, value in data.items() if value is not None)
 
 

@@ -117,8 +117,8 @@ def violations() -> Report:
 def deadlock() -> Report:
     """Waiters and a barrier instead of two accesses."""
     waiters = (
-        {"thread": [0, 0, 0], "block": [0, 0, 0], "warp": 0, "at": "k.cu:7", "barrier": 1},
-        {"thread": [64, 0, 0], "block": [0, 0, 0], "warp": 2, "at": "k.cu:9", "barrier": 2},
+        {"block": [0, 0, 0], "warp": 0, "lanes": 0xFFFFFFFF, "why": "barrier", "barrier": 1, "file": "k.cu", "line": 7, "column": 5},
+        {"block": [0, 0, 0], "warp": 2, "lanes": 0x3, "why": "barrier", "barrier": 2, "ptx_line": 40, "ptx": "bar.sync 2;"},
     )
     finding = Finding(
         "deadlock",

@@ -47,6 +47,12 @@ def test_every_gap_makes_the_run_incomplete(changes: dict[str, object], reason: 
     assert reason in report.incomplete
 
 
+@pytest.mark.parametrize(("launches", "verdict"), [(2, "incomplete"), (3, "clean")])
+def test_a_filter_that_leaves_everything_out_does_not_end_in_clean(launches: int, verdict: str) -> None:
+    left_out = [Uninstrumented("k", 2, "left out by a filter")]
+    assert assemble(device="cpu", kernels=[KernelSummary("k", launches)], uninstrumented=left_out).verdict == verdict
+
+
 def test_a_kernel_that_is_only_listed_as_uninstrumented_leaves_the_run_clean() -> None:
     assert samples.clean().verdict == "clean"
     assert samples.clean().incomplete == ()
