@@ -5,9 +5,10 @@ version only adds instructions, so the text may be assembled under the assembler
 instruction; where it does not, the user is told both versions and what to install. A tool that is new enough is
 preferred over lowering.
 
-nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI; that costs a kernel with
-shadow hooks half again as many registers (48 for 32) and serialises its wgmma (C7509). Its option to clone functions for each entry gives back
-the code of whole-program `ptxas`. So nvJitLink comes first (one shared library, no subprocess) where it knows the option, else `ptxas`.
+nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI. For a kernel with shadow
+hooks that costs half again as many registers (48 for 32) and serialises its wgmma (C7509). An option to clone functions for each entry
+gives back the code of whole-program `ptxas`: so nvJitLink comes first (one shared library, no subprocess) where it knows the option,
+else `ptxas`.
 
 Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
 """

@@ -1,4 +1,4 @@
-"""Real PTX for tests: `corpus.available()` (see `make.py`)."""
+"""Real PTX for tests: `corpus.available()` (see `make.py`). With `tests` on the path: `import corpus`."""
 
 from .make import Entry, available, entries, get, missing
 

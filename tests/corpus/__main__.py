@@ -1,4 +1,4 @@
-"""Make the corpus by hand: `python -m tests.corpus --out FOLDER [PATTERN]`."""
+"""Make the corpus by hand: `PYTHONPATH=tests python -m corpus --out FOLDER [PATTERN]`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Real PTX, made on demand and cached, never committed: NVRTC, nvcc, Triton, Numba, CuPy and CUTLASS kernels.
 
 `available()` lists what this machine can make, `missing()` what it cannot and why. A framework that the running interpreter lacks is looked
-for in the one that CONSAN_CORPUS_PYTHON names. None of it needs a GPU. By hand: `python -m tests.corpus --out FOLDER [PATTERN]`.
+for in the one that CONSAN_CORPUS_PYTHON names. None of it needs a GPU. By hand: `PYTHONPATH=tests python -m corpus --out FOLDER [PATTERN]`.
 """
 
 from __future__ import annotations

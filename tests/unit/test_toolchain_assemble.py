@@ -109,7 +109,7 @@ def test_newer_ptx_with_a_newer_instruction_names_both_versions() -> None:
 
 
 def test_target_above_the_architecture() -> None:
-    with pytest.raises(UsageError, match="SM version specified by .target is higher"):
+    with pytest.raises(UsageError, match=r"SM version specified by \.target is higher"):
         assemble(PTX.replace("sm_80", "sm_90"), "sm_80")
 
 

@@ -88,7 +88,7 @@ def test_broken_library_is_not_an_oserror(machine: Path) -> None:
 
 
 def test_missing_header_names_it(machine: Path) -> None:
-    with pytest.raises(EnvironmentFailure, match="<cuda_fp16.h>"):
+    with pytest.raises(EnvironmentFailure, match=r"<cuda_fp16\.h>"):
         find.require_header("cuda_fp16.h")
 
 

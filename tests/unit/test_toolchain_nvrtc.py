@@ -110,7 +110,7 @@ def test_host_header_gets_a_hint() -> None:
 
 
 def test_whole_cub_gets_a_hint() -> None:
-    with pytest.raises(UsageError, match="block_reduce.cuh"):
+    with pytest.raises(UsageError, match=r"block_reduce\.cuh"):
         nvrtc.compile_ptx("#include <cub/cub.cuh>\n")
 
 
