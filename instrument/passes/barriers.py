@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from consan.instrument.passes.context import Context, Work
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.ptx import Immediate
 
 _ALL_THREADS = "0xffffffff"
+_ALL_MIXED = "0xfffffffe"
 
 
 def run(context: Context) -> None:
@@ -41,7 +43,22 @@ def _whole_cta(context: Context, work: Work) -> None:
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
 
 
+def _arrivals(context: Context) -> set[str | None]:
+    """Identities of the barriers that somebody only arrives at; None stands for one that is not a constant.
+
+    Where all threads take part but some do not wait, the epochs are not aligned by it: clocks are exchanged instead.
+    """
+    found: set[str | None] = set()
+    for plan in context.plans.values():
+        for work in plan.work:
+            if work.row.family == "barrier" and "arrive" in work.instruction.parts:
+                operand = work.instruction.operands[0]
+                found.add(str(operand.value) if isinstance(operand, Immediate) else None)
+    return found
+
+
 def _barrier(context: Context, work: Work) -> None:
+    mixed = _arrivals(context)
     instruction, roles = work.instruction, work.row.roles(work.instruction)
     arrive = "arrive" in instruction.parts
     for hook, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
@@ -49,10 +66,11 @@ def _barrier(context: Context, work: Work) -> None:
             continue
         snippet = Snippet()
         identity = word(instruction.operands[roles.index("barrier")], snippet, instruction.scope)
-        count = word(instruction.operands[roles.index("count")], snippet, instruction.scope) if "count" in roles else _ALL_THREADS
+        if "count" in roles:
+            count = word(instruction.operands[roles.index("count")], snippet, instruction.scope)
+        else:
+            count = _ALL_MIXED if mixed and (identity in mixed or None in mixed or not identity.isdigit()) else _ALL_THREADS
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", identity), ("b32", count)]
-        if hook == "before":
-            arguments.append(("b32", str(int(arrive))))
         snippet.call(context.hook(f"__consan_barrier_{hook}"), arguments, result=("b64", STATE), guard=guard_text(instruction))
         place(instruction, "\n" + snippet.text())
 

@@ -7,7 +7,8 @@
 // tagged with the generation of the barrier; the tag makes a deposit of a later generation replace an older one.
 #pragma once
 
-#define ALL_THREADS 0xffffffffu
+#define ALL_THREADS 0xffffffffu  // every thread of the CTA takes part, and waits
+#define ALL_MIXED 0xfffffffeu    // every thread takes part, but some may only arrive
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
@@ -53,19 +54,17 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation) {
     }
 }
 
-DEVICE bool whole_cta(u64 slot, u32 count) { return count == ALL_THREADS || count >= warp_rounded(load32(FIELD(slot, Slot, thread_count))); }
-
-// Before the real barrier. `arrive_only`: bar.arrive, a source of edges that never waits.
-HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 arrive_only) {
+// Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook.
+HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
-    if (whole_cta(slot, count) && !arrive_only) {
+    if (count == ALL_THREADS) {
         u32 parity = load32(FIELD(thread, Thread, full_barriers)) & 1;
         raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
         return state;
     }
     u32 mask = active_mask(), leader = __ffs(mask) - 1, generation = 0;
-    u32 needed = count == ALL_THREADS ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
+    u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
     if (lane_id() == leader) generation = arrive_generation(slot, id, needed);
     generation = __shfl_sync(mask, generation, leader);
     store32(FIELD(thread, Thread, generation), generation);
@@ -80,7 +79,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
-    if (whole_cta(slot, count)) {
+    if (count == ALL_THREADS) {
         u32 number = load32(FIELD(thread, Thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (number & 1)) + 1;
         store32(FIELD(thread, Thread, full_barriers), number + 1);
         store32(FIELD(thread, Thread, warp_epoch), epoch);

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.ptx import Immediate, Negated, Operand, Pair, Register
+from consan.instrument.ptx import Address, Immediate, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 
 from .operands import Context, Target, flatten, is_clock
 from .ops import Op, semantics
@@ -229,6 +229,10 @@ def decode_mov(context: Context) -> Step:
 def _plain_move(context: Context, target: Operand, source: Operand, word: str) -> Step:
     bits = word if word == "pred" else f"b{8 * WORD_DTYPES[word].itemsize}"
     bound = context.target(target, bits)
+    if isinstance(source, (Symbol, SymbolOffset, Address)):
+        place = context.place(source)
+        if place.base is not None:
+            return function_step(np.add, [place.base, np.array(place.offset, np.uint32)], [bound], context.wave.lanes)
     value = context.source(source, word if isinstance(source, Immediate) else bits)
     if isinstance(source, Immediate):
         value = value.view(WORD_DTYPES[bits])

@@ -124,7 +124,7 @@ class Context:
             raise self.unsupported("negated operand")
         place = self.place(operand)
         if place.base is not None:
-            return np.asarray(np.add(place.base, place.base.dtype.type(place.offset)).astype(dtype))
+            raise self.unsupported(f"{operand.text}: the address differs from call to call")  # mov alone takes it
         return bit_constant(place.offset, dtype)
 
     def target(self, operand: Operand, word: str) -> Target:

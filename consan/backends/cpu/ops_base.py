@@ -146,6 +146,35 @@ def raw(word: str) -> str:
     return word if word == "pred" else f"b{bits_of(word)}"
 
 
+BLOCK = 8192  # lanes at a time in a function of several steps: its f64 temporaries stay in the cache, and below malloc's mmap threshold
+
+
+def blocked(fn: Function) -> Function:
+    """`fn` of lanes, evaluated in blocks when there are many; a long array of temporaries costs page faults, up to ten times the work."""
+
+    def run(*operands: Array) -> Any:
+        for x in operands:
+            if x.size > BLOCK and x.ndim == 1:
+                return _by_blocks(fn, operands, x.size)
+        return fn(*operands)
+
+    return run
+
+
+def _by_blocks(fn: Function, operands: tuple[Array, ...], size: int) -> Any:
+    outputs: tuple[Array, ...] = ()
+    single = True
+    for start in range(0, size, BLOCK):
+        part = slice(start, start + BLOCK)
+        results = fn(*(x[part] if x.size > 1 else x for x in operands))
+        single = not isinstance(results, tuple)
+        results = (results,) if single else results
+        outputs = outputs or tuple(np.empty(size, x.dtype) for x in results)
+        for out, values in zip(outputs, results, strict=True):
+            out[part] = values
+    return outputs[0] if single else outputs
+
+
 def any_true(mask: Array) -> bool:
     """Whether any element is true; count_nonzero costs a quarter of ndarray.any on short arrays."""
     return bool(np.count_nonzero(mask))

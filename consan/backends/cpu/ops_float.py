@@ -91,7 +91,8 @@ def arithmetic(name: str, mode: str, word: str) -> Function:
 def _binary32(name: str, mode: str, ftz: str, sat: str) -> Op:
     fn = arithmetic(name, mode, "f32")
     plain = isinstance(fn, np.ufunc) and not ftz and not sat
-    return lane(("f32",) * ARITY[name], "f32", modified(fn, ftz, sat), ufunc=fn if plain else None, canonical_nan=plain)
+    whole = fn if name == "fma" and not ftz and not sat else modified(fn, ftz, sat)  # fma32 writes canonical NaN itself
+    return lane(("f32",) * ARITY[name], "f32", whole, ufunc=fn if plain else None, canonical_nan=plain)
 
 
 def _binary64(name: str, mode: str) -> Op:

@@ -24,7 +24,8 @@ LIMITS = {word: np.iinfo(f"int{bits_of(word)}") for word in ("s16", "s32", "s64"
 DOUBLE = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
 
 WRAPPING: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-EXTREME: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+# the same as minimum and maximum on integers, and unlike them free to take the output as a positional argument
+EXTREME: dict[str, np.ufunc] = {"min": np.fmin, "max": np.fmax}
 
 _32, _LOW32 = U64(32), U64(0xFFFFFFFF)
 

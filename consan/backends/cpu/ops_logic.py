@@ -285,6 +285,12 @@ def permute(a: Array, b: Array, selector: Array) -> Array:
 
 
 def _permute_fixed(a: Array, b: Array, selector: int) -> Array:
+    if not selector & 0x8888:
+        result = None
+        for word, shift, amount, mask in _moves(selector):
+            moved = shift((a, b)[word], amount) & mask
+            result = moved if result is None else result | moved
+        return np.asarray(result)
     pair = np.empty((*np.broadcast_shapes(a.shape, b.shape), 2), U32)
     pair[..., 0], pair[..., 1] = a, b
     columns, signs = _selection(selector)
@@ -292,6 +298,20 @@ def _permute_fixed(a: Array, b: Array, selector: int) -> Array:
     for column in signs:
         picked[..., column] = (picked[..., column] >> U8(7)) * U8(255)
     return np.asarray(picked.view(U32)[..., 0])
+
+
+@lru_cache(maxsize=4096)
+def _moves(selector: int) -> list[tuple[int, np.ufunc, np.uint32, np.uint32]]:
+    """Bytes that keep their order move together: (source word, shift, by how much, mask) for each such group."""
+    masks: dict[tuple[int, int], int] = {}
+    for i in range(4):
+        byte = selector >> (4 * i) & 7
+        key = byte >> 2, (byte & 3) - i
+        masks[key] = masks.get(key, 0) | 0xFF << (8 * i)
+    return [
+        (word, np.right_shift if distance > 0 else np.left_shift, U32(8 * abs(distance)), U32(mask))
+        for (word, distance), mask in masks.items()
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 
 from . import ops_compare, ops_convert, ops_float, ops_half, ops_integer, ops_logic, ops_matrix, ops_minifloat, ops_move, ops_warp
-from .ops_base import Op, Row
+from .ops_base import Op, Row, blocked
 
 FAMILIES = (
     ops_move,
@@ -51,8 +51,16 @@ def semantics(parts: tuple[str, ...], *, operands: int | None = None) -> Op | No
         chosen = row.match(parts)
         op = row.build(*chosen) if chosen is not None else None
         if op is not None:
-            return _with_operands(op, parts[0], operands)
+            return _with_operands(_with_blocks(op), parts[0], operands)
     return None
+
+
+def _with_blocks(op: Op) -> Op:
+    """Lane functions of several steps work in blocks; a ufunc needs no temporaries."""
+    if op.kind == "warp" or op.ufunc is not None or "b128" in op.sources:
+        return op
+    pair = None if op.pair is None else replace(op.pair, fn=blocked(op.pair.fn))
+    return replace(op, fn=blocked(op.fn), pair=pair)
 
 
 def _with_operands(op: Op, base: str, operands: int | None) -> Op:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .ops_base import Array, any_true, bits
+from .ops_base import Array, any_true, bits, canonicalize
 
 F32, F64, U64, I64 = np.float32, np.float64, np.uint64, np.int64
 
@@ -110,27 +110,23 @@ def narrow(x: Array, mode: str) -> Array:
 
 
 def fma32(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
-    """Fused multiply-add of f32, correctly rounded.
+    """Fused multiply-add of f32, correctly rounded, with the canonical NaN.
 
     The product is exact in f64; the sum is rounded there once. Rounding it again to f32 can only go wrong where the f64 sum is
     exactly halfway between two f32 values, or where the result is subnormal (another halfway). Only such arrays take the slow path.
     """
-    product = np.multiply(a.astype(F64), b, dtype=F64)
-    total = product + c
+    product = np.asarray(a.astype(F64) * b.astype(F64))
     if mode != "rn":
-        return _fma32_slow(product, c, mode)
-    result: Array = total.astype(F32)
-    if any_true((bits(total) & _LOW_BITS) == _HALFWAY) or _has_subnormal(total, result):
-        return _fma32_slow(product, c, mode)
-    return result
-
-
-def _has_subnormal(total: Array, result: Array) -> bool:
-    """Whether some sum becomes a subnormal f32 (or is lost as zero); exact zeros and NaN do not count."""
+        return canonicalize(np.array(_fma32_slow(product, c, mode)), "f32")
+    total = np.asarray(product + c.astype(F64))
+    result = total.astype(F32)
     normal = np.abs(result) >= _TINY32
-    if np.count_nonzero(normal) == normal.size:
-        return False
-    return any_true(~normal & (total != 0) & (total == total))
+    all_normal = np.count_nonzero(normal) == normal.size
+    # exact zeros and NaN need no care; whatever else is not normal is a subnormal, or lost as zero
+    lost = not all_normal and any_true(~normal & (total != 0) & (total == total))
+    if lost or any_true((total.view(U64) & _LOW_BITS) == _HALFWAY):
+        result = _fma32_slow(product, c, mode)
+    return result if all_normal else canonicalize(np.asarray(result), "f32")
 
 
 def _fma32_slow(product: Array, c: Array, mode: str) -> Array:

@@ -62,7 +62,8 @@ def _shuffle(mode: str, mask: Array, a: Array, b: Array, c: Array, _members: Arr
         lanes, inside = _fixed_lane(mode, int(b.flat[0]) & 31, int(c.flat[0]) & 0x1F1F)
         return np.take(a, lanes, axis=-1), _spread(inside, mask)
     lanes, inside = _source_lane(mode, b.astype(np.int64), c.astype(np.int64), LANES)
-    return np.take_along_axis(a, _spread(lanes, mask), axis=-1), _spread(inside, mask)
+    position = lanes + (np.arange(len(mask)) * 32)[:, None]
+    return np.take(np.ascontiguousarray(a).reshape(-1), position), _spread(inside, mask)
 
 
 def _shfl(mode: str) -> Op:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SPINS = 20_000  # backward branches in a row after which others get a turn
 POLLS = 256  # the same for a loop that may be waiting for another thread
+EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed holds warps back: short kernels need it early
 TICKS = 64  # blocks between looks at the clock
 
 
@@ -153,7 +154,7 @@ class Scheduler:
         """Now and then, take some warps out of the group for a while."""
         rng = self.rng
         assert rng is not None
-        if rng.random() > 1 / 24:
+        if rng.random() > (EARLY_DELAYS if self.step < EARLY else DELAYS):
             return
         warps = self.wave.warp_of[group.lanes]
         late = (rng.random(self.wave.warps) < rng.random())[warps]
