@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from consan.toolchain import cache as module
 from consan.toolchain.cache import Cache, default_folder, key
 
 
@@ -60,7 +59,7 @@ def test_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module.os, "replace", fail)
+    monkeypatch.setattr("consan.toolchain.cache.os.replace", fail)
     cache = Cache(tmp_path)
     assert cache.fetch(key("a"), lambda: b"made") == b"made"
     assert cache.problem is not None
@@ -72,7 +71,7 @@ def test_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "own"))
     assert default_folder() == tmp_path / "own"
     monkeypatch.delenv("CONSAN_CACHE_DIR")
-    monkeypatch.setattr(module.sys, "platform", "linux")
+    monkeypatch.setattr("consan.toolchain.cache.sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert default_folder() == tmp_path / "xdg" / "consan"
     monkeypatch.delenv("XDG_CACHE_HOME")

@@ -20,7 +20,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr(find.ctypes.util, "find_library", lambda _: None)
+    monkeypatch.setattr("ctypes.util.find_library", lambda _: None)
     find.forget()
     yield tmp_path
     monkeypatch.undo()
