@@ -146,7 +146,7 @@ def raw(word: str) -> str:
     return word if word == "pred" else f"b{bits_of(word)}"
 
 
-BLOCK = 8192  # lanes at a time in a function of several steps: its f64 temporaries stay in the cache, and below malloc's mmap threshold
+BLOCK = 4096  # lanes at a time in a function of several steps: its f64 temporaries stay in the cache, and below malloc's mmap threshold
 
 
 def blocked(fn: Function) -> Function:

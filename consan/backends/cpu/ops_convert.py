@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from .ops_base import DTYPES, FTZ, ROUNDING, SAT, Array, Function, Op, Row, Slot, bits, bits_of, canonicalize, lane, slots
-from .ops_half import round_bf16, round_f16, widen_bf16
+from .ops_half import round_bf16, round_f16, widen_bf16, widen_f16
 from .ops_rounding import F32, F64, INTEGRAL, directed, flush, narrow, odd, saturate, to_f32_odd, two_sum
 
 U16, U32, U64, I64 = np.uint16, np.uint32, np.uint64, np.int64
@@ -76,7 +76,7 @@ DIRECT: dict[tuple[str, str, str], Function] = {
     ("rn", "f16", "f32"): round_f16,
     ("rn", "bf16", "f32"): round_bf16,
     ("rn", "f32", "f64"): lambda a: canonicalize(np.asarray(a).astype(F32), "f32"),
-    ("", "f32", "f16"): lambda a: canonicalize(np.asarray(a).astype(F32), "f32"),
+    ("", "f32", "f16"): lambda a: canonicalize(widen_f16(a), "f32"),
     ("", "f32", "bf16"): widen_bf16,
     ("", "f64", "f32"): lambda a: np.asarray(a).astype(F64),
 }
