@@ -26,6 +26,7 @@ from .steps import Step, selective
 Array = npt.NDArray[Any]
 
 _OPERATIONS = frozenset(["and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max"])
+_PACKED = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
@@ -57,6 +58,7 @@ def decode(context: Context) -> Step:
     targets = [context.target(t, word) for t in flatten(destination)] if destination is not None else [None] * count
     sources = [[context.source(s, word) for s in (flatten(v) if isinstance(v, Vector) else (v,))] for v in values]
     function = _function(context, space, operation, word)
+    operation = "" if word in _PACKED else operation  # no closed form: sums of halves are not sums of the words that hold them
     if count == 1:
         extra = sources[1][0] if len(sources) > 1 else None
         return selective(_scalar(found, operation, function, sources[0][0], extra, targets[0]))

@@ -79,7 +79,7 @@ class AsyncCopies:
                 copy.land()
                 return
             if choice == 1:
-                copy.due = self.step + int(self.rng.integers(1, 200))
+                copy.due = self.step + int(self.rng.integers(1, self.rng.choice((4, 40, 400))))
                 self.next_due = min(self.next_due, copy.due)
         self.flying.append(copy)
 

@@ -99,6 +99,7 @@ class Scheduler:
                 return False
             block = following
             if self.rng is not None:
+                self.plan.copies.tick(self.step)
                 self._hold_back(group)
             if ready and (best := ready.best()) is not None and best <= ready.key(group):
                 ready.push(group)
