@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Kernel", "RacyKernelError", "Report", "TensorMap", "check", "launch"]
 
-_HOMES = {name: "consan.api" for name in ("Kernel", "TensorMap", "check", "launch")} | {
-    name: "consan.reports.model" for name in ("RacyKernelError", "Report")
-}
+_HOMES = dict.fromkeys(("Kernel", "TensorMap", "check", "launch"), "consan.api") | dict.fromkeys(
+    ("RacyKernelError", "Report"), "consan.reports.model"
+)
 
 
 def __getattr__(name: str) -> Any:

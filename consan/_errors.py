@@ -32,11 +32,11 @@ class UsageError(ConsanError):
     exit_code = ExitCode.USAGE
 
 
-class NotSupported(UsageError):
+class NotSupported(UsageError):  # noqa: N818
     """Valid input that this version of consan cannot handle; says what and where."""
 
 
-class EnvironmentFailure(UsageError):
+class EnvironmentFailure(UsageError):  # noqa: N818
     """A library, driver or device that the command needs is missing; says which and how to get it."""
 
 

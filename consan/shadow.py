@@ -139,7 +139,8 @@ def describe_bounds(total_memory: int | None = None) -> list[tuple[str, str]]:
     tables = sum(_TABLES.values())
     rows = [("tables", f"{tables / MiB:.1f} MiB, fixed"), ("findings ring", f"{_RING_BYTES / MiB:.1f} MiB of pinned host memory")]
     if total_memory:
-        rows.append(("shadow cells", f"at most {default_arena_bytes(total_memory) / MiB:,.0f} MiB of {total_memory / MiB:,.0f} MiB device memory"))
+        most = default_arena_bytes(total_memory)
+        rows.append(("shadow cells", f"at most {most / MiB:,.0f} MiB of {total_memory / MiB:,.0f} MiB device memory"))
     else:
         rows.append(("shadow cells", f"at most {default_arena_bytes(1 << 31) / MiB:,.0f} MiB of host memory on the virtual machine"))
     return rows

@@ -169,12 +169,10 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
 
 
 def _constants() -> dict[str, int]:
-    names = (
-        "MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS "
-        "BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE "
-        "FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"
-    ).split()
-    constants = {name: globals()[name] for name in names}
+    names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
+        BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"""
+    constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}
     return constants

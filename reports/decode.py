@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
 from consan.instrument.layout import (
     FLAG_OTHER_ATOMIC,
     FLAG_SAME_VALUE,

@@ -16,12 +16,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
-from consan.reports.sources import Excerpt, Sources
 from rich.console import Console, OverflowMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.sources import Excerpt, Sources
 
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120

@@ -90,7 +90,7 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
         return [SELF] * words
     roles = work.row.roles(work.instruction)
     source: Operand = work.instruction.operands[roles.index("src")]
-    elements = list(source.elements) if isinstance(source, Vector) else [source]
+    elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
     if access.width_bytes == 16:
         return [SELF] * words
     return value_words(elements, access.width_bytes, snippet, work.instruction.scope)

@@ -105,7 +105,8 @@ def external_calls(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> set[st
 def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     """The cheapest variant that is exact for the module."""
     works = [work for plan in plans for work in plan.work]
-    widths = [a.width_bytes or 4 for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction) if a.space in _SHARED_SPACES]
+    touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction)]
+    widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
     return Variant(
         granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),
         partial=any(_is_partial(work) for work in works),

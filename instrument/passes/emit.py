@@ -22,7 +22,7 @@ CONTROL = "__consan_ctl"
 _WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32}
 
 
-class Unsupported(Exception):
+class Unsupported(Exception):  # noqa: N818
     """An operand that the rewriter cannot read; the instruction becomes `unmodelled`."""
 
 

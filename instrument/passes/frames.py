@@ -12,7 +12,7 @@ import itertools
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import CONTROL, COUNT, SELF, SLOT, STATE, Snippet, guard_text
-from consan.instrument.ptx import Function, Instruction, Label, Symbol
+from consan.instrument.ptx import Function, Instruction, Label
 
 _POLL_MASK = 255
 _SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;
@@ -114,7 +114,7 @@ def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, s
     word = instruction.parts[0]
     if word == "bra":
         target = instruction.operands[0]
-        if isinstance(target, Symbol) and target.name in seen or getattr(target, "name", None) in seen:
+        if getattr(target, "name", None) in seen:
             _poll(context, plan, instruction, next(numbers))
     elif word == "call" and plan.needs_slot:
         _around_call(context, instruction)

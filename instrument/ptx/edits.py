@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from consan.instrument.ptx.tree import Module, Node
-
 from consan._errors import InternalError
+from consan.instrument.ptx.tree import Module, Node
 
 _AFTER, _AT, _BEFORE, _REPLACE = range(4)
 

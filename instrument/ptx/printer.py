@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.ptx.tree import Block, Function, Module, Node
-
 from consan._errors import InternalError
+from consan.instrument.ptx.tree import Block, Function, Module, Node
 
 
 def print_module(module: Module) -> str:

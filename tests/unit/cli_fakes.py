@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import report_samples as samples
+
 from consan.reports.model import Report
 
 

@@ -11,9 +11,9 @@ import cli_fakes
 import numpy as np
 import pytest
 import report_samples as samples
-from consan.reports.model import Report
 
 from consan.__main__ import main
+from consan.reports.model import Report
 
 PTX = """.version 8.0
 .target sm_90

@@ -8,9 +8,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from consan.reports.explanations import EXPLANATIONS
 
 from consan.__main__ import main
+from consan.reports.explanations import EXPLANATIONS
 from consan.toolchain import find
 
 WHOLE = [kind for kind, explanation in EXPLANATIONS.items() if explanation.launch]

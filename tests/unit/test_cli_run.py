@@ -13,10 +13,10 @@ from pathlib import Path
 import cli_fakes
 import pytest
 import report_samples as samples
-from consan.reports.json_format import loads
-from consan.reports.model import Report
 
 from consan.__main__ import main
+from consan.reports.json_format import loads
+from consan.reports.model import Report
 
 Run = Callable[..., int]
 

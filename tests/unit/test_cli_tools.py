@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
-from consan.reports import text
-from consan.reports.json_format import dumps, loads
 
 from consan.__main__ import main
 from consan.commands import doctor
+from consan.reports import text
+from consan.reports.json_format import dumps, loads
 from consan.toolchain import find
 
 KERNEL = """extern "C" __global__ void k(const float* in, float* out) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from consan.instrument.isa import InstructionLike, canonical, destinations, is_memory_or_sync, lookup, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import parse

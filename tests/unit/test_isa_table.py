@@ -6,6 +6,7 @@ import random
 from typing import NamedTuple
 
 import pytest
+
 from consan.instrument.isa import ROWS, STATUSES, Access, Row, canonical, destinations, is_memory_or_sync, lookup, sources
 from consan.instrument.isa.__main__ import markdown
 from consan.instrument.isa.classes import COMMON

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from consan.instrument.ptx import Edits, Label, Module, parse
 from ptx_examples import KERNEL, kernel
 
 from consan._errors import InternalError
+from consan.instrument.ptx import Edits, Label, Module, parse
 
 TEXT = kernel("L: bar.sync 0;exit;")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from consan.instrument.ptx import PtxSyntaxError, parse
 from ptx_examples import HEADER, REFUSED, kernel
 
 from consan._errors import ExitCode
+from consan.instrument.ptx import PtxSyntaxError, parse
 
 
 def error(text: str) -> PtxSyntaxError:

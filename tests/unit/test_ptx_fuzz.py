@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ptx_examples import HEADER, KERNEL, REFUSED, UNUSUAL, kernel
+
 from consan.instrument.ptx import (
     Block,
     Directive,
@@ -23,9 +27,6 @@ from consan.instrument.ptx import (
     print_module,
     statements,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from ptx_examples import HEADER, KERNEL, REFUSED, UNUSUAL, kernel
 
 BASES = [KERNEL, *map(kernel, UNUSUAL), *(kernel(statement) for statement, _, _ in REFUSED)]
 AWKWARD = "/* */ // :: << @@ WARP_SZ _ 1.5 0x 0f - .. L: a[1] (1+2)*3"

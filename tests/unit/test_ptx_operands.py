@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from ptx_examples import KERNEL, UNUSUAL, kernel
+
 from consan.instrument.ptx import (
     Address,
     Immediate,
@@ -21,7 +23,6 @@ from consan.instrument.ptx import (
     Vector,
     parse,
 )
-from ptx_examples import KERNEL, UNUSUAL, kernel
 
 R1, R2, RD1, P1, P2 = (Register(name, name) for name in ("%r1", "%r2", "%rd1", "%p1", "%p2"))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from ptx_examples import HEADER, KERNEL, UNUSUAL, kernel
+
 from consan.instrument.ptx import (
     Block,
     Directive,
@@ -19,7 +21,6 @@ from consan.instrument.ptx import (
     print_module,
     type_bytes,
 )
-from ptx_examples import HEADER, KERNEL, UNUSUAL, kernel
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from consan.instrument.ptx import Function, Loc, Section, parse, print_module
 
+from consan.instrument.ptx import Function, Loc, Section, parse, print_module
 from consan.toolchain.nvrtc import compile_ptx
 
 SOURCE = r"""

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import report_samples as samples
+
 from consan.reports import json_format
 from consan.reports.model import Report
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import report_samples as samples
+
 from consan.reports.model import Finding, KernelSummary, Uninstrumented, Unmodelled, assemble, exit_status, merge_findings, verdict_of
 
 ERROR, WARNING, NOTE = (Finding("data-race", "k", severity) for severity in ("error", "warning", "note"))

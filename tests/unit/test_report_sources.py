@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import report_samples as samples
+
 from consan.reports.model import Finding, Report, assemble
 from consan.reports.sources import Sources, embed
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import golden
 import pytest
 import report_samples as samples
+
 from consan.reports import FORMATS, FormatError, render, text
 from consan.reports.model import Report
 
