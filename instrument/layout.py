@@ -192,7 +192,9 @@ def header() -> str:
     lines = [
         "// Generated from consan/instrument/layout.py; do not edit.",
         "typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char u8;",
-        "#ifndef offsetof", "#define offsetof(type, member) __builtin_offsetof(type, member)", "#endif",
+        # NVRTC up to 13.0 has no __builtin_offsetof; its front end's own intrinsic is a constant expression in all versions.
+        "#undef offsetof",
+        "#define offsetof(type, member) ((u64)__INTADDR__(&(((type *)0)->member)))",
     ]
     lines += [f"#define {name} {value}u" for name, value in _constants().items()]
     return "\n".join([*lines, *map(_render_struct, STRUCTS)]) + "\n"
