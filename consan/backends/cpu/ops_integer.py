@@ -2,7 +2,7 @@
 
 Wrap-around arithmetic runs on unsigned words. Choices where the ISA leaves the result to the machine: x / 0 and x % 0 are all ones
 (what ptxas' expansion returns), remainders have the dividend's sign, and MIN / -1 wraps to MIN.
-Does not handle the video instructions (vadd, vabsdiff ...).
+Does not handle the video instructions (ops_video).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from .ops_minifloat import FORMATS
 from .ops_rounding import F32, F64, fma64
 
 U32, I64 = np.uint32, np.int64
+WARPS = 32  # warps at a time: see ops_base.BLOCK
 GROUP, THREAD = np.arange(32) >> 2, np.arange(32) & 3
 
 
@@ -154,8 +155,10 @@ def _c_scatter(shape: Shape) -> Array:
 
 def _fragment(registers: tuple[Array, ...], dtype: DType, shape: tuple[int, ...]) -> Array:
     """Registers side by side, viewed as elements: [W, 32, elements]."""
-    stacked = np.stack([np.broadcast_to(x, shape) for x in registers], axis=-1)
-    return stacked.view(dtype)
+    side_by_side = np.empty((*shape, len(registers)), registers[0].dtype)
+    for i, register in enumerate(registers):
+        side_by_side[..., i] = register
+    return side_by_side.view(dtype)
 
 
 def _matrix(registers: tuple[Array, ...], element: Element, index: Array, shape: tuple[int, ...]) -> Array:
@@ -213,7 +216,7 @@ def _write_d(matrix: Array, accumulator: Accumulator, size: Shape, finish: Calla
     elements = flat.reshape(warps, 32, size.m * size.n // 32)
     if accumulator.per == 2:
         elements = elements.view(U32)
-    return tuple(np.ascontiguousarray(elements[..., i]) for i in range(elements.shape[-1]))
+    return tuple(elements[..., i] for i in range(elements.shape[-1]))
 
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -263,6 +266,9 @@ def _build(size: Shape, types: tuple[str, str, str, str], product: Function, fin
     end_a, end_b = counts[0], counts[0] + counts[1]
 
     def fn(mask: Array, *registers: Array) -> tuple[Array, ...]:
+        if len(mask) > WARPS:
+            parts = [fn(mask[i : i + WARPS], *(x[i : i + WARPS] for x in registers)) for i in range(0, len(mask), WARPS)]
+            return tuple(np.concatenate(words) for words in zip(*parts, strict=True))
         shape = mask.shape
         a = _matrix(registers[:end_a], first, in_a, shape)
         b = _matrix(registers[end_a:end_b], second, in_b, shape)

@@ -4,7 +4,7 @@
 matches is None, never a guess. Families: ops_move, ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert,
 ops_minifloat, ops_warp, ops_matrix; ops_atomic holds the arithmetic of atomics. Conventions: ops_base.
 
-Not here: memory, control flow, barriers, special registers, ldmatrix, cp.async, activemask (the engine's); texture, video and
+Not here: memory, control flow, barriers, special registers, ldmatrix, cp.async, activemask (the engine's); texture, scalar video and
 wmma instructions (nobody's).
 """
 
@@ -13,7 +13,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from . import ops_compare, ops_convert, ops_float, ops_half, ops_integer, ops_logic, ops_matrix, ops_minifloat, ops_move, ops_warp
+from . import (
+    ops_compare,
+    ops_convert,
+    ops_float,
+    ops_half,
+    ops_integer,
+    ops_logic,
+    ops_matrix,
+    ops_minifloat,
+    ops_move,
+    ops_video,
+    ops_warp,
+)
 from .ops_base import Op, Row, blocked
 
 FAMILIES = (
@@ -27,6 +39,7 @@ FAMILIES = (
     ops_minifloat,
     ops_warp,
     ops_matrix,
+    ops_video,
 )
 
 
