@@ -11,13 +11,13 @@ from functools import partial
 
 import numpy as np
 
-from .ops_base import Array, Op, Row, lane, slots
+from .ops_base import Array, DType, Op, Row, lane, slots
 from .ops_integer import split
 
 I64, U32 = np.int64, np.uint32
 TYPES = ("u32", "s32")
 
-LANE_DTYPES = {
+LANE_DTYPES: dict[tuple[str, str], DType] = {
     ("2", "u32"): np.dtype(np.uint16),
     ("2", "s32"): np.dtype(np.int16),
     ("4", "u32"): np.dtype(np.uint8),
@@ -48,7 +48,7 @@ def _simd(name: str, count: str, dest: str, first: str, second: str, mode: str) 
     def fn(a: Array, b: Array, c: Array) -> Array:
         lanes = compute(split(a, a_lanes).astype(I64), split(b, b_lanes).astype(I64))
         if mode == "add":
-            return (lanes.sum(axis=-1) + c).astype(U32)
+            return np.asarray((lanes.sum(axis=-1) + c).astype(U32))
         lanes = np.clip(lanes, limits.min, limits.max) if mode == "sat" else lanes
         return np.ascontiguousarray(lanes.astype(out)).view(U32)[..., 0]
 
