@@ -20,6 +20,7 @@ from .barriers import ALL, Waiter
 from .faults import LaneFault, UnsupportedInstruction
 from .groups import Group
 from .operands import Context, Target
+from .program import is_aligned
 
 if TYPE_CHECKING:
     from .code import BoundBlock, BoundFunction
@@ -30,7 +31,9 @@ End = Callable[["Scheduler", Group], "BoundBlock | None"]
 
 
 def member_masks(context: Context) -> Array:
-    """The member masks of a collective, its last operand (one item, or one per lane)."""
+    """The member masks of a collective: its last operand (one item, or one per lane), or all for an aligned instruction."""
+    if is_aligned(context.instruction):
+        return np.array(0xFFFFFFFF, np.uint32)
     return context.source(context.instruction.operands[-1], "u32")
 
 

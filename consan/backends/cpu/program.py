@@ -60,7 +60,10 @@ Named = RegisterVariable | ParamVariable | MemoryVariable | Function
 
 @dataclass(eq=False)
 class CodeBlock:
-    """A basic block: instructions [start, end) of a function; `ends` tells whether the last one decides what comes next."""
+    """A basic block: instructions [start, end) of a function.
+
+    `ends`: the last one decides what comes next. `collective`: the first one needs lanes of a warp to be together.
+    """
 
     index: int
     start: int
@@ -82,6 +85,11 @@ def ends_block(instruction: Instruction) -> bool:
 def is_collective(instruction: Instruction) -> bool:
     """Whether the lanes of a member mask must be together to run it."""
     return instruction.parts[0] in COLLECTIVES and "sync" in instruction.parts
+
+
+def is_aligned(instruction: Instruction) -> bool:
+    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin)."""
+    return "aligned" in instruction.parts and not ends_block(instruction)
 
 
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:
@@ -142,17 +150,20 @@ class FunctionCode:
 
     def _cut(self) -> Iterator[CodeBlock]:
         leaders = {0, *self._labels.values()}
+        together = False  # a whole warp that is together stays so up to the end of the block
         for index, instruction in enumerate(self.instructions):
+            together = together and index not in leaders
             if ends_block(instruction):
                 leaders.add(index + 1)
-            if is_collective(instruction):
+            if is_collective(instruction) or (is_aligned(instruction) and not together):
                 leaders.add(index)
+            together = is_aligned(instruction) or (together and index not in leaders)
         total = len(self.instructions)
         ordered = sorted(leader for leader in leaders if leader < total) or [0]
         for number, (start, end) in enumerate(zip(ordered, [*ordered[1:], total], strict=True)):
             self._starts[start] = number
             inside = self.instructions[start:end]
-            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), bool(inside) and is_collective(inside[0]))
+            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), bool(inside) and (is_collective(inside[0]) or is_aligned(inside[0])))
 
     def block_at(self, scope: Block, label: str) -> int | None:
         """Number of the block that a label in scope starts; None where it stands at the very end of the body."""
