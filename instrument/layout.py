@@ -34,7 +34,7 @@ NAMED_BARRIERS = 16
 BARRIER_GENERATIONS = 4
 WAIT_HISTORY = 4
 WARP_SYNCS = 4
-COPY_RANGES = 8
+COPY_RANGES = 16
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 
@@ -127,7 +127,7 @@ NAMED = _struct("NamedBarrier", "u64 state")
 THREAD = _struct(
     "Thread",
     f"""u64 state; u32 commits; u32 open; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
-    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits; u64 pad[3];
+    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits; u64 lost_low; u64 lost_high; u32 lost_groups; u32 pad;
     u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}]""",
 )
 SLOT = _struct(

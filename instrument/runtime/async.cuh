@@ -2,16 +2,30 @@
 // named by the thread's group counter; completing a group is one store, however large the group.
 //
 // The global side (R-CP4) is a range per copy in flight, COPY_RANGES per thread; the CTA's own stores to global memory look
-// it up behind one interval that bounds all sources of the CTA.
+// it up behind one interval that bounds all sources of the CTA. Ranges that find no place while in flight are kept as one interval
+// a thread: a store into it is one that could not be checked, and is counted.
 #pragma once
 
 #if CONSAN_ASYNC
+DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
+
+DEVICE void lose_source(u64 thread, u32 place) {
+    u64 info = load64(FIELD(thread, Thread, range_info) + 8 * place);
+    u32 retired = load32(FIELD(thread, Thread, retired)), group = range_group(info);
+    if (group < retired) return;
+    u64 low = load64(FIELD(thread, Thread, range_address) + 8 * place), high = low + (info & 31);
+    if (load32(FIELD(thread, Thread, lost_groups)) > retired) {  // what was lost before is in flight too
+        low = min(low, load64(FIELD(thread, Thread, lost_low)));
+        high = max(high, load64(FIELD(thread, Thread, lost_high)));
+    }
+    store64(FIELD(thread, Thread, lost_low), low);
+    store64(FIELD(thread, Thread, lost_high), high);
+    store32(FIELD(thread, Thread, lost_groups), group + 1);
+}
+
 DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, u32 group) {
     u32 position = load32(FIELD(thread, Thread, ranges)), place = position % COPY_RANGES;
-    if (position >= COPY_RANGES) {
-        u64 lost = load64(FIELD(thread, Thread, range_info) + 8 * place);
-        if ((u32)(lost >> 5 & 0x3fffffff) >= load32(FIELD(thread, Thread, retired))) count_evicted(c.slot);
-    }
+    if (position >= COPY_RANGES) lose_source(thread, place);
     store64(FIELD(thread, Thread, range_address) + 8 * place, source);
     store64(FIELD(thread, Thread, range_info) + 8 * place, (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
     store32(FIELD(thread, Thread, ranges), position + 1);
@@ -58,11 +72,19 @@ HOOK void __consan_copy_wait(u64 slot, u64 state, u32 me, u32 pending) {
     remember_wait(thread, low_word(state), commits - pending);
 }
 
+DEVICE void check_lost_sources(const Caller &c, u64 thread, u32 issuer, u64 address, u32 bytes) {
+    u32 lost = load32(FIELD(thread, Thread, lost_groups));
+    if (!lost || address >= load64(FIELD(thread, Thread, lost_high)) || address + bytes <= load64(FIELD(thread, Thread, lost_low))) return;
+    if (load32(FIELD(thread, Thread, commits)) - lost >= LOW_PAYLOAD) return;  // too long ago to be told from a later group
+    if (!copy_state(c, issuer, (lost - 1) & LOW_PAYLOAD).done) count_evicted(c.slot);
+}
+
 COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
     Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
     u32 threads = load32(FIELD(slot, Slot, thread_count));
     for (u32 t = 0; t < threads; ++t) {
         u64 thread = thread_record(slot, t);
+        check_lost_sources(c, thread, t, address, bytes);
         u32 kept = min(load32(FIELD(thread, Thread, ranges)), COPY_RANGES);
         for (u32 i = 0; i < kept; ++i) {
             u64 source = load64(FIELD(thread, Thread, range_address) + 8 * i), info = load64(FIELD(thread, Thread, range_info) + 8 * i);
