@@ -16,6 +16,8 @@ from consan.instrument.layout import header
 
 _PARTS = ("base.cuh", "report.cuh", "slot.cuh", "access.cuh", "barrier.cuh", "async.cuh")
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
+# Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
+_DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)
 _CALLEE = re.compile(r"call(?:\.uni)?\s+(?:\([^)]*\),\s*)?([\w$]+)")
 
 
@@ -68,7 +70,7 @@ class RuntimeLibrary:
     @classmethod
     def from_ptx(cls, text: str) -> RuntimeLibrary:
         """Cut the compiler's output; every function definition becomes local to the module that it is pasted into."""
-        text = re.sub(r"^\s*\.(?:loc|file)\b.*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", "", text, flags=re.M)
+        text = _DROPPED.sub("", text)
         functions = {m.group(1): re.sub(r"^\.(visible|weak) ", "", m.group(0)) for m in _FUNCTION.finditer(text)}
         callees = {name: tuple(c for c in _CALLEE.findall(body) if c in functions) for name, body in functions.items()}
         return cls(functions, callees)
