@@ -223,6 +223,22 @@ def test_unknown_instructions_raise_only_where_they_run() -> None:
     assert error.value.line == kernel(body)[: kernel(body).index("wgmma")].count("\n") + 1
 
 
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.shared::cluster.inc.u32 [%rd0], 1, [%rd1];",
+        "ld.global.made_up.u32 %r5, [%rd0];",
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], 1, [%r6];",
+        "fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128;",
+        "mapa.u64 %rd5, %rd0, 1;",
+    ],
+)
+def test_unknown_forms_of_known_instructions_are_refused(instruction: str) -> None:
+    device = Device(kernel(instruction))
+    with pytest.raises(UnsupportedInstruction):
+        device.launch("k", 1, 32, 0, 0)
+
+
 def test_call_of_an_undefined_function_is_unsupported() -> None:
     ptx = HEADER + ".extern .func other(); .entry k() { call other; ret; }"
     with pytest.raises(UnsupportedInstruction, match="other"):

@@ -220,3 +220,22 @@ def test_launch_arguments_are_checked() -> None:
             device.machine.launch(device.module, "k", (1, 1, 1), (block, 1, 1), params, shared=shared)
     with pytest.raises(UsageError, match="no entry"):
         device.machine.launch(device.module, "other", (1, 1, 1), (64, 1, 1), bytes(8))
+
+
+def test_unloading_gives_memory_back() -> None:
+    device = Device(kernel("mov.u64 %rd5, f; st.global.u64 [%rd0], %rd5;", ".global .u32 word; .func f() { ret; }"))
+    out = device.buffer(np.zeros(2, U32))
+    assert device.launch("k", 1, 1, out, out).completed
+    address = device.module.symbol("word")[0]
+    device.module.unload()
+    with pytest.raises(UsageError):
+        device.machine.read(address, 4)
+    assert not device.machine.code_names
+
+
+def test_shared_memory_is_the_same_at_every_launch() -> None:
+    device = Device(kernel("ld.shared.u32 %r5, [s]; st.global.u32 [%rd3], %r5; st.shared.u32 [s], 7;", ".shared .align 4 .u32 s;"))
+    out = device.buffer(np.zeros(1, U32))
+    for _ in range(2):
+        assert device.launch("k", 1, 1, out, out).completed
+        assert device.machine.view(out, U32, 1)[0] == 0

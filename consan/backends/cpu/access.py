@@ -18,7 +18,7 @@ import numpy.typing as npt
 from consan.instrument.ptx import Operand, Underscore
 
 from .address import GenericLocator, GlobalLocator, Locator, WindowLocator
-from .faults import LaneFault
+from .faults import LaneError
 from .lanes import Pairs, copy_step, halves, ufunc_step
 from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from .operands import Context, Place, Target, flatten
@@ -60,6 +60,8 @@ def form(context: Context) -> tuple[str, str, int]:
 def locator(context: Context, space: str, operand: Operand, nbytes: int, access: str) -> Locator:
     """What finds the bytes of an address operand."""
     place = context.place(operand)
+    if place.param is not None and not place.param.of_entry:
+        raise context.unsupported(f"{operand.text} in .{space}")
     if space in ("generic", "global", "param") and place.space in ("shared", "local") and space != "generic":
         raise context.unsupported(f"a {place.space} variable in .{space}")
     return place_locator(context, space, place, nbytes, access)
@@ -340,7 +342,7 @@ def decode_alloca(context: Context) -> Step:
         over = (end > np.uint64(limit)).nonzero()[0]
         if len(over):
             lane = int(wave.ids[sel][over[0]])
-            raise LaneFault(
+            raise LaneError(
                 "out-of-bounds",
                 lane,
                 context.site,

@@ -4,7 +4,7 @@ A locator turns the address registers of all or some lanes into a NumPy view and
 one addition, one reduction and one shift: relative to the start of the allocation that the instruction hit last time, the OR
 of all offsets bounds them all and shows any misaligned one. Only what that test rejects is looked at closely.
 
-Faults raise `LaneFault` for the first offending lane.
+Faults raise `LaneError` for the first offending lane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .faults import LaneFault, Site
+from .faults import LaneError, Site
 from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from .wave import Wave
 
@@ -47,9 +47,9 @@ class Locator:
         """Units accessed by the selected lanes."""
         raise NotImplementedError
 
-    def fault(self, kind: str, lane: int, address: int, space: str) -> LaneFault:
+    def fault(self, kind: str, lane: int, address: int, space: str) -> LaneError:
         """The fault of `lane` at `address`."""
-        return LaneFault(kind, lane, self.site, address=address, nbytes=self.nbytes, space=space, access=self.access)
+        return LaneError(kind, lane, self.site, address=address, nbytes=self.nbytes, space=space, access=self.access)
 
     def lane(self, sel: Any, index: int) -> int:
         """The lane at position `index` of a selection (None: all)."""

@@ -25,6 +25,7 @@ from .steps import Step, selective
 
 Array = npt.NDArray[Any]
 
+_QUALIFIERS = frozenset({"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz", "L2::cache_hint"})
 _OPERATIONS = frozenset(["and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max"])
 _PACKED = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
@@ -39,6 +40,8 @@ def _form(context: Context) -> tuple[str, str, str, int]:
             operation = part
         elif part in _VECTORS:
             count = _VECTORS[part]
+        elif part not in _QUALIFIERS:
+            raise context.unsupported(f".{part}")
     word = context.parts[-1]
     if not operation or word not in WORD_DTYPES:
         raise context.unsupported()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from consan.instrument.ptx import Function, Immediate, Operand, Register, Symbol, Underscore
 
-from .faults import LaneFault
+from .faults import LaneError
 from .groups import Frame, Group
 from .lanes import Pairs
 from .operands import Context
@@ -153,7 +153,7 @@ class Call:
         wave.sp[lanes] += np.uint32(callee.frame_bytes)
         if int(wave.sp[lanes].max()) > wave.shape.local_bytes:
             lane = int(lanes[wave.sp[lanes].argmax()])
-            raise LaneFault("out-of-bounds", lane, self.site, space="local", access="call", message="the stack is full")
+            raise LaneError("out-of-bounds", lane, self.site, space="local", access="call", message="the stack is full")
         group.stack = frame
 
     def _leave_dynamic(self, group: Group, frame: Frame) -> None:
@@ -196,7 +196,7 @@ class IndirectCall:
         if address not in self.calls:
             callee = self.context.function.plan.function_at(address)
             if callee is None:
-                raise LaneFault(
+                raise LaneError(
                     "trap", int(group.lanes[0]), self.context.site, address=address, message=f"call of {address:#x}, which is no function"
                 )
             self.calls[address] = Call(self.context, callee, self.following)

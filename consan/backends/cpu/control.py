@@ -17,7 +17,7 @@ import numpy.typing as npt
 from consan.instrument.ptx import Instruction, Negated, Operand, Register, Symbol
 
 from .barriers import ALL, Waiter
-from .faults import LaneFault, UnsupportedInstruction
+from .faults import LaneError, UnsupportedInstruction
 from .groups import Group
 from .operands import Context, Target
 from .program import is_aligned
@@ -107,7 +107,7 @@ def exit_threads(scheduler: Scheduler, group: Group) -> None:
 
 def _trap(context: Context) -> End:
     def trap(_scheduler: Scheduler, group: Group) -> BoundBlock | None:
-        raise LaneFault("trap", int(group.lanes[0]), context.site, message=context.instruction.opcode)
+        raise LaneError("trap", int(group.lanes[0]), context.site, message=context.instruction.opcode)
 
     return trap
 
@@ -170,7 +170,7 @@ class Barrier:
         for barrier, count in sorted(set(zip(ids.tolist(), counts.tolist(), strict=True))):
             lanes = group.lanes[(ids == barrier) & (counts == count)]
             if barrier >= 16 or (count != ALL and (count % 32 or not count)):
-                raise LaneFault("trap", int(lanes[0]), self.site, message=f"barrier {barrier} with a thread count of {count}")
+                raise LaneError("trap", int(lanes[0]), self.site, message=f"barrier {barrier} with a thread count of {count}")
             waiter = Waiter(lanes, group.stack, self.following, group.round, self.site, barrier, self.reduction) if self.waits else None
             released += self.barriers.arrive(barrier, lanes, count, waiter, vote)
         scheduler.resume(released)

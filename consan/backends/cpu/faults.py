@@ -77,7 +77,7 @@ class LaunchStats:
         return not (self.timed_out or self.deadlocked or self.faults)
 
 
-class LaneFault(Exception):
+class LaneError(Exception):
     """Raised by a step; the engine turns it into a `Fault` and ends the launch."""
 
     def __init__(

@@ -40,6 +40,7 @@ class Machine:
         self.arena = Arena()
         self._launches = 0
         self._frees = 0
+        self._last_code = CODE_BASE
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
 
@@ -79,10 +80,15 @@ class Machine:
         """The address of a function, the same each time."""
         key = (id(module), name)
         if key not in self._code_addresses:
-            address = CODE_BASE + 16 * (len(self._code_addresses) + 1)
-            self._code_addresses[key] = address
+            self._last_code += 16
+            address = self._code_addresses[key] = self._last_code
             self.code_names[address] = (module, name)
         return self._code_addresses[key]
+
+    def forget_code(self, module: LoadedModule) -> None:
+        """A module is unloaded: its functions have no addresses any more."""
+        self.code_names = {address: owner for address, owner in self.code_names.items() if owner[0] is not module}
+        self._code_addresses = {key: address for key, address in self._code_addresses.items() if address in self.code_names}
 
     # Launch --------------------------------------------------------------------------------------------------------
 

@@ -159,6 +159,17 @@ class LoadedModule:
             raise UsageError(f"the module has no variable {name}")
         return self.address_of(found), found.nbytes
 
+    def unload(self) -> None:
+        """Give back the memory of variables, parameters and plans; the module must not be used any more."""
+        for plan in self._plans.values():
+            plan.wave.release()
+        for allocation in (*self._addresses.values(), *self._params.values()):
+            self.machine.free(allocation.address)
+        self._plans.clear()
+        self._addresses.clear()
+        self._params.clear()
+        self.machine.forget_code(self)
+
     # Functions -----------------------------------------------------------------------------------------------------
 
     @property

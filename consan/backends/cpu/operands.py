@@ -123,6 +123,8 @@ class Context:
         if isinstance(operand, Negated):
             raise self.unsupported("negated operand")
         place = self.place(operand)
+        if place.param is not None and not place.param.of_entry:
+            raise self.unsupported(f"{operand.text}: the address of a function's parameter")
         if place.base is not None:
             raise self.unsupported(f"{operand.text}: the address differs from call to call")  # mov alone takes it
         return bit_constant(place.offset, dtype)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .faults import LaneFault
+from .faults import LaneError
 from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def memory_of(context: Context, lane: int, address: int) -> npt.NDArray[np.uint8
             return wave.arena.raw[begin : begin + size - (address - start)]
     allocation = wave.arena.find(address)
     if allocation is None:
-        raise LaneFault("out-of-bounds", lane, context.site, address=address, nbytes=1, space="global", access="read")
+        raise LaneError("out-of-bounds", lane, context.site, address=address, nbytes=1, space="global", access="read")
     return wave.arena.raw[address - GLOBAL_BASE : allocation.end - GLOBAL_BASE]
 
 
@@ -122,7 +122,7 @@ def _assertfail(context: Context, lanes: Array, values: list[Array]) -> Any:
     lane = int(lanes[0])
     message, file, line, function = (int(array[0]) for array in values[:4])
     texts = [string_at(context, lane, address).decode(errors="replace") for address in (file, function, message)]
-    raise LaneFault("assert", lane, context.site, message=f"{texts[0]}:{line & 0xFFFFFFFF}: {texts[1]}: assertion `{texts[2]}' failed")
+    raise LaneError("assert", lane, context.site, message=f"{texts[0]}:{line & 0xFFFFFFFF}: {texts[1]}: assertion `{texts[2]}' failed")
 
 
 def _malloc(context: Context, lanes: Array, values: list[Array]) -> Any:

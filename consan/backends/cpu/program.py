@@ -163,7 +163,8 @@ class FunctionCode:
         for number, (start, end) in enumerate(zip(ordered, [*ordered[1:], total], strict=True)):
             self._starts[start] = number
             inside = self.instructions[start:end]
-            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), bool(inside) and (is_collective(inside[0]) or is_aligned(inside[0])))
+            collective = bool(inside) and (is_collective(inside[0]) or is_aligned(inside[0]))
+            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), collective)
 
     def block_at(self, scope: Block, label: str) -> int | None:
         """Number of the block that a label in scope starts; None where it stands at the very end of the body."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .barriers import Waiter
-from .faults import Blocked, Fault, LaneFault, LaunchStats
+from .faults import Blocked, Fault, LaneError, LaunchStats
 from .groups import Frame, Group, ReadyQueue, merge_lanes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Scheduler:
                     self.stats.timed_out = True
                     self.stats.blocked += self._running(group)
                     return False
-        except LaneFault as fault:
+        except LaneError as fault:
             self.stats.faults.append(self._fault(fault))
             return False
         finally:
@@ -217,7 +217,7 @@ class Scheduler:
 
     # Reports -------------------------------------------------------------------------------------------------------
 
-    def _fault(self, fault: LaneFault) -> Fault:
+    def _fault(self, fault: LaneError) -> Fault:
         wave, site = self.wave, fault.site
         ctaid, tid = wave.ctaid_of(fault.lane), wave.tid_of(fault.lane)
         return Fault(

@@ -82,6 +82,7 @@ class Wave:
     def _lay_out_windows(self) -> None:
         shape, arena = self.shape, self.arena
         stride = -(-(shape.shared_bytes + 16) // 128) * 128
+        self.shared_stride = stride
         self.shared_offset = arena.reserve(stride * shape.ctas)
         local = -(-shape.local_bytes // 16) * 16
         self.local_offset = arena.reserve(max(local, 16) * self.lanes)
@@ -108,6 +109,7 @@ class Wave:
         self.warp_live = np.bincount(self.warp_of, minlength=self.warps)
         self.cta_live_warps = np.full(self.shape.ctas, self.warps_per_cta)
         self.sp[...] = 0
+        self.arena.raw[self.shared_offset : self.shared_offset + self.shared_stride * self.shape.ctas] = 0  # the same on every run
 
     def retire(self, lanes: npt.NDArray[np.intp]) -> None:
         """The threads of `lanes` have exited."""
