@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, copies, frames
-from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
+from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions, propagate
 from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.ptx import Edits, Instruction, Module, parse
@@ -102,6 +102,7 @@ def _add_global_stores(plans: dict[str, FunctionPlan], variant: Variant) -> None
         plan.work += extra
         plan.stats.private -= len(extra)
         plan.needs_slot = plan.needs_slot or bool(extra)
+    propagate(plans)
 
 
 def _module_header(context: Context, library: RuntimeLibrary) -> None:

@@ -24,7 +24,7 @@ _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchD
 def plan_functions(module: Module) -> dict[str, FunctionPlan]:
     """A plan for every function that has a body."""
     plans = {f.name: _plan(f) for f in module.functions if f.body is not None}
-    _propagate(plans)
+    propagate(plans)
     return plans
 
 
@@ -74,7 +74,7 @@ def callee(instruction: Instruction) -> str | None:
     return None
 
 
-def _propagate(plans: dict[str, FunctionPlan]) -> None:
+def propagate(plans: dict[str, FunctionPlan]) -> None:
     """A caller needs a slot if something that it calls does; an indirect call may reach any function of the module."""
     changed = True
     while changed:

@@ -97,13 +97,12 @@ def _statements(context: Context, plan: FunctionPlan, numbers: itertools.count[i
     for statement in body.walk():
         if isinstance(statement, Label):
             seen.add(statement.name)
+            last = None  # a branch may come here
         elif isinstance(statement, Instruction):
             last = statement
             _statement(context, plan, statement, seen, numbers)
-    if plan.needs_slot and plan.is_entry and not _ends(last):
-        snippet = Snippet()
-        _leave(context, snippet, "")
-        context.edits.insert_at(body.close, snippet.text())
+    if plan.needs_slot and not _ends(last):
+        context.edits.insert_at(body.close, _departure(context, plan, "", is_exit=False))
 
 
 def _ends(instruction: Instruction | None) -> bool:
@@ -119,12 +118,17 @@ def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, s
     elif word == "call" and plan.needs_slot:
         _around_call(context, instruction)
     elif word in ("ret", "exit") and plan.needs_slot:
-        snippet = Snippet()
-        if plan.is_entry or word == "exit":
-            _leave(context, snippet, guard_text(instruction))
-        elif plan.changes_state:
-            _store_state(context, snippet, guard_text(instruction))
-        context.edits.insert_before(instruction, snippet.text())
+        context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=word == "exit"))
+
+
+def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: bool) -> str:
+    """What comes before a thread ends, or before it returns to a caller who will want the clock."""
+    snippet = Snippet()
+    if plan.is_entry or is_exit:
+        _leave(context, snippet, guard)
+    elif plan.changes_state:
+        _store_state(context, snippet, guard)
+    return snippet.text() if snippet.lines else ""
 
 
 def _leave(context: Context, snippet: Snippet, guard: str) -> None:
