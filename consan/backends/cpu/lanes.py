@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from consan.instrument.ptx import Address, Immediate, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 
+from .fused import FUSED, fused_full
 from .operands import Context, Target, flatten, is_clock
 from .ops import Op, semantics
 from .ops_base import CANONICAL_NAN
@@ -77,7 +78,10 @@ def lane_step(context: Context, op: Op, function: Callable[..., Any], sources: l
         word = op.dests[0]
         nan = np.array(CANONICAL_NAN[word], f"u{WORD_DTYPES[word].itemsize}") if op.canonical_nan else None
         return ufunc_step(context.wave.lanes, op.ufunc, sources, target.array, nan)
-    return function_step(function, sources, targets, context.wave.lanes)
+    step = function_step(function, sources, targets, context.wave.lanes)
+    if context.parts in FUSED and target.array is not None and function is op.fn:
+        step.full = fused_full(function, sources, target.array)
+    return step
 
 
 def _picker(sources: list[Array]) -> Callable[[Any], list[Array]]:
