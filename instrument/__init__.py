@@ -24,7 +24,7 @@ __all__ = ["CONTROL", "Instrumented", "Library", "communicates", "instrument"]
 Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
-_OLDEST_VERSION = (7, 6)  # %reserved_smem_offset_*
+_OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
 
 
@@ -70,12 +70,13 @@ def instrument(text: str | Module, *, library: Library, name: str = "<ptx>", bas
     variant = choose_variant(plans.values(), base or Variant())
     _add_global_stores(plans, variant)
     context = Context(module, Edits(module), variant, plans)
+    target = max(module.target, _OLDEST_TARGET, key=_generation)
     for run in _PASSES:
         run(context)
-    _module_header(context, library(variant, module.target))
+    _module_header(context, target, library(variant, target))
     return Instrumented(
         ptx=context.edits.apply(),
-        target=module.target,
+        target=target,
         sites=tuple(context.sites),
         functions=tuple(plan.stats for plan in plans.values()),
         entries=tuple(plan.function.name for plan in context.entries()),
@@ -105,7 +106,11 @@ def _add_global_stores(plans: dict[str, FunctionPlan], variant: Variant) -> None
     propagate(plans)
 
 
-def _module_header(context: Context, library: RuntimeLibrary) -> None:
+def _generation(target: str) -> int:
+    return int("".join(filter(str.isdigit, target)) or 0)
+
+
+def _module_header(context: Context, target: str, library: RuntimeLibrary) -> None:
     """Control block and runtime functions, before the first item that could use them."""
     module, edits = context.module, context.edits
     anchor = None
@@ -114,6 +119,8 @@ def _module_header(context: Context, library: RuntimeLibrary) -> None:
             anchor = item
         if getattr(item, "name", "") == ".version" and module.version < _OLDEST_VERSION:
             edits.replace(item, f".version {_OLDEST_VERSION[0]}.{_OLDEST_VERSION[1]}")
+        if getattr(item, "name", "") == ".target" and module.target != target:
+            edits.replace(item, item.text.replace(module.target, target))
     text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{library.paste(context.hooks)}\n"
     if anchor is None:
         edits.insert_at(0, text)

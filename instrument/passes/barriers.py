@@ -21,11 +21,22 @@ def run(context: Context) -> None:
         for work in plan.work:
             if handler := handlers.get(work.row.family):
                 try:
+                    _check_operands(work)
                     handler(context, work)
                 except Unsupported:
                     context.unmodelled(plan, work.instruction)
                 else:
                     plan.stats.sync_sites += 1
+
+
+def _check_operands(work: Work) -> None:
+    """What comes after the barrier reads its guard and its operands again: the result must not have replaced them."""
+    roles, operands = work.row.roles(work.instruction), work.instruction.operands
+    results = {operand.text for operand, role in zip(operands, roles, strict=False) if role == "dst"}
+    guard = work.instruction.predicate
+    read = {operand.text for operand, role in zip(operands, roles, strict=False) if role in ("barrier", "count")}
+    if results & (read | {guard.register if guard else ""}):
+        raise Unsupported("a barrier overwrites its own operand")
 
 
 def _fence(context: Context, work: Work) -> None:
