@@ -35,6 +35,7 @@ BARRIER_GENERATIONS = 4
 WAIT_HISTORY = 4
 WARP_SYNCS = 4
 COPY_RANGES = 16
+FLAG_CELLS = 64  # one bit each in Thread.flags_read
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 
@@ -70,6 +71,7 @@ class Reason(enum.IntEnum):
     WAITED_NO_BARRIER = 5
     OVERLAPPING_COPIES = 6
     SOURCE_OVERWRITTEN = 7
+    COUNTS_DISAGREE = 8
 
 
 FLAG_SAME_WARP = 1
@@ -127,16 +129,16 @@ NAMED = _struct("NamedBarrier", "u64 state")
 THREAD = _struct(
     "Thread",
     f"""u64 state; u32 commits; u32 open; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
-    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits; u64 lost_low; u64 lost_high; u32 lost_groups; u32 pad;
+    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits; u64 lost_low; u64 lost_high; u32 lost_groups; u32 released; u64 flags_read;
     u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}]""",
 )
 SLOT = _struct(
     "Slot",
     f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 shape; u64 size;
-    u64 threads; u64 vectors; u64 deposits; u64 directory; u64 runtime; u64 source_low; u64 source_high;
+    u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
     u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
     u32 full_epoch[2]; u32 write_scrub; u32 named_used; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
-    u64 named[{NAMED_BARRIERS}]; u32 found[{TABLE_ENTRIES // 32}]""",
+    u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 found[{TABLE_ENTRIES // 32}]""",
 )
 STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT)
 
@@ -170,7 +172,7 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
 
 def _constants() -> dict[str, int]:
     names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
-        BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
+        BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"""
     constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason)):

@@ -47,8 +47,9 @@ _SITUATIONS: Final = {
     Reason.WAITED_NO_BARRIER: "waited-no-barrier",
     Reason.OVERLAPPING_COPIES: "overlapping-copies",
     Reason.SOURCE_OVERWRITTEN: "source-overwritten",
+    Reason.COUNTS_DISAGREE: "counts-disagree",
 }
-_ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write"}
+_ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         kernel=module.entries[int(record["entry"])],
         count=count,
         ctas=ctas,
-        buffer=None if _is_global(record) else Buffer("shared memory", "shared", low, high - low),
+        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else Buffer("shared memory", "shared", low, high - low),
         accesses=_accesses(record, kind, hazard, module),
     )
     described = describe(finding, _situation(record, kind), **_facts(record))
@@ -137,7 +138,8 @@ def _with_severity(finding: Finding, record: Any) -> Finding:
 
 def _facts(record: Any) -> dict[str, Any]:
     leave = max(0, int(record["commits"]) - int(record["group"]) - 1)
-    return {"leave": leave, "shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
+    barrier = f"barrier {int(record['group'])}"
+    return {"leave": leave, "barrier": barrier, "shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
 
 
 def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
@@ -166,7 +168,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         thread=unflatten(thread, _dim3(record["ntid"])),
         warp=thread // 32,
         lane=thread % 32,
-        bytes=(begin, begin + int(record["bytes"])),
+        bytes=(begin, begin + int(record["bytes"])) if record["bytes"] else None,
         asynchronous=copy,
         space="global" if _is_global(record) else "shared",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from consan.instrument.isa import Access
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, Snippet, Unsupported, guard_text, narrow_guard, shared_address, value_words, wide_address
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, narrow_guard, shared_address, value_words, wide_address
 from consan.instrument.ptx import Operand, Vector
 
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
@@ -61,7 +61,30 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), *(("b32", value) for value in values)]
     snippet.call(context.hook(_hook_name(work, access, nbytes)), arguments, guard=guard)
+    if context.variant.flags and access.is_strong:
+        _flag_hooks(context, work, access, snippet, address, guard)
     return snippet.text()
+
+
+_RELEASES = ("release", "acq_rel")
+_ACQUIRES = ("acquire", "acq_rel")
+
+
+def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, address: str, guard: str) -> None:
+    """Edges through strong accesses: what is published goes in before the access, what is taken is taken after it."""
+    if access.access != "read":
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", address), ("b32", str(int(access.sem in _RELEASES)))]
+        before.call(context.hook("__consan_flag_write"), arguments, result=("b64", STATE), guard=guard)
+    # A reduction returns nothing, so it cannot be the read of an acquire pattern (8.11.1).
+    if access.access != "write" and work.row.family != "reduction":
+        keep, mine = f"%__consan_f{work.instruction.start}", f"%__consan_g{work.instruction.start}"
+        before.outer.append(f".reg .b32 {keep}; .reg .pred {mine};")
+        before.add(f"mov.b32 {keep}, {address}; setp.ne.u32 {mine}, 0, 0;")
+        before.add(f"{guard}setp.eq.u32 {mine}, 0, 0;")
+        after = Snippet()
+        arguments = [("b64", SLOT), ("b32", SELF), ("b32", keep), ("b32", str(int(access.sem in _ACQUIRES)))]
+        after.call(context.hook("__consan_flag_read"), arguments, guard=f"@{mine} ")
+        context.edits.insert_after(work.instruction, "\n" + after.text())
 
 
 def _participates(snippet: Snippet, parts: tuple[str, ...]) -> str:

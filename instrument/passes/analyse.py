@@ -35,7 +35,7 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work)
-    plan.changes_state = any(w.row.family in ("barrier", "warp-barrier") for w in plan.work)
+    plan.changes_state = any(w.row.family in ("barrier", "warp-barrier", "fence") or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan
 
 
@@ -107,9 +107,11 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     works = [work for plan in plans for work in plan.work]
     touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction)]
     widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
+    flags = _synchronises_by_flags(works)
     return Variant(
         granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),
-        partial=any(_is_partial(work) for work in works),
+        partial=flags or any(_is_partial(work) for work in works),
+        flags=flags,
         asynchronous=any(work.row.family == "cp.async" for work in works),
         cluster=base.cluster,
         epoch_bits=base.epoch_bits,
@@ -121,3 +123,12 @@ def _is_partial(work: Work) -> bool:
     if work.row.family == "warp-barrier":
         return True
     return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)
+
+
+def _synchronises_by_flags(works: list[Work]) -> bool:
+    """Whether a release pattern can meet an acquire pattern (ISA "Release and Acquire Patterns"): a strong store or atomic, a
+    strong load or atomic, and an order for each, from a fence or from the operation itself."""
+    accesses = [w.row.describe(w.instruction) for w in works if w.row.family in ("load", "store", "atomic", "reduction")]
+    strong = [access for access in accesses if access.is_strong]
+    ordered = any(w.row.family == "fence" for w in works) or any(a.sem not in ("relaxed", "volatile", "mmio") for a in strong)
+    return ordered and any(a.access != "read" for a in strong) and any(a.access != "write" for a in strong)

@@ -6,7 +6,7 @@ exchange clocks. Nothing is added between threads: no barrier, no vote.
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import Context, Work
+from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate
 
@@ -22,7 +22,7 @@ def run(context: Context) -> None:
             if handler := handlers.get(work.row.family):
                 try:
                     _check_operands(work)
-                    handler(context, work)
+                    handler(context, plan, work)
                 except Unsupported:
                     context.unmodelled(plan, work.instruction)
                 else:
@@ -39,11 +39,17 @@ def _check_operands(work: Work) -> None:
         raise Unsupported("a barrier overwrites its own operand")
 
 
-def _fence(context: Context, work: Work) -> None:
-    """Thread fences order nothing between CTA-mates by themselves; edges through strong accesses come with scopes."""
+def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """A thread fence orders by itself nothing; with a strong access on either side it makes a release or acquire pattern."""
+    if not context.variant.flags:
+        return
+    snippet = Snippet()
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    snippet.call(context.hook("__consan_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
 
 
-def _whole_cta(context: Context, work: Work) -> None:
+def _whole_cta(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, guard = Snippet(), guard_text(work.instruction)
     low, due = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"{guard}add.u64 {STATE}, {STATE}, 0x100000001;")
@@ -68,7 +74,7 @@ def _arrivals(context: Context) -> set[str | None]:
     return found
 
 
-def _barrier(context: Context, work: Work) -> None:
+def _barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     mixed = _arrivals(context)
     instruction, roles = work.instruction, work.row.roles(work.instruction)
     arrive = "arrive" in instruction.parts
@@ -82,11 +88,14 @@ def _barrier(context: Context, work: Work) -> None:
         else:
             count = _ALL_MIXED if mixed and (identity in mixed or None in mixed or not identity.isdigit()) else _ALL_THREADS
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", identity), ("b32", count)]
+        if hook == "before":
+            site = context.site(plan, work, "none", "none", 0)
+            arguments.append(("b32", str(site.number)))
         snippet.call(context.hook(f"__consan_barrier_{hook}"), arguments, result=("b64", STATE), guard=guard_text(instruction))
         place(instruction, "\n" + snippet.text())
 
 
-def _warp_barrier(context: Context, work: Work) -> None:
+def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     mask = word(instruction.operands[0], snippet, instruction.scope)
     arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", mask)]

@@ -73,7 +73,7 @@ def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
         plan.stats.sync_sites += 1
         return
     snippet = Snippet()
-    snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b32", SELF)], guard=guard_text(work.instruction))
+    snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
 
@@ -85,7 +85,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
     if "wait_all" in instruction.parts:
         # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all").
-        snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b32", SELF)], guard=guard)
+        snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard)
         pending = "0"
     else:
         pending = word(instruction.operands[0], snippet, instruction.scope)

@@ -40,6 +40,7 @@ class Snippet:
     """Lines of one insertion with its own registers."""
 
     lines: list[str] = field(default_factory=list)
+    outer: list[str] = field(default_factory=list)  # declarations that a later insertion needs too
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def register(self, kind: str) -> str:
@@ -79,8 +80,8 @@ class Snippet:
         self.add(f"{guard}mov.{kind} {target}, {value};")
 
     def text(self) -> str:
-        """The insertion as a scope."""
-        return "{\n" + "\n".join(self.lines) + "\n}\n"
+        """The insertion as a scope, with the declarations that outlive it before it."""
+        return "".join(f"{line}\n" for line in self.outer) + "{\n" + "\n".join(self.lines) + "\n}\n"
 
 
 def guard_text(instruction: Instruction) -> str:

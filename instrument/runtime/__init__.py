@@ -31,6 +31,7 @@ class Variant:
     granule: int = 4
     partial: bool = False
     asynchronous: bool = False
+    flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
     cluster: bool = False
     epoch_bits: tuple[int, int] = (12, 20)
     epoch_limit: int = 0xF0000000

@@ -111,12 +111,12 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
 struct Copy { u32 group, commits, retired, wait_epoch; bool done, waited; };
 
 // A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
-DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 truncated_group) {
+DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     Copy s;
     u64 thread = thread_record(c.slot, issuer);
     s.commits = load32(FIELD(thread, Thread, commits));
     s.retired = load32(FIELD(thread, Thread, retired));
-    s.group = widen(truncated_group, s.commits, LOW_PAYLOAD);
+    s.group = group;
     s.waited = s.group < s.retired;
     s.done = s.waited && issuer == c.me;
     s.wait_epoch = 0;
@@ -138,10 +138,15 @@ COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s,
     report(c.slot, f);
 }
 
+// A record keeps the low bits of its group; `scrub_copies` sees to it that none is older than a period.
+DEVICE u32 group_of(u64 slot, u64 record) {
+    return widen((u32)record & LOW_PAYLOAD, load32(FIELD(thread_record(slot, record_thread(record)), Thread, commits)), LOW_PAYLOAD);
+}
+
 // A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
 // that epoch sees the copy, so later accesses take the fast path.
 DEVICE bool check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
-    Copy s = copy_state(c, record_thread(record), (u32)record & LOW_PAYLOAD);
+    Copy s = copy_state(c, record_thread(record), group_of(c.slot, record));
     if (s.done && s.wait_epoch && at) swap64(at, record, make_record(s.wait_epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD));
     if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
     return s.done;

@@ -45,11 +45,47 @@ template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 addr
 #define COPY_HOOK(N) HOOK void __consan_copy##N(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) { copy_hook<N>(slot, state, me, address, site, source, source_bytes); }
 COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
 
-HOOK void __consan_copy_commit(u64 slot, u32 me) {
+#define GROUP_PERIOD ((LOW_PAYLOAD + 1) / 4)
+
+// A completed copy becomes a write by its issuer at the epoch of the wait. If that wait has left the history, the oldest one left
+// stands for it when everybody has passed it; otherwise who saw the copy is not known any more, which is counted.
+DEVICE u64 settled_copy(u64 slot, u64 state, u64 record) {
+    u64 thread = thread_record(slot, record_thread(record));
+    u32 group = group_of(slot, record), epoch = 0;
+    if (group >= load32(FIELD(thread, Thread, retired))) return record;
+    for (u32 i = 0; i < WAIT_HISTORY && !epoch; ++i) {
+        u64 wait = load64(FIELD(thread, Thread, waits) + 8 * i);
+        if (wait && high_word(wait) > group) epoch = low_word(wait);
+    }
+    bool passed = epoch < high_word(state), lost = load32(FIELD(thread, Thread, lost_waits)) > group;
+    if (!passed && load32(FIELD(thread, Thread, commits)) - group < 2 * GROUP_PERIOD) return record;
+    if (passed || !lost) return make_record(epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD);
+    count_evicted(slot);
+    return (record | (u64)HIGH_OLD << 32) & ~((u64)HIGH_ASYNC << 32);
+}
+
+// Once a period of groups: no record of a completed copy of this warp may live until its group's low bits come round again.
+COLD void scrub_copies(u64 slot, u64 state, u32 me) {
+    u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
+    u64 writes = load64(FIELD(slot, Slot, writes));
+    u32 base = load32(FIELD(slot, Slot, base));
+    for (u32 i = lanes_below(mask); i < cells; i += lanes) {
+        u64 record = load64(writes + 8ull * i);
+        u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> 12)) & WRITE_EPOCH_MASK;
+        // Older than this CTA: an earlier one's.
+        if (!(high & HIGH_ASYNC) || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
+        u64 after = settled_copy(slot, state, record);
+        if (after != record) swap64(writes + 8ull * i, record, after);
+    }
+}
+
+HOOK void __consan_copy_commit(u64 slot, u64 state, u32 me) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
-    store32(FIELD(thread, Thread, commits), load32(FIELD(thread, Thread, commits)) + 1);
+    u32 commits = load32(FIELD(thread, Thread, commits)) + 1;
+    store32(FIELD(thread, Thread, commits), commits);
     store32(FIELD(thread, Thread, open), 0);
+    if (commits % GROUP_PERIOD == 0) scrub_copies(slot, state, me);
 }
 
 DEVICE void remember_wait(u64 thread, u32 epoch, u32 retired) {
@@ -75,8 +111,7 @@ HOOK void __consan_copy_wait(u64 slot, u64 state, u32 me, u32 pending) {
 DEVICE void check_lost_sources(const Caller &c, u64 thread, u32 issuer, u64 address, u32 bytes) {
     u32 lost = load32(FIELD(thread, Thread, lost_groups));
     if (!lost || address >= load64(FIELD(thread, Thread, lost_high)) || address + bytes <= load64(FIELD(thread, Thread, lost_low))) return;
-    if (load32(FIELD(thread, Thread, commits)) - lost >= LOW_PAYLOAD) return;  // too long ago to be told from a later group
-    if (!copy_state(c, issuer, (lost - 1) & LOW_PAYLOAD).done) count_evicted(c.slot);
+    if (!copy_state(c, issuer, lost - 1).done) count_evicted(c.slot);
 }
 
 COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
@@ -89,7 +124,7 @@ COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address,
         for (u32 i = 0; i < kept; ++i) {
             u64 source = load64(FIELD(thread, Thread, range_address) + 8 * i), info = load64(FIELD(thread, Thread, range_info) + 8 * i);
             if (source >= address + bytes || source + (info & 31) <= address) continue;
-            Copy s = copy_state(c, t, (u32)(info >> 5) & LOW_PAYLOAD);
+            Copy s = copy_state(c, t, range_group(info));
             if (s.done) continue;
             Finding f = make_finding(c, KIND_MISSING_WAIT, HAZARD_WAR, (u32)(info >> 40), t, FLAG_OTHER_ASYNC);
             f.reason = REASON_SOURCE_OVERWRITTEN; f.group = s.group; f.commits = s.commits; f.retired = s.retired; f.address = address;

@@ -20,15 +20,26 @@ HOOK u64 __consan_scrub(u64 slot, u64 state, u32 me) {
 }
 
 #if CONSAN_PARTIAL
-// One arrival of a warp at a partial barrier: returns the generation that it belongs to.
-DEVICE u32 arrive_generation(u64 slot, u32 id, u32 count) {
-    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at), seen;
+COLD void report_counts(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 first_site) {
+    Caller c = {slot, state, me, site, 0, 0, 0};
+    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, first_site, me, 0);
+    f.reason = REASON_COUNTS_DISAGREE; f.flags = 0; f.group = id;
+    report(slot, f);
+}
+
+// One arrival of a warp at a partial barrier: returns the generation that it belongs to. The word holds the generation, the
+// threads arrived, and the count that the first of them gave: all that meet at a barrier must give the same (ISA "bar").
+DEVICE u32 arrive_generation(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count) {
+    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
+    u64 sites = FIELD(slot, Slot, named_sites) + 4 * (id % NAMED_BARRIERS);
     for (;;) {
-        u32 arrived = low_word(old) + 32, generation = high_word(old);
-        u64 next = arrived >= count ? pack(0, generation + 1) : pack(arrived, generation);
-        seen = swap64(at, old, next);
-        if (seen == old) return generation;
-        old = seen;
+        u32 arrived = low_word(old) & 0xffff, wanted = arrived ? low_word(old) >> 16 : count, generation = high_word(old);
+        u64 next = arrived + 32 >= wanted ? pack(0, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
+        u64 seen = swap64(at, old, next);
+        if (seen != old) { old = seen; continue; }
+        if (!arrived) store32(sites, site);
+        else if (wanted != count) report_counts(slot, state, me, site, id, load32(sites));
+        return generation;
     }
 }
 
@@ -55,7 +66,7 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation) {
 }
 
 // Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook.
-HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count) {
+HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
@@ -65,7 +76,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count)
     }
     u32 mask = active_mask(), leader = __ffs(mask) - 1, generation = 0;
     u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
-    if (lane_id() == leader) generation = arrive_generation(slot, id, needed);
+    if (lane_id() == leader) generation = arrive_generation(slot, state, me, site, id, needed);
     generation = __shfl_sync(mask, generation, leader);
     store32(FIELD(thread, Thread, generation), generation);
     deposit_clock(slot, state, me, id, generation);
@@ -91,6 +102,60 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     store32(FIELD(thread, Thread, warp_epoch), low_word(state));
     __syncwarp(active_mask());
     return state;
+}
+
+// ---- synchronisation through strong accesses to shared memory (SEMANTICS 2.3, release and acquire patterns) ----------------
+//
+// A flag cell stands for the granules that hash to it, and holds for each warp the latest epoch that a release pattern on them
+// published. The deposit precedes the store, so a reader that has not seen the value yet may already take the edge: the bound
+// errs towards silence. Edges are kept per warp: a lane publishes, and takes, for its whole warp.
+
+DEVICE u32 flag_index(u64 slot, u32 address) { return ((address - load32(FIELD(slot, Slot, low))) / 4 * 0x9E3779B1u) >> 26; }
+DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flags)) + 4ull * MAX_WARPS * index; }
+DEVICE u64 own_vector(u64 slot, u32 me) { return load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS; }
+
+DEVICE u64 advance(u64 slot, u64 state, u32 me) {
+    u32 epoch = low_word(state) + 1;
+    set_warp_epoch(slot, me, epoch);
+    epoch_moved(slot, me, epoch - 1, epoch);
+    return pack(epoch, high_word(state));
+}
+
+DEVICE void take_flag(u64 slot, u32 me, u32 index) {
+    u64 cell = flag_cell(slot, index), vector = own_vector(slot, me);
+    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) {
+        u32 epoch = load32(cell + 4 * w);
+        if (epoch) raise32(vector + 4 * w, epoch);
+    }
+}
+
+// Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
+HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
+    if (!slot) return state;
+    u32 released = releases ? low_word(state) : load32(FIELD(thread_record(slot, me), Thread, released));
+    if (!released) return state;
+    u64 cell = flag_cell(slot, flag_index(slot, address)), vector = own_vector(slot, me);
+    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w)
+        raise32(cell + 4 * w, w == me >> 5 ? released : max(load32(vector + 4 * w), high_word(state) - 1));
+    return releases ? advance(slot, state, me) : state;
+}
+
+// After a strong load or atomic. It takes what was published if it acquires, else this thread's next fence does.
+HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
+    if (!slot) return;
+    u32 index = flag_index(slot, address);
+    if (acquires) return take_flag(slot, me, index);
+    u64 seen = FIELD(thread_record(slot, me), Thread, flags_read);
+    store64(seen, load64(seen) | 1ull << index);
+}
+
+HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+    for (u64 seen = load64(FIELD(thread, Thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
+    store64(FIELD(thread, Thread, flags_read), 0);
+    store32(FIELD(thread, Thread, released), low_word(state));
+    return advance(slot, state, me);
 }
 
 DEVICE u32 maximum_over(u32 mask, u32 value) {

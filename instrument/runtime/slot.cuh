@@ -27,7 +27,7 @@
 #define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
 #define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
 
-struct Shape { u32 warps, cells; u64 threads, vectors, deposits, writes, reads, size, tag; };
+struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, writes, reads, size, tag; };
 
 DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
 
@@ -42,9 +42,10 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
 #if CONSAN_PARTIAL
     s.deposits = s.vectors + MAX_WARPS * MAX_WARPS * 4;
-    s.writes = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * MAX_WARPS * 8;
+    s.flags = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * MAX_WARPS * 8;
+    s.writes = s.flags + FLAG_CELLS * MAX_WARPS * 4;
 #else
-    s.deposits = s.writes = s.vectors;
+    s.deposits = s.flags = s.writes = s.vectors;
 #endif
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
@@ -115,6 +116,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
         gpu_store64(FIELD(slot, Slot, threads), slot + s.threads);
         gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
         gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
+        gpu_store64(FIELD(slot, Slot, flags), slot + s.flags);
         gpu_store64(FIELD(slot, Slot, size), s.size);
         gpu_store64(FIELD(slot, Slot, runtime), runtime);
         gpu_store64(FIELD(slot, Slot, low), pack(0, shared_bytes));
@@ -217,6 +219,11 @@ COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
         u32 high = (u32)(record >> 32), age = (epoch - (high >> 12)) & WRITE_EPOCH_MASK;
         bool mine = !CONSAN_PARTIAL || (high >> 7 & 31) == me >> 5;
         if (!record || !mine || high & 1 || age <= WRITE_PERIOD) continue;
+        // A copy stays one, in flight or not, until its group says otherwise; it is only made younger.
+        if (high & 2 && age <= epoch - base) {
+            swap64(writes + 8 * c, record, (record & (1ull << 44) - 1) | (u64)(epoch & WRITE_EPOCH_MASK) << 44);
+            continue;
+        }
         // Left by an earlier CTA (or an uninitialised-read marker): not initialised. The first period of a CTA's life ends
         // before any stale record could alias, so this cannot be mistaken later.
         bool stale = age > epoch - base || record & 1u << 14;
@@ -244,7 +251,13 @@ COLD void release_slot(u64 slot) {
     }
     // A row is stale when neither its warp nor an earlier release has cleared it for two periods.
     u32 rows = (u32)((size - (reads - slot)) / ((u64)cells * 4)) - 1;
-    if (wrapped) clear_bytes(reads, (u64)cells * 4);
+    if (wrapped) {
+        // Clocks of before the wrap would outrank all that follow. Generations start over with them: no more than one a warp and epoch.
+        u64 vectors = load64(FIELD(slot, Slot, vectors));
+        clear_bytes(vectors, writes - vectors);
+        for (u32 b = 0; b < NAMED_BARRIERS; ++b) store64(FIELD(slot, Slot, named) + 8 * b, 0);
+        clear_bytes(reads, (u64)cells * 4);
+    }
     for (u32 w = 0; w < rows; ++w) {
         bool stale = next - load32(FIELD(slot, Slot, row_scrub) + 4 * w) > 2 * READ_PERIOD;
         if (!wrapped && !stale) continue;

@@ -4,7 +4,7 @@
 // backends: cpu
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros
-// expect: barrier-misuse severity=error
+// expect: barrier-misuse|deadlock severity=error
 // allow: deadlock
 // allow: data-race
 // allow: uninitialized-read

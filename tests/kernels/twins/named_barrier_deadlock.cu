@@ -1,4 +1,5 @@
 // The consumer waits on a barrier that nobody signals. Every live thread waits, so no timer is needed to see it.
+// backends: cpu
 // launch: grid=1 block=64
 // arg: x f32[32]=arange
 // arg: out f32[32]=zeros
