@@ -34,7 +34,7 @@ class Variant:
     flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
     cluster: bool = False
     epoch_bits: tuple[int, int] = (12, 20)
-    epoch_limit: int = 0xF0000000
+    epoch_limit: int = 1 << 26
 
     def defines(self) -> dict[str, str]:
         """Preprocessor definitions."""

@@ -1,0 +1,317 @@
+"""Counters wrap without a false alarm or a missed race: epochs in read and write records, the epoch itself, barrier generations,
+groups of cp.async.
+
+Tiny widths (`Variant.epoch_bits`, `epoch_limit`) let a few hundred barriers force what takes millions otherwise. Each pattern runs racy
+and fixed: the racy one must be found after any number of wraps, the fixed one must stay clean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from device_support import Bench, found
+
+from consan.instrument.runtime import Variant
+
+TINY = Variant(epoch_bits=(4, 6), epoch_limit=200)
+WIDTHS = {
+    "4_6": TINY,
+    "5_8": Variant(epoch_bits=(5, 8), epoch_limit=1000),
+    "8_12": Variant(epoch_bits=(8, 12), epoch_limit=3000),
+    "limit_only": Variant(epoch_limit=50),
+}
+
+SOURCE = """
+#define BARRIER(id, n) asm volatile("barrier.sync %0, %1;" :: "r"(id), "r"(n) : "memory")
+#define ARRIVE(id, n) asm volatile("barrier.arrive %0, %1;" :: "r"(id), "r"(n) : "memory")
+// Every word is written once and read `barriers` intervals later; the last one is missing where `skip` says so.
+extern "C" __global__ void old_write(int barriers, int skip, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+    unsigned sum = 0;
+    tile[t] = t;
+    for (int k = 0; k < barriers; k++) {
+        __syncthreads();
+        sum += tile[63 - t];
+    }
+    if (!skip) __syncthreads();
+    tile[t] = sum;                                      /*@write*/
+    __syncthreads();
+    out[t] = tile[63 - t];
+}
+// WAR and RAW in a loop: without the second barrier an iteration's writes meet the last one's reads.
+extern "C" __global__ void loop(int rounds, int racy_round, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < rounds; k++) {
+        tile[t] = t + k;                                /*@store*/
+        __syncthreads();
+        sum += tile[63 - t];                            /*@load*/
+        if (k != racy_round) __syncthreads();
+    }
+    out[t] = sum;
+}
+// Written in the first interval only; the race comes `barriers` intervals later, in a word nobody touched meanwhile.
+extern "C" __global__ void late(int barriers, int racy, unsigned* out) {
+    __shared__ unsigned tile[64], other[64];
+    const unsigned t = threadIdx.x;
+    tile[t] = t;
+#pragma unroll 1
+    for (int k = 0; k < barriers; k++) { other[t] = k; __syncthreads(); }
+    if (t == 0) tile[40] = 7;                           /*@late*/
+    if (!racy) __syncthreads();
+    out[t] = tile[63 - t] + other[t];                   /*@reader*/
+}
+// Word 40 is never written: still uninitialised after any number of wraps, and reported as that.
+extern "C" __global__ void never_written(int barriers, int written, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+    if (written || t != 40) tile[t] = t;
+#pragma unroll 1
+    for (int k = 0; k < barriers; k++) __syncthreads();
+    out[t] = tile[t];                                   /*@hole*/
+}
+// Producer and consumer warps with two named barriers a round.
+extern "C" __global__ void named(int rounds, int racy_round, unsigned* out) {
+    __shared__ unsigned tile[32];
+    const unsigned lane = threadIdx.x & 31;
+    unsigned sum = 0;
+    if (threadIdx.x < 32) {
+#pragma unroll 1
+        for (int k = 0; k < rounds; k++) {
+            BARRIER(2, 64);                             // free
+            tile[lane] = lane + k;                      /*@produce*/
+            ARRIVE(1, 64);                              // full
+        }
+    } else {
+#pragma unroll 1
+        for (int k = 0; k < rounds; k++) {
+            if (k == 0) ARRIVE(2, 64);
+            BARRIER(1, 64);
+            sum += tile[31 - lane];                     /*@consume*/
+            if (k + 1 < rounds) ARRIVE(2, 64);
+            if (k == racy_round) sum += tile[lane ^ 5]; /*@consume_late*/
+        }
+        out[lane] = sum;
+    }
+}
+// Lanes of one warp exchange through shared memory, round after round.
+extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
+    __shared__ volatile unsigned dummy;
+    __shared__ unsigned tile[32];
+    const unsigned t = threadIdx.x;
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int k = 0; k < rounds; k++) {
+        tile[t] = t + k;                                /*@put*/
+        if (k != racy_round) __syncwarp();
+        sum += tile[t ^ 1];                             /*@get*/
+        __syncwarp();
+    }
+    out[t] = sum;
+}
+"""
+
+
+@pytest.fixture(params=sorted(WIDTHS))
+def variant(request: pytest.FixtureRequest) -> Variant:
+    return WIDTHS[request.param]
+
+
+def bench_of(device: str, variant: Variant) -> Bench:
+    return Bench(device, SOURCE, variant=variant)
+
+
+@pytest.mark.parametrize("barriers", [1, 3, 4, 5, 15, 16, 17, 63, 64, 65, 199, 200, 201])
+def test_reads_before_a_write(device: str, barriers: int) -> None:
+    """Counts around the periods (4, 16), the wraps (16, 64) and the limit (200) of the tiny widths."""
+    for skip in (0, 1):
+        bench = bench_of(device, TINY)
+        bench.launch("old_write", 3, 64, barriers, skip, bench.zeros(64))
+        report = bench.report()
+        assert (report.verdict == "violations") == bool(skip), (barriers, skip, report.findings)
+        assert report.evicted == 0
+
+
+def test_loop_over_wraps(device: str, variant: Variant) -> None:
+    rounds = 300
+    for racy_round in (-1, 17, rounds - 2):
+        bench = bench_of(device, variant)
+        out = bench.zeros(64)
+        bench.launch("loop", 2, 64, rounds, racy_round, out)
+        report = bench.report()
+        expected = set() if racy_round < 0 else {("data-race", "load", "store")}
+        assert found(report, SOURCE) == expected, racy_round
+        assert report.evicted == 0
+        if racy_round < 0:
+            wanted = sum((63 - np.arange(64)) + k for k in range(rounds))
+            np.testing.assert_array_equal(bench.array(out, 64), wanted)
+
+
+@pytest.mark.parametrize("barriers", [2, 15, 16, 31, 47, 64, 80, 200, 256, 1000])
+def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
+    for racy in (0, 1):
+        bench = bench_of(device, TINY)
+        bench.launch("late", 3, 64, barriers, racy, bench.zeros(64))
+        expected = {("data-race", "late", "reader")} if racy else set()
+        assert found(bench.report(), SOURCE) == expected, (barriers, racy)
+
+
+@pytest.mark.parametrize("barriers", [0, 4, 16, 17, 63, 64, 200, 1000])
+def test_initialised_or_not_survives_wraps(device: str, barriers: int) -> None:
+    for written in (0, 1):
+        bench = bench_of(device, TINY)
+        for _ in range(3):
+            bench.launch("never_written", 2, 64, barriers, written, bench.zeros(64))
+        expected = set() if written else {("uninitialized-read", "hole")}
+        assert found(bench.report(), SOURCE) == expected, (barriers, written)
+
+
+def test_one_slot_for_thousands_of_ctas(device: str, variant: Variant) -> None:
+    """The epoch base of a slot goes through its limit many times; each CTA must start from nothing."""
+    bench = bench_of(device, variant)
+    out = bench.zeros(64)
+    for barriers in (1, 3, 16, 40):
+        bench.launch("never_written", 1500, 64, barriers, 1, out)
+        bench.launch("late", 700, 64, barriers, 0, out)
+    assert bench.report().findings == ()
+    bench.launch("never_written", 500, 64, 3, 0, out)
+    bench.launch("late", 500, 64, 3, 1, out)
+    report = bench.report()
+    assert found(report, SOURCE) == {("uninitialized-read", "hole"), ("data-race", "late", "reader")}
+    assert {finding.ctas for finding in report.findings} == {500}
+
+
+def test_named_barriers_over_wraps(device: str, variant: Variant) -> None:
+    """Generations of named barriers, and epochs that arrivals advance."""
+    rounds = 400
+    for racy_round in (-1, 5, 211):
+        bench = bench_of(device, variant)
+        out = bench.zeros(32)
+        bench.launch("named", 2, 64, rounds, -1, out)
+        clean = bench.report()
+        assert (found(clean, SOURCE), clean.evicted) == (set(), 0)
+        wanted = sum((31 - np.arange(32)) + k for k in range(rounds))
+        np.testing.assert_array_equal(bench.array(out, 32), wanted)
+        if racy_round >= 0:
+            bench.launch("named", 1, 64, rounds, racy_round, out)
+            assert found(bench.report(), SOURCE) == {("data-race", "consume_late", "produce")}, racy_round
+
+
+def test_named_barriers_for_thousands_of_rounds(device: str) -> None:
+    bench = Bench(device, SOURCE, variant=WIDTHS["8_12"])
+    bench.launch("named", 1, 64, 2000, -1, bench.zeros(32))
+    report = bench.report()
+    assert (report.verdict, report.findings, report.evicted) == ("clean", (), 0)
+
+
+def test_warp_barriers_over_wraps(device: str, variant: Variant) -> None:
+    rounds = 500
+    for racy_round in (-1, 7, 300, rounds - 1):
+        bench = bench_of(device, variant)
+        bench.launch("lanes", 2, 32, rounds, racy_round, bench.zeros(32))
+        expected = set() if racy_round < 0 else {("data-race", "get", "put")}
+        assert found(bench.report(), SOURCE) == expected, racy_round
+
+
+COPIES = """
+#define COPY4(to, from) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" \\
+    :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(__cvta_generic_to_global(from)) : "memory")
+#define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
+// A copy that nobody waits for is still in flight after any number of barriers.
+extern "C" __global__ void never_waited(const unsigned* x, int barriers, int wait, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+    COPY4(&tile[t], &x[t]);                             /*@unwaited*/
+    COMMIT();
+    if (wait) WAIT(0);
+#pragma unroll 1
+    for (int k = 0; k < barriers; k++) __syncthreads();
+    out[t] = tile[63 - t];                              /*@too_early*/
+}
+// The source of an early copy is overwritten long after the copy was waited for.
+extern "C" __global__ void source_reused(unsigned* x, int groups, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+    COPY4(&tile[t], &x[t]);
+    COMMIT();
+    WAIT(0);
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < groups; k++) COMMIT();
+    x[t] = 7;
+    out[t] = tile[t];
+}
+// `groups` empty groups between a copy and its use: the counter of groups passes 2^14 where a record keeps its low bits.
+extern "C" __global__ void many_groups(const unsigned* x, int groups, int pending, unsigned* out) {
+    __shared__ unsigned tile[64];
+    const unsigned t = threadIdx.x;
+#pragma unroll 1
+    for (int k = 0; k < groups; k++) COMMIT();
+    COPY4(&tile[t], &x[t]);                             /*@copy*/
+    COMMIT();
+    if (pending) { WAIT(1); } else { WAIT(0); }
+    __syncthreads();
+    out[t] = tile[63 - t];                              /*@use*/
+}
+// One early copy, waited for and visible; then `groups` groups, the last one in flight; then its first use.
+extern "C" __global__ void used_late(const unsigned* x, int groups, int own, unsigned* out) {
+    __shared__ unsigned tile[64], other[64];
+    const unsigned t = threadIdx.x;
+    COPY4(&tile[t], &x[t]);                             /*@early*/
+    COMMIT();
+    WAIT(0);
+    __syncthreads();
+#pragma unroll 1
+    for (int k = 0; k < groups; k++) COMMIT();
+    COPY4(&other[t], &x[t]);
+    COMMIT();
+    WAIT(1);
+    out[t] = tile[own ? t : 63 - t];                    /*@first_use*/
+    WAIT(0);
+    out[t] += other[t];
+}
+"""
+GROUPS = (0, 1, 1000, (1 << 14) - 2, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 20_000)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_copy_after_many_groups(device: str, groups: int) -> None:
+    for pending in (0, 1):
+        bench = Bench(device, COPIES)
+        out = bench.zeros(64)
+        bench.launch("many_groups", 1, 64, bench.buffer(np.arange(64, dtype=np.uint32)), groups, pending, out)
+        expected = {("missing-wait", "copy", "use")} if pending else set()
+        assert found(bench.report(), COPIES) == expected, (groups, pending)
+        if not pending:
+            assert bench.array(out, 64).tolist() == list(range(63, -1, -1))
+
+
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("groups", GROUPS)
+def test_copy_used_many_groups_later(device: str, groups: int, own: int) -> None:
+    """The record of the early copy must not come back to life as one in flight."""
+    bench = Bench(device, COPIES)
+    bench.launch("used_late", 1, 64, bench.buffer(np.arange(64, dtype=np.uint32)), groups, own, bench.zeros(64))
+    report = bench.report()
+    assert (found(report, COPIES), report.verdict) == (set(), "clean")
+
+
+@pytest.mark.parametrize("barriers", [1, 3, 16, 17, 40, 64, 65, 300])
+def test_an_unwaited_copy_stays_in_flight_over_wraps(device: str, barriers: int) -> None:
+    for wait in (0, 1):
+        bench = Bench(device, COPIES, variant=TINY)
+        bench.launch("never_waited", 2, 64, bench.buffer(np.arange(64, dtype=np.uint32)), barriers, wait, bench.zeros(64))
+        expected = set() if wait else {("missing-wait", "too_early", "unwaited")}
+        assert found(bench.report(), COPIES) == expected, (barriers, wait)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_source_overwritten_many_groups_later(device: str, groups: int) -> None:
+    bench = Bench(device, COPIES)
+    bench.launch("source_reused", 1, 64, bench.buffer(np.arange(64, dtype=np.uint32)), groups, bench.zeros(64))
+    report = bench.report()
+    assert (found(report, COPIES), report.verdict) == (set(), "clean")
