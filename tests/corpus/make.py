@@ -27,6 +27,7 @@ KERNELS = HERE / "kernels"
 PRODUCERS = HERE / "producers"
 ARCHS = ("sm_80", "sm_90a")
 PLAIN = (
+    "block_merge_sort",
     "block_radix_sort",
     "block_reduce",
     "block_scan",
@@ -42,7 +43,7 @@ CUTLASS = {"cutlass_sm80": "sm_80", "cutlass_sm90": "sm_90a"}
 FRAMEWORKS = {
     "triton": ("vector_add", "softmax", "layer_norm", "matmul", "matmul_small"),
     "numba": ("block_sum", "warp_sum", "histogram"),
-    "cupy": ("elementwise", "reduction", "jit_sum"),
+    "cupy": ("elementwise", "reduction", "cub_sum", "partition", "jit_sum"),
 }
 MODULES = {"triton": "triton", "numba": "numba_cuda", "cupy": "cupy"}
 CACHE = Cache(default_folder() / "corpus")
