@@ -138,7 +138,8 @@ SLOT = _struct(
     u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
     u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
     u32 full_epoch[2]; u32 write_scrub; u32 named_used; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
-    u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 found[{TABLE_ENTRIES // 32}]""",
+    u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 named_lanes[{NAMED_BARRIERS * MAX_WARPS}]; u32 exited[{MAX_WARPS}];
+    u32 found[{TABLE_ENTRIES // 32}]""",
 )
 STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT)
 

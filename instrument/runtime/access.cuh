@@ -286,19 +286,27 @@ DEVICE void check_rmw_source(const Caller &c, u64 old) {
     report(c.slot, f);
 }
 
-// An atomic (or strong store) must not hide a plain write of the same thread and epoch: against other atomics only the plain
-// write conflicts, and whoever is ordered after one of the two is ordered after both.
+// An atomic (or strong store) must not hide a plain write that is concurrent with other atomics: against those only the plain
+// write conflicts. It stays the record if it is this thread's own of this epoch, or not ordered before this access.
 DEVICE bool own_plain_write(const Caller &c, u64 record) {
     u32 high = (u32)(record >> 32);
     return record && (high & (HIGH_ASYNC | HIGH_OLD)) == 0 && !((u32)record & (LOW_ATOMIC | LOW_MARKER)) && record_thread(record) == c.me &&
            (high >> 12) == (low_word(c.state) & WRITE_EPOCH_MASK);
 }
 
+DEVICE bool plain_in_interval(const Caller &c, u64 record) {
+    if ((u32)(record >> 32) & (HIGH_ASYNC | HIGH_OLD) || (u32)record & (LOW_ATOMIC | LOW_MARKER)) return false;
+    u32 epoch = write_epoch(c, record);
+    return alive(c, record, epoch) && (own_plain_write(c, record) || !ordered(c, record_thread(record), epoch));
+}
+
 DEVICE void write_cell(const Caller &c, u64 at, u64 mine, u32 base) {
     if (c.flags & (ACCESS_RMW | ACCESS_STRONG)) {
         u64 before = load64(at);
-        if (own_plain_write(c, before)) return;
-        if (before && !settled(c, before, base)) write_slow(c, before, mine);
+        if (before && !settled(c, before, base)) {
+            if (!own_plain_write(c, before)) write_slow(c, before, mine);
+            if (plain_in_interval(c, before)) return;
+        }
     }
     u64 old = exchange64(at, mine);
     if (c.flags & ACCESS_RMW) check_rmw_source(c, old);

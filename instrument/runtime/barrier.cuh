@@ -27,9 +27,23 @@ COLD void report_counts(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 first
     report(slot, f);
 }
 
-// One arrival of a warp at a partial barrier: returns the generation that it belongs to. The word holds the generation, the
-// threads arrived, and the count that the first of them gave: all that meet at a barrier must give the same (ISA "bar").
-DEVICE u32 arrive_generation(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count) {
+DEVICE u32 existing_lanes(u64 slot, u32 me) {
+    u32 threads = load32(FIELD(slot, Slot, thread_count)) - (me & ~31u);
+    return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
+}
+
+// Whether these lanes complete their warp's arrival. A warp may come to the hook in several groups of lanes, although the
+// barrier itself waits for all of them; it counts once, when its last lane that has not exited is there.
+DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
+    u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
+    u32 wanted = existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)), before = or32(at, mask);
+    if (((before | mask) & wanted) != wanted) return false;
+    return and32(at, ~(before | mask)), true;
+}
+
+// A warp's arrival at a partial barrier. The word holds the generation, the threads arrived, and the count that the first of
+// them gave: all that meet at a barrier must give the same (ISA "bar").
+DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count) {
     u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
     u64 sites = FIELD(slot, Slot, named_sites) + 4 * (id % NAMED_BARRIERS);
     for (;;) {
@@ -39,7 +53,7 @@ DEVICE u32 arrive_generation(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 
         if (seen != old) { old = seen; continue; }
         if (!arrived) store32(sites, site);
         else if (wanted != count) report_counts(slot, state, me, site, id, load32(sites));
-        return generation;
+        return;
     }
 }
 
@@ -47,8 +61,8 @@ DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
     return load64(FIELD(slot, Slot, deposits)) + 8ull * MAX_WARPS * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
 }
 
-DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation) {
-    u32 mask = active_mask(), warps = load32(FIELD(slot, Slot, warp_count)), own = me >> 5;
+DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
+    u32 warps = load32(FIELD(slot, Slot, warp_count)), own = me >> 5;
     u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * own * MAX_WARPS;
     for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
         u32 epoch = w == own ? low_word(state) : max(load32(vector + 4 * w), high_word(state) - 1);
@@ -56,8 +70,8 @@ DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation) {
     }
 }
 
-DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation) {
-    u32 mask = active_mask(), warps = load32(FIELD(slot, Slot, warp_count));
+DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
+    u32 warps = load32(FIELD(slot, Slot, warp_count));
     u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS;
     for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
         u64 deposit = load64(place + 8 * w);
@@ -74,12 +88,13 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
         raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
         return state;
     }
-    u32 mask = active_mask(), leader = __ffs(mask) - 1, generation = 0;
+    // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
+    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)));
     u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
-    if (lane_id() == leader) generation = arrive_generation(slot, state, me, site, id, needed);
-    generation = __shfl_sync(mask, generation, leader);
     store32(FIELD(thread, Thread, generation), generation);
-    deposit_clock(slot, state, me, id, generation);
+    deposit_clock(slot, state, me, id, generation, mask);
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
     u32 epoch = low_word(state) + 1;
     set_warp_epoch(slot, me, epoch);
     epoch_moved(slot, me, epoch - 1, epoch);
@@ -98,9 +113,10 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
         epoch_moved(slot, me, low_word(state), epoch);
         return pack(epoch, epoch);
     }
-    collect_clock(slot, me, id, load32(FIELD(thread, Thread, generation)));
+    u32 mask = active_mask();
+    collect_clock(slot, me, id, load32(FIELD(thread, Thread, generation)), mask);
     store32(FIELD(thread, Thread, warp_epoch), low_word(state));
-    __syncwarp(active_mask());
+    __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
     return state;
 }
 
@@ -181,8 +197,7 @@ DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
 // After bar.warp.sync: orders the lanes of the mask with each other.
 HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     if (!slot) return state;
-    u32 threads = load32(FIELD(slot, Slot, thread_count)), first = me & ~31u, epoch = maximum_over(mask, low_word(state)) + 1;
-    u32 existing = threads - first >= 32 ? 0xffffffffu : (1u << (threads - first)) - 1;
+    u32 epoch = maximum_over(mask, low_word(state)) + 1, existing = existing_lanes(slot, me);
     u64 thread = thread_record(slot, me);
     if ((mask & existing) == existing) store32(FIELD(thread, Thread, warp_epoch), epoch);
     else remember_sync(thread, mask, epoch);

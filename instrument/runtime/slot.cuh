@@ -138,6 +138,10 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, source_high), 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
+#if CONSAN_PARTIAL
+    for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);
+    for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
+#endif
     // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
     for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
 }
@@ -304,6 +308,9 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     gpu_fence();
     u32 mask = active_mask(), leader = __ffs(mask) - 1;
     if (lane_id() != leader) return;
+#if CONSAN_PARTIAL
+    if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+#endif
     u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
     if (before + __popc(mask) != thread_total()) return;
     if (slot) release_slot(slot);
