@@ -40,6 +40,7 @@ class Machine:
         self.arena = Arena()
         self._launches = 0
         self._frees = 0
+        self._workspace: int | None = None
         self._last_code = CODE_BASE
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
@@ -118,10 +119,18 @@ class Machine:
         self.write(address, params)
         static = reach.static_shared
         info = LaunchInfo(grid, block, self._launches, shared, static, RESERVED_SHARED, self.sm_count)
+        info.grid_workspace = self._grid_workspace() if cooperative else 0
         with np.errstate(all="ignore"):
             self._run_waves(module, entry, info, rng, deadline, stats, cooperative)
         stats.seconds = time.monotonic() - started
         return stats
+
+    def _grid_workspace(self) -> int:
+        """Cleared memory for the barrier of a cooperative grid (its layout is cooperative groups' own)."""
+        if self._workspace is None:
+            self._workspace = self.alloc(64, name="grid workspace")
+        self.write(self._workspace, bytes(64))
+        return self._workspace
 
     def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int, cluster: Dim3) -> None:
         info = module.entry(entry)

@@ -1,7 +1,8 @@
 """Special registers (PTX ISA, "Special Registers"): read-only arrays, one item per lane, refreshed for every wave.
 
 The device has one cluster of one CTA per CTA: cluster registers say so. %clock and its kin are read when the instruction
-runs and are the same for all its lanes. Not handled: %pm counters and %envreg.
+runs and are the same for all its lanes. Not handled: %pm counters and %envreg, but for the two that
+cooperative groups use.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class LaunchInfo:
     reserved_shared: int = 1024
     sm_count: int = 1
     first_cta: int = 0
+    grid_workspace: int = 0  # address of what a cooperative launch synchronises through; 0 in others
 
 
 Reader = Callable[[Wave, LaunchInfo], Any]
@@ -81,6 +83,9 @@ READERS: dict[str, Reader] = {
     "%reserved_smem_offset_0": lambda w, i: 0,
     "%reserved_smem_offset_1": lambda w, i: 0,
     "%current_graph_exec": lambda w, i: 0,
+    # The driver's: cooperative groups find the workspace of a grid's barrier in these two.
+    "%envreg1": lambda w, i: i.grid_workspace >> 32,
+    "%envreg2": lambda w, i: i.grid_workspace & _ALL,
 }  # fmt: skip
 WIDE = frozenset({"%gridid", "%current_graph_exec"})
 PREDICATES = frozenset({"%is_explicit_cluster"})
