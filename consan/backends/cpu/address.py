@@ -97,6 +97,15 @@ class GlobalLocator(Locator):
             return self.slow(t, sel)
         return self.view, t.view(np.int64) >> self.count
 
+    def part_sized(self, sel: Any, sizes: Array) -> Located:
+        """Units of which each selected lane reads the first `sizes` bytes only: just those must exist."""
+        addresses = self.source[sel] + np.uint64(self.offset & _M64)
+        self.check_alignment(addresses, sel, "global")
+        wrong = (~self.wave.arena.valid(addresses, sizes.astype(np.uint64))).nonzero()[0]
+        if len(wrong):
+            raise self.fault("out-of-bounds", self.lane(sel, int(wrong[0])), int(addresses[wrong[0]]), "global")
+        return self.wave.arena.views[self.shift], (addresses - np.uint64(GLOBAL_BASE)).view(np.int64) >> self.count
+
     def slow(self, t: Array, sel: Any) -> Located:
         """The exact check, and the cache's update."""
         return self.resolve(t + np.uint64(self.start), sel)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from consan.instrument.ptx import Immediate, Negated, Operand, Register
 
 from .access import locator
+from .address import GlobalLocator, Located
 from .copies import NEVER, Copy
 from .operands import Context
 from .registers import RAW_DTYPES
@@ -63,6 +64,13 @@ def _is_cache_policy(context: Context, operands: list[Operand]) -> bool:
     return len(operands) == 1 and "L2::cache_hint" in context.parts
 
 
+def _sized_sources(from_: GlobalLocator, lanes: Array, taken: Array) -> Located:
+    """Sources of which only `taken` bytes are read; one that is not read at all may lie anywhere."""
+    index, reading = np.zeros(len(lanes), np.int64), taken > 0
+    view, index[reading] = from_.part_sized(lanes[reading], taken[reading])
+    return view, index
+
+
 def _copy(context: Context) -> Step:
     target, source, size, *rest = context.instruction.operands
     assert isinstance(size, Immediate)
@@ -71,19 +79,14 @@ def _copy(context: Context) -> Step:
         raise context.unsupported(f"{nbytes} bytes")
     to = locator(context, "shared", target, nbytes, "write")
     from_ = locator(context, "global", source, nbytes, "read")
+    assert isinstance(from_, GlobalLocator)
     fill = _fill(context, rest, nbytes)
     plan, ids = context.function.plan, context.wave.ids
 
     def part(sel: Any) -> None:
         lanes, taken = ids[sel], fill(sel)
-        reading = lanes if taken is None else lanes[taken > 0]  # a source that is not read may lie anywhere
-        view, index = from_.part(reading) if len(reading) else (context.wave.arena.views[from_.shift], reading)
-        if len(reading) < len(lanes):
-            assert taken is not None
-            spread = np.zeros(len(lanes), np.int64)
-            spread[taken > 0] = index
-            index = spread
+        sources = from_.part(lanes) if taken is None or (taken == nbytes).all() else _sized_sources(from_, lanes, taken)
         group = plan.copies.committed[lanes]
-        plan.copies.issue(Copy(lanes, group, (view, index), to.part(lanes), taken, nbytes, NEVER))
+        plan.copies.issue(Copy(lanes, group, sources, to.part(lanes), taken, nbytes, NEVER))
 
     return selective(part)

@@ -142,14 +142,14 @@ class Arena:
             return self._live[index]
         return None
 
-    def valid(self, addresses: npt.NDArray[np.uint64], nbytes: int) -> npt.NDArray[np.bool_]:
-        """Which of the accesses of `nbytes` at `addresses` lie within one live allocation each."""
+    def valid(self, addresses: npt.NDArray[np.uint64], nbytes: int | npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which of the accesses of `nbytes` (of all, or of each) at `addresses` lie within one live allocation each."""
         if not self._starts:
             return np.zeros(addresses.shape, np.bool_)
         starts = np.array(self._starts, np.uint64)
-        limits = np.array([a.end - nbytes for a in self._live], np.uint64)
+        ends = np.array([a.end for a in self._live], np.uint64)
         index = np.searchsorted(starts, addresses, side="right") - 1
-        return np.asarray((index >= 0) & (addresses <= limits[index]))
+        return np.asarray((index >= 0) & (addresses <= ends[index] - np.asarray(nbytes, np.uint64)))
 
     def span(self, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
         """Host view of device bytes."""
