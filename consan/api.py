@@ -121,24 +121,28 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
     if len(args) != len(function.params):
         raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
     backend, copies = session.backend, list[tuple[int, npt.NDArray[Any]]]()
-    values = []
-    for value, parameter in zip(args, function.params, strict=True):
-        if isinstance(value, np.ndarray) and value.ndim:
-            address = backend.alloc(max(value.nbytes, 1))
-            backend.write(address, np.ascontiguousarray(value))
-            copies.append((address, value))
-            values.append(address.to_bytes(8, "little"))
-        else:
-            values.append(_scalar(value, parameter))
     try:
-        yield values
+        yield [_value(session, value, parameter, copies) for value, parameter in zip(args, function.params, strict=True)]
         if not session.device_lost:
             for address, array in copies:
-                array[...] = np.frombuffer(backend.read(address, array.nbytes), array.dtype).reshape(array.shape)
+                if array.flags.writeable:
+                    array[...] = np.frombuffer(backend.read(address, array.nbytes), array.dtype).reshape(array.shape)
     finally:
         if not session.device_lost:
             for address, _ in copies:
                 backend.free(address)
+
+
+def _value(session: Session, value: Any, parameter: Param, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
+    """The bytes of one parameter; an array's copy on the device is added to `copies`."""
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return _scalar(value, parameter)
+    if value.dtype.hasobject or parameter.nbytes != 8:
+        raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter of {parameter.nbytes} bytes")
+    address = session.backend.alloc(max(value.nbytes, 1))
+    copies.append((address, value))
+    session.backend.write(address, np.ascontiguousarray(value))
+    return int(address).to_bytes(8, "little")
 
 
 _FORMATS = {"f32": "<f", "f64": "<d"}
@@ -147,7 +151,7 @@ _FORMATS = {"f32": "<f", "f64": "<d"}
 def _scalar(value: Any, parameter: Param) -> bytes:
     """A Python or NumPy scalar, struct bytes, or a device array's pointer as the parameter's bytes."""
     if isinstance(value, (bytes, bytearray)):
-        return bytes(value)
+        return _sized(bytes(value), parameter, value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return int(interface["data"][0]).to_bytes(8, "little")
@@ -159,9 +163,9 @@ def _scalar(value: Any, parameter: Param) -> bytes:
         return struct.pack(_FORMATS[parameter.type], float(value))
     if isinstance(value, int):
         return _integer(int(value), parameter)
-    if isinstance(value, float) and parameter.nbytes in (4, 8):
+    if isinstance(value, float) and parameter.type in ("b32", "b64"):
         return struct.pack("<f" if parameter.nbytes == 4 else "<d", value)
-    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for a parameter of {parameter.nbytes} bytes")
+    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for a parameter .{parameter.type} of {parameter.nbytes} bytes")
 
 
 def _integer(value: int, parameter: Param) -> bytes:

@@ -263,9 +263,9 @@ def _nothing_instrumented(report: Report) -> tuple[str, ...]:
 
 
 def _unmodelled(report: Report) -> tuple[str, ...]:
-    """One sentence an opcode and kernel, with the PTX lines."""
+    """One sentence an opcode and kernel that was launched, with the PTX lines: a library's other kernels say nothing of this run."""
     gaps: dict[tuple[str, str], list[Unmodelled]] = {}
-    for kernel in report.kernels:
+    for kernel in (kernel for kernel in report.kernels if kernel.launches):
         for gap in kernel.unmodelled:
             gaps.setdefault((kernel.name, gap.opcode), []).append(gap)
     return tuple(

@@ -1,0 +1,147 @@
+"""The Python API on the virtual machine: what goes in and out, and what each mistake is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pipeline_kernels as kernels
+import pytest
+
+import consan
+from consan._errors import NotSupported, UsageError
+
+
+def launch(entry: str, args: list[Any], **options: Any) -> consan.Report:
+    kernel = consan.Kernel(kernels.MODULE, entry=entry)
+    return consan.launch(kernel, **{"grid": 1, "block": 64, "args": args, "device": "cpu", **options})
+
+
+def test_arrays_change_in_place() -> None:
+    out = np.zeros(64, np.uint32)
+    report = launch("clean", [out, 5])
+    assert report.verdict == "clean"
+    assert (out == (np.arange(64) ^ 32) + 5).all()
+
+
+def test_a_strided_array_changes_in_place_and_a_read_only_one_stays() -> None:
+    base = np.zeros((64, 2), np.uint32)
+    assert launch("clean", [base[:, 1], 0]).verdict == "clean"
+    assert (base[:, 1] == np.arange(64) ^ 32).all()
+    assert not base[:, 0].any()
+    frozen = np.zeros(64, np.uint32)
+    frozen.flags.writeable = False
+    assert launch("clean", [frozen, 0]).verdict == "clean"
+    assert not frozen.any()
+
+
+def test_a_race_names_both_accesses() -> None:
+    report = launch("racy", [np.zeros(64, np.uint32), np.int32(0)])
+    (finding,) = [each for each in report.findings if each.kind == "data-race"]
+    assert report.verdict == "violations"
+    assert {access.op for access in finding.accesses} == {"st.shared.u32", "ld.shared.u32"}
+    assert all(access.warp in (0, 1) for access in finding.accesses)
+
+
+def test_scalars_take_the_type_of_the_parameter() -> None:
+    out = np.zeros(5, np.uint32)
+    launch("scalars", [out, 2, np.uint16(7), 1.5, np.arange(3, dtype=np.uint32).tobytes()], block=1)
+    assert out[:1].view(np.float32)[0] == 2.0
+    assert out[1] == 7
+    assert out[2:4].view(np.float64)[0] == 1.5
+    assert out[4] == 2
+
+
+OUT = np.zeros(64, np.uint32)
+TWELVE = bytes(12)
+
+
+@pytest.mark.parametrize(
+    ("entry", "args", "message"),
+    [
+        ("clean", [OUT], "clean takes 2 arguments, 1 given"),
+        ("clean", [OUT, 1, 2], "clean takes 2 arguments, 3 given"),
+        ("clean", [OUT, OUT], "an array of uint32 cannot be passed for a parameter of 4 bytes"),
+        ("clean", [np.array([object()]), 1], "an array of object cannot be passed"),
+        ("clean", [OUT, np.int64(1)], "has 8 bytes, its parameter 4"),
+        ("clean", [OUT, 1 << 40], "argument 1099511627776 does not fit a parameter of 4 bytes"),
+        ("clean", [OUT, 1.5], r"argument 1.5: expected an array, a number, or bytes for a parameter .u32 of 4 bytes"),
+        ("clean", [OUT, "x"], "argument 'x': expected an array"),
+        ("clean", [OUT, None], "argument None: expected an array"),
+        ("scalars", [OUT, 1.0, 65536, 1.0, TWELVE], "argument 65536 does not fit a parameter of 2 bytes"),
+        ("scalars", [OUT, 1.0, 1, 1.0, TWELVE[1:]], "has 11 bytes, its parameter 12"),
+    ],
+)
+def test_wrong_arguments(entry: str, args: list[Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        launch(entry, args)
+    assert message in str(caught.value)
+
+
+def test_a_wrong_argument_frees_the_ones_before_it() -> None:
+    from consan.session import shared_device
+
+    backend, freed = shared_device("cpu").backend, list[int]()
+    free = backend.free
+    backend.free = lambda address: (freed.append(address), free(address))
+    try:
+        with pytest.raises(UsageError):
+            launch("clean", [OUT, "x"])
+    finally:
+        del backend.free
+    assert len(freed) == 1
+
+
+@pytest.mark.parametrize("shape", [{"grid": ()}, {"block": (1, 2, 3, 4)}])
+def test_wrong_shapes(shape: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="expected one to three numbers"):
+        launch("clean", [OUT, 1], **shape)
+
+
+def test_an_entry_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="has no kernel called 'other'"):
+        consan.Kernel(kernels.MODULE, entry="other")
+    with pytest.raises(UsageError, match="has 6 kernels, choose one"):
+        consan.Kernel(kernels.MODULE)
+
+
+def test_broken_ptx_is_named_with_its_place() -> None:
+    with pytest.raises(UsageError) as caught:
+        consan.Kernel(kernels.HEAD + ".visible .entry k()\n{\n  add.s32 %r1,, %r2;\n}\n")
+    assert "kernel.cu:6:14" in str(caught.value) or ":6:" in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read .*none.cu: No such file"):
+        consan.Kernel(tmp_path / "none.cu")
+
+
+def test_cuda_that_does_not_compile() -> None:
+    with pytest.raises(UsageError, match=r'identifier "nonsense" is undefined'):
+        consan.Kernel("__global__ void k() {\n  nonsense;\n}\n")
+
+
+def test_tensor_maps_are_not_there_yet() -> None:
+    with pytest.raises(NotSupported):
+        consan.TensorMap(OUT)
+
+
+def test_raise_if_racy() -> None:
+    launch("clean", [np.zeros(64, np.uint32), 1]).raise_if_racy()
+    with pytest.raises(consan.RacyKernelError):
+        launch("racy", [np.zeros(64, np.uint32), 1]).raise_if_racy()
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    first, second = (launch("racy", [np.zeros(64, np.uint32), 1], seed=3) for _ in range(2))
+    assert first.findings == second.findings
+
+
+def test_check_reports_when_its_block_ends() -> None:
+    with consan.check(device="cpu") as report:
+        with pytest.raises(AttributeError, match="once the block of consan.check"):
+            _ = report.verdict
+        assert "still checking" in str(report)
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert report.incomplete == ("no instrumented kernel was launched",)
