@@ -165,7 +165,8 @@ def _scalar(value: Any, parameter: Param) -> bytes:
         return _integer(int(value), parameter)
     if isinstance(value, float) and parameter.type in ("b32", "b64"):
         return struct.pack("<f" if parameter.nbytes == 4 else "<d", value)
-    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for a parameter .{parameter.type} of {parameter.nbytes} bytes")
+    wanted = f"a parameter .{parameter.type} of {parameter.nbytes} bytes"
+    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for {wanted}")
 
 
 def _integer(value: int, parameter: Param) -> bytes:

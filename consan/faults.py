@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from consan._errors import NotSupported
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, Frame
 
@@ -22,6 +23,15 @@ _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "un
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
     """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
     return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in _ADDRESS_FAULTS]
+
+
+def located(error: NotSupported, prepared: Prepared) -> NotSupported:
+    """The virtual machine's refusal of an instruction, with the line of the user's PTX instead of the rewritten one."""
+    place = prepared.instrumented.original(getattr(error, "line", 0))
+    if place is None:
+        return error
+    where = f"{place.file}:{place.line}, " if place.file else ""
+    return NotSupported(f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)")
 
 
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:

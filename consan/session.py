@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from consan import faults
-from consan._errors import EnvironmentFailure, UsageError
+from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, Instrumented, communicates, instrument
 from consan.instrument.ptx import PtxSyntaxError, parse
@@ -256,6 +256,8 @@ class Session:
             self._after_launch(prepared, entry, result)
         except DeviceLost as error:
             self._device_lost(entry, error)
+        except NotSupported as error:
+            raise faults.located(error, prepared) if handle is prepared.loaded else error from None
 
     def _selected(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):
