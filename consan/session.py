@@ -150,6 +150,7 @@ class Session:
         self._filter = kernel_filter
         self._skip, self._limit = launch_skip, launch_count
         self._base = variant or Variant()
+        self._inline = self.backend.device_name != "cpu"
         self._cta_limit = cta_limit
         self._launches = 0
         self._used: dict[int, Prepared] = {}
@@ -185,7 +186,7 @@ class Session:
             module = parse(ptx, name)
         except PtxSyntaxError as error:
             raise UsageError(str(error)) from None
-        done = instrument(module, base=self._base, library=library_for, name=name)
+        done = instrument(module, base=self._base, library=library_for, name=name, inline=self._inline)
         number, counter = self.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter)
         if self.backend.device_name != "cpu":

@@ -25,6 +25,7 @@ Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
+_INLINE_LIMIT = 600  # instrumented instructions: beyond it the assembler's time grows faster than the kernel's speed
 _PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
 
 
@@ -60,20 +61,24 @@ class Instrumented:
         return list(found.values())
 
 
-def instrument(text: str | Module, *, library: Library, name: str = "<ptx>", base: Variant | None = None) -> Instrumented:
+def instrument(
+    text: str | Module, *, library: Library, name: str = "<ptx>", base: Variant | None = None, inline: bool = False
+) -> Instrumented:
     """Rewrite one module.
 
-    `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`). Raises `PtxSyntaxError`.
+    `inline` pastes the bodies of the hottest hooks in line where the module is small enough for that: faster on a GPU, of no
+    use to the virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`). Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
     variant = choose_variant(plans.values(), base or Variant())
     _add_global_stores(plans, variant)
-    context = Context(module, Edits(module), variant, plans)
     target = max(module.target, _OLDEST_TARGET, key=_generation)
+    work = sum(len(plan.work) for plan in plans.values())
+    context = Context(module, Edits(module), variant, plans, library(variant, target), inline and work <= _INLINE_LIMIT)
     for run in _PASSES:
         run(context)
-    _module_header(context, target, library(variant, target))
+    _module_header(context, target, context.library)
     return Instrumented(
         ptx=context.edits.apply(),
         target=target,

@@ -59,8 +59,8 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     values = _values(work, access, snippet)
     site = context.site(plan, work, access.access, access.space, nbytes)
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), *(("b32", value) for value in values)]
-    snippet.call(context.hook(_hook_name(work, access, nbytes)), arguments, guard=guard)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
+    context.access_hook(snippet, _hook_name(work, access, nbytes), arguments, [("b32", value) for value in values], guard)
     if context.variant.flags and access.is_strong:
         _flag_hooks(context, work, access, snippet, address, guard)
     return snippet.text()

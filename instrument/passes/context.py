@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import Row
-from consan.instrument.passes.emit import SELF, SLOT, STATE
+from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet
 from consan.instrument.ptx import Edits, Function, Instruction, Module
-from consan.instrument.runtime import Variant
+from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
 
@@ -44,6 +44,8 @@ class Context:
     edits: Edits
     variant: Variant
     plans: dict[str, FunctionPlan]
+    library: RuntimeLibrary
+    inline: bool = False
     sites: list[Site] = field(default_factory=list)
     hooks: set[str] = field(default_factory=set)
 
@@ -55,6 +57,17 @@ class Context:
         """Name of a hook that the module will need."""
         self.hooks.add(name)
         return name
+
+    def access_hook(self, snippet: Snippet, name: str, arguments: list[tuple[str, str]], extra: list[tuple[str, str]], guard: str) -> None:
+        """A hook of a plain load or store: pasted in line with the slot's geometry from registers, or called."""
+        fast = name.replace("__consan_", "__consan_fast_")
+        if not self.inline or fast not in self.library.functions:
+            snippet.call(self.hook(name), arguments + extra, guard=guard)
+            return
+        values = [value for _, value in arguments] + [register for register, _ in HEAD] + [value for _, value in extra]
+        label = f"$__consan_in{len(self.sites)}"
+        self.hooks |= set(self.library.callees[fast])
+        snippet.paste(self.library.inlined(fast, values, label), guard, label)
 
     def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int) -> Site:
         """Number an instruction."""

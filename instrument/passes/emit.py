@@ -18,6 +18,8 @@ STATE = "%__consan_state"
 SELF = "%__consan_self"
 COUNT = "%__consan_count"
 CONTROL = "__consan_ctl"
+#: The slot's geometry in registers, where hooks are pasted in line (see Head in runtime/access.cuh): name and type.
+HEAD = (("%__consan_w", "b64"), ("%__consan_r", "b64"), ("%__consan_low", "b32"), ("%__consan_bytes", "b32"), ("%__consan_own", "b32"), ("%__consan_base", "b32"))
 
 _WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32}
 
@@ -68,6 +70,16 @@ class Snippet:
         self.lines.append(f"{guard}call {returns}{hook}{listed};")
         if result:
             self._take_result(result, guard)
+
+    def paste(self, body: str, guard: str, label: str) -> None:
+        """A hook's body in line, skipped where the guard does not hold."""
+        if guard:
+            condition = guard.strip().lstrip("@")
+            negated = condition[1:] if condition.startswith("!") else f"!{condition}"
+            self.add(f"@{negated} bra {label}_skip;")
+        self.add(body)
+        if guard:
+            self.add(f"{label}_skip:")
 
     def _take_result(self, result: tuple[str, str], guard: str) -> None:
         """ld.param must not be predicated, so a guarded call's result passes through a register of its own."""

@@ -11,7 +11,9 @@ import itertools
 
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.emit import CONTROL, COUNT, SELF, SLOT, STATE, Snippet, guard_text
+from consan.instrument.layout import SLOT as SLOT_STRUCT
+from consan.instrument.layout import offsets
+from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
 from consan.instrument.ptx import Function, Instruction, Label
 
 _POLL_MASK = 255
@@ -36,10 +38,11 @@ def _at_start(context: Context, function: Function, text: str) -> None:
     context.edits.insert_at(function.body.open + 1, "\n" + text)
 
 
-def _declare(plan: FunctionPlan) -> str:
+def _declare(context: Context, plan: FunctionPlan) -> str:
     lines = [f".reg .b32 {COUNT};", f"mov.u32 {COUNT}, 0;"]
     if plan.needs_slot:
         lines += [f".reg .b64 {SLOT}, {STATE};", f".reg .b32 {SELF};"]
+        lines += [f".reg .{kind} {name};" for name, kind in HEAD] if context.inline else []
     return "\n".join(lines) + "\n"
 
 
@@ -60,9 +63,10 @@ def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
         arguments = [("b64", runtime), ("b32", module), ("b32", str(number)), ("b32", counter)]
         snippet.call(context.hook("__consan_enter"), arguments, result=("b64", SLOT))
         _load_state(context, snippet)
+        _load_head(context, snippet)
     else:
         snippet.call(context.hook("__consan_count"), [("b64", runtime), ("b32", counter)])
-    _at_start(context, plan.function, _declare(plan) + snippet.text())
+    _at_start(context, plan.function, _declare(context, plan) + snippet.text())
 
 
 def _function_prologue(context: Context, plan: FunctionPlan) -> None:
@@ -71,12 +75,27 @@ def _function_prologue(context: Context, plan: FunctionPlan) -> None:
     _compute_self(snippet)
     snippet.call(context.hook("__consan_find"), [("b64", runtime)], result=("b64", SLOT))
     _load_state(context, snippet)
-    _at_start(context, plan.function, _declare(plan) + snippet.text())
+    _load_head(context, snippet)
+    _at_start(context, plan.function, _declare(context, plan) + snippet.text())
 
 
 def _compute_self(snippet: Snippet) -> None:
     snippet.add(".reg .b32 %__consan_x, %__consan_y, %__consan_z;")
     snippet.add(_SELF.format(target=SELF))
+
+
+def _load_head(context: Context, snippet: Snippet) -> None:
+    """The slot's geometry into registers: it does not change while the CTA runs."""
+    if not context.inline:
+        return
+    (writes, _), (reads, _), (low, _), (nbytes, _), (own, _), (base, _) = HEAD
+    at, present, row = offsets(SLOT_STRUCT), snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"setp.ne.u64 {present}, {SLOT}, 0;")
+    snippet.add(f"@{present} ld.global.v2.u64 {{{writes}, {reads}}}, [{SLOT}+{at['writes']}];")
+    snippet.add(f"@{present} ld.global.v2.u32 {{{low}, {nbytes}}}, [{SLOT}+{at['low']}];")
+    snippet.add(f"@{present} ld.global.v2.u32 {{{own}, {base}}}, [{SLOT}+{at['row']}];")
+    snippet.add(f"shr.u32 {row}, {SELF}, 5;")
+    snippet.add(f"mad.lo.u32 {own}, {own}, {row}, {own};")
 
 
 def _load_state(context: Context, snippet: Snippet) -> None:

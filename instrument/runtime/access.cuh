@@ -357,14 +357,14 @@ COLD void out_of_bounds(Caller c) {
     report(c.slot, f);
 }
 
-struct Head { u64 writes, reads; u32 low, bytes, row, base; };
+struct Head { u64 writes, reads; u32 low, bytes, own, base; };  // own: distance of this warp's read row from the summary
 
-DEVICE Head head_of(u64 slot) {
+DEVICE Head head_of(u64 slot, u32 me) {
     Head h;
     u64 window, geometry;
     constant_pair(slot, h.writes, h.reads);
     constant_pair(slot + 16, window, geometry);
-    h.low = low_word(window); h.bytes = high_word(window); h.row = low_word(geometry); h.base = high_word(geometry);
+    h.low = low_word(window); h.bytes = high_word(window); h.own = low_word(geometry) * ((me >> 5) + 1); h.base = high_word(geometry);
     return h;
 }
 static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offsetof(Slot, low) == 16 && offsetof(Slot, row) == 24, "head_of");
@@ -376,15 +376,14 @@ DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
     return false;
 }
 
-template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags) {
+template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const Head &head) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_READ | flags, 0, BYTES};
-    Head head = head_of(slot);
     if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
     u64 writes = head.writes + 8ull * cell;
-    u64 summary = head.reads + 4ull * cell, row = summary + (u64)((me >> 5) + 1) * head.row;
+    u64 summary = head.reads + 4ull * cell, row = summary + head.own;
     u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC : 0);
     u32 entries[COUNT];
     load_entries<COUNT>(row, entries);
@@ -410,10 +409,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     }
 }
 
-template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low) {
+template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low, const Head &head) {
     if (!slot) return;
     Caller c = {slot, state, me, site, flags, 0, BYTES};
-    Head head = head_of(slot);
     if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
@@ -427,34 +425,44 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     check_readers<COUNT>(c, cell);
 }
 
-#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { read_hook<N>(slot, state, me, address, site, 0); }
+#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site, 0, head_of(slot, me)); }
 READ_HOOK(1) READ_HOOK(2) READ_HOOK(4) READ_HOOK(8) READ_HOOK(16)
 
-HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
-HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
-HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
-HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { u32 v[2] = {a, b}; write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
-HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { u32 v[4] = {a, b, x, y}; write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0); }
+HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { u32 v[2] = {a, b}; if (slot) write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 
 // Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
 #define STRONG_HOOKS(N) \
-    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { read_hook<N>(slot, state, me, address, site, ACCESS_STRONG); } \
-    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { write_hook<N>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_STRONG, nullptr, 0, LOW_ATOMIC); }
+    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site, ACCESS_STRONG, head_of(slot, me)); } \
+    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) write_hook<N>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_STRONG, nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
 STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
 
 template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_RMW, 0, BYTES};
-    Head head = head_of(slot);
+    Head head = head_of(slot, me);
     if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE;
-    u64 summary = head.reads + 4ull * cell, row = summary + (u64)((me >> 5) + 1) * head.row;
+    u64 summary = head.reads + 4ull * cell, row = summary + head.own;
     for (u32 i = 0; i < COUNT; ++i) {
         store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
         store32(summary + 4 * i, high_word(state));
     }
-    write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC);
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC, head);
 }
 #define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { atomic_hook<N>(slot, state, me, address, site); }
 ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)
+
+// The same hooks with the slot's geometry in the caller's registers: the bodies that are pasted in line on the GPU.
+#define FAST_PARAMETERS u64 slot, u64 state, u32 me, u32 address, u32 site, u64 writes, u64 reads, u32 low, u32 bytes, u32 own, u32 base
+#define FAST_HEAD Head head = {writes, reads, low, bytes, own, base}
+#define FAST_READ(N) HOOK void __consan_fast_read##N(FAST_PARAMETERS) { FAST_HEAD; read_hook<N>(slot, state, me, address, site, 0, head); }
+FAST_READ(1) FAST_READ(2) FAST_READ(4) FAST_READ(8) FAST_READ(16)
+#define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
+#define TWO u32 a, u32 b
+#define FOUR u32 a, u32 b, u32 x, u32 y
+FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a) FAST_WRITE(8, 2, TWO, a, b) FAST_WRITE(16, 4, FOUR, a, b, x, y)

@@ -38,7 +38,7 @@ template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 addr
     u64 thread = thread_record(slot, me);
     u32 group = load32(FIELD(thread, Thread, commits));
     store32(FIELD(thread, Thread, open), load32(FIELD(thread, Thread, open)) + 1);
-    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD);
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me));
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
     if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
 }
