@@ -33,6 +33,13 @@ RACY = _SHIFT.format(name="racy", barrier="")
 UNMODELLED = """
 .visible .entry unmodelled()
 {
+  fence.proxy.async;
+  ret;
+}
+"""
+NOT_EXECUTED = """
+.visible .entry not_executed()
+{
   .shared .align 8 .b64 bar;
   mbarrier.init.shared.b64 [bar], 1;
   ret;
@@ -80,4 +87,4 @@ SCALARS = """
   ret;
 }
 """
-MODULE = HEAD + CLEAN + RACY + UNMODELLED + SPIN + DEADLOCK + SCALARS
+MODULE = HEAD + CLEAN + RACY + UNMODELLED + NOT_EXECUTED + SPIN + DEADLOCK + SCALARS

@@ -1,0 +1,190 @@
+"""A session on the virtual machine: filters, counts, what is kept between sessions, and how launches end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pipeline_kernels as kernels
+import pytest
+
+from consan import options
+from consan._errors import NotSupported, UsageError
+from consan.reports.model import Finding, Report
+from consan.session import Prepared, Session
+
+N = (64).to_bytes(4, "little")
+
+
+def run(*entries: str, launches: int = 1, **given: Any) -> Report:
+    """Launch kernels of the module in turn, each `launches` times."""
+    session = Session(device="cpu", **given)
+    prepared = session.prepare(kernels.MODULE, name="module.ptx")
+    for entry in entries:
+        for _ in range(launches):
+            launch(session, prepared, entry)
+    return session.report()
+
+
+def launch(session: Session, prepared: Prepared, entry: str) -> None:
+    takes_arguments = entry in ("clean", "racy")
+    args = [session.backend.alloc(256).to_bytes(8, "little"), N] if takes_arguments else []
+    session.launch(prepared, entry, (1, 1, 1), (64, 1, 1), args)
+
+
+def kinds(report: Report) -> set[str]:
+    return {finding.kind for finding in report.findings}
+
+
+def test_a_clean_launch() -> None:
+    report = run("clean")
+    assert (report.verdict, report.findings, report.device) == ("clean", (), "cpu")
+    (kernel,) = [kernel for kernel in report.kernels if kernel.launches]
+    assert (kernel.name, kernel.launches, kernel.memory_sites, kernel.sync_sites) == ("clean", 1, 2, 1)
+
+
+def test_a_racy_launch() -> None:
+    report = run("racy")
+    (finding,) = [finding for finding in report.findings if finding.kind == "data-race"]
+    assert report.verdict == "violations"
+    assert finding.kernel == "racy"
+    assert {access.ptx_line for access in finding.accesses} == {line("st.shared", "racy"), line("ld.shared", "racy")}
+
+
+def line(text: str, entry: str) -> int:
+    """The line of the module that an instruction of a kernel stands on."""
+    lines = kernels.MODULE.splitlines()
+    start = next(i for i, each in enumerate(lines) if f".entry {entry}(" in each)
+    return next(i for i, each in enumerate(lines) if i > start and text in each) + 1
+
+
+def test_a_session_begins_empty_on_the_same_device() -> None:
+    assert run("racy").verdict == "violations"
+    second = run("clean")
+    assert (second.verdict, second.findings) == ("clean", ())
+    assert [(kernel.name, kernel.launches) for kernel in second.kernels if kernel.launches] == [("clean", 1)]
+
+
+def test_text_is_prepared_once() -> None:
+    first, second = Session(device="cpu"), Session(device="cpu")
+    assert first.prepare(kernels.MODULE) is second.prepare(kernels.MODULE)
+    assert first.prepare(kernels.MODULE) is not first.prepare(kernels.MODULE + "\n// another text\n")
+
+
+def test_findings_count_launches_and_ctas() -> None:
+    once, thrice = run("racy"), run("racy", launches=3)
+    assert [finding.kind for finding in thrice.findings] == [finding.kind for finding in once.findings]
+    assert [finding.count for finding in thrice.findings] == [3 * finding.count for finding in once.findings]
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        ({"launch_skip": 1}, "incomplete"),
+        ({"launch_skip": 1, "launches": 2}, "violations"),
+        ({"launch_count": 1}, "violations"),
+        ({"kernel_filter": options.read_kernel_filter("kns=racy")}, "violations"),
+        ({"kernel_filter": options.read_kernel_filter("regex=^cl")}, "incomplete"),
+    ],
+)
+def test_filters(given: dict[str, Any], verdict: str) -> None:
+    report = run("racy", **given)
+    assert report.verdict == verdict
+    if verdict == "incomplete":
+        assert report.incomplete == ("no instrumented kernel was launched",)
+        assert [(each.name, each.launches, each.reason) for each in report.uninstrumented] == [("racy", 1, "left out by a filter")]
+
+
+def test_a_filter_that_leaves_one_kernel_out_checks_the_other() -> None:
+    report = run("racy", "clean", kernel_filter=options.read_kernel_filter("kns=clean"))
+    assert (report.verdict, kinds(report)) == ("clean", set())
+    assert [each.name for each in report.uninstrumented] == ["racy"]
+
+
+def test_kernels_as_machine_code_are_listed() -> None:
+    session = Session(device="cpu")
+    launch(session, session.prepare(kernels.MODULE), "clean")
+    session.uninstrumented("gemm")
+    session.uninstrumented("gemm", 2)
+    session.note("something to know")
+    session.note("something to know")
+    report = session.report()
+    assert report.verdict == "clean"
+    assert [(each.name, each.launches) for each in report.uninstrumented] == [("gemm", 3)]
+    assert report.notes == ("something to know",)
+
+
+def test_nothing_launched_is_not_clean() -> None:
+    report = Session(device="cpu").report()
+    assert (report.verdict, report.incomplete) == ("incomplete", ("no instrumented kernel was launched",))
+
+
+def test_what_is_not_modelled_is_named_with_its_line() -> None:
+    report = run("unmodelled")
+    assert report.verdict == "incomplete"
+    number = line("fence.proxy", "unmodelled")
+    assert report.incomplete == (f"unmodelled contains fence.proxy.async, which is not modelled (1 time, PTX line {number})",)
+
+
+def test_what_the_machine_does_not_execute_is_named_with_its_line() -> None:
+    with pytest.raises(NotSupported) as caught:
+        run("not_executed")
+    number = line("mbarrier.init", "not_executed")
+    assert f"does not execute 'mbarrier.init.shared.b64 [bar], 1;' (line {number} of the PTX)" in str(caught.value)
+
+
+def test_a_deadlock_names_who_waits_where() -> None:
+    report = run("deadlock")
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind, finding.kernel) == ("violations", "deadlock", "deadlock")
+    assert {(waiter["warp"], waiter["barrier"]) for waiter in finding.waiters} == {(0, 1), (1, 2)}
+    assert {waiter["ptx_line"] for waiter in finding.waiters} == {line("bar.sync 1", "deadlock"), line("bar.sync 2", "deadlock")}
+
+
+def test_a_launch_that_takes_too_long_is_stopped() -> None:
+    report = run("spin", timeout=0.5)
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind) == ("violations", "deadlock")
+    assert "(watchdog: 0.5 s; it was stopped)" in finding.message
+
+
+def test_the_device_works_after_a_stopped_launch() -> None:
+    run("spin", timeout=0.3)
+    assert run("clean").verdict == "clean"
+
+
+def test_broken_ptx() -> None:
+    with pytest.raises(UsageError) as caught:
+        Session(device="cpu").prepare(kernels.HEAD + ".visible .entry k()\n{\n  ret\n}\n", name="broken.ptx")
+    assert str(caught.value).startswith("broken.ptx:")
+    assert str(caught.value).split(":")[1].isdecimal()
+    assert str(caught.value).split(":")[2].isdecimal()
+
+
+def test_an_entry_that_is_not_there() -> None:
+    session = Session(device="cpu")
+    with pytest.raises(UsageError, match="no_such"):
+        session.launch(session.prepare(kernels.MODULE), "no_such", (1, 1, 1), (1, 1, 1), [])
+
+
+@pytest.mark.parametrize("args", [[], [b"1234"], [bytes(8), bytes(8)], [bytes(8), bytes(4), bytes(4)]])
+def test_wrong_parameters(args: list[bytes]) -> None:
+    session = Session(device="cpu")
+    with pytest.raises(UsageError, match="clean takes parameters of 8, 4 bytes, but got"):
+        session.launch(session.prepare(kernels.MODULE), "clean", (1, 1, 1), (64, 1, 1), args)
+
+
+def test_a_shadow_that_is_too_small_says_so() -> None:
+    report = run("clean", arena_bytes=1 << 12)
+    assert report.verdict == "incomplete"
+    assert any("the shadow memory was full" in reason for reason in report.incomplete)
+
+
+def test_watching_some_ctas_only() -> None:
+    session = Session(device="cpu", cta_limit=1)
+    prepared = session.prepare(kernels.MODULE)
+    args = [session.backend.alloc(256).to_bytes(8, "little"), N]
+    session.launch(prepared, "racy", (4, 1, 1), (64, 1, 1), args)
+    races: list[Finding] = [finding for finding in session.report().findings if finding.kind == "data-race"]
+    assert races
+    assert {access.block for finding in races for access in finding.accesses} == {(0, 0, 0)}
+    assert {finding.ctas for finding in races} == {1}
