@@ -148,7 +148,9 @@ class _Printer:
             tone = "bold" if hit else "dim"
             yield Text.assemble((f"  {number or '':>{gutter}} {self._glyphs.bar} ", tone), (shown, "" if hit else tone))
             if hit:
-                carets = " " * excerpt.caret + self._glyphs.caret * excerpt.width
+                # A line that is too long is cut: the mark ends with it and keeps its label.
+                room = self._console.width - gutter - 5 - excerpt.caret - len(label) - 1
+                carets = " " * excerpt.caret + self._glyphs.caret * max(1, min(excerpt.width, room))
                 yield Text.assemble((f"  {'':>{gutter}} {self._glyphs.bar} ", "dim"), (f"{carets} {label}", style))
 
     def _place(self, access: Access) -> str:
@@ -176,7 +178,7 @@ class _Printer:
         return self._glyphs.dot.join(parts)
 
     def _frame(self, frame: Frame) -> str:
-        return f"inlined into {_short(frame.file)}:{frame.line}:{frame.column}" + (f" in {frame.function}" if frame.function else "")
+        return (f"in {frame.function}, " if frame.function else "") + f"inlined at {_short(frame.file)}:{frame.line}:{frame.column}"
 
     def _facts(self, finding: Finding) -> Iterator[tuple[str, str]]:
         yield "missing", finding.missing

@@ -10,6 +10,7 @@ import pytest
 
 from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import Instruction, Label, Module, parse, print_module
+from consan.instrument.sites import Frame
 from consan.session import library_for
 from consan.toolchain.assemble import assemble
 
@@ -76,3 +77,9 @@ def test_the_result_parses_and_assembles(path: Path) -> None:
     module = parse(done.ptx, path.name)
     assert print_module(module) == done.ptx
     assert set(done.entries) <= set(assemble(done.ptx, done.target, name=path.name).info)
+
+
+def test_sites_know_what_they_were_inlined_into() -> None:
+    store, load = _rewritten(case_file.read(Path(__file__).parent / "cases" / "line_information.ptx")).sites
+    assert (store.file, store.line, store.column, store.inlined) == ("kernel.cu", 10, 3, ())
+    assert (load.file, load.line, load.inlined) == ("inline.h", 5, (Frame("f", "kernel.cu", 12, 3),))

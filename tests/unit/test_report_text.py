@@ -150,3 +150,13 @@ def test_the_comparer_accepts_the_same_and_fails_on_a_difference(tmp_path: Path,
     monkeypatch.setenv("BLESS", "1")
     golden.check("a.txt", "one\nthree\n", folder=tmp_path, kept=tmp_path / "actual")
     assert (tmp_path / "a.txt").read_text() == "one\nthree\n"
+
+
+def test_a_mark_ends_with_the_line_that_was_cut(tmp_path: Path) -> None:
+    source = tmp_path / "long.cu"
+    source.write_text("    x = " + "a + " * 60 + "b;\n")
+    access = replace(samples.RACE.accesses[0], file=str(source), line=1, column=5)
+    report = replace(samples.violations(), findings=(replace(samples.RACE, accesses=(access,)),))
+    (marked,) = [line for line in text.render(report).splitlines() if "^^" in line]
+    assert marked.endswith(f"^ (1) {access.role}")
+    assert len(marked) <= 100
