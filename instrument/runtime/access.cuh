@@ -392,10 +392,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
         entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
     }
     store_entries<COUNT>(row, entries);
-    // A stale line only costs a store that was not needed: nobody writes a smaller number within the interval.
-    u32 marks[COUNT], same = 1;
-    for (u32 i = 0; i < COUNT; ++i) { same &= weak32(summary + 4 * i) == high_word(state); marks[i] = high_word(state); }
-    if (!same) store_entries<COUNT>(summary, marks);
+    u32 marks[COUNT];
+    for (u32 i = 0; i < COUNT; ++i) marks[i] = high_word(state);
+    store_entries<COUNT>(summary, marks);
     record_fence();
     load_entries<COUNT>(row, entries);
     u64 records[COUNT];

@@ -32,7 +32,6 @@ DEVICE u64 exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.relaxed." CONSA
 DEVICE u64 swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
 // Weak loads, for words that do not change while a CTA runs (a slot's geometry), so that they may hit L1.
 DEVICE void constant_pair(u64 at, u64 &a, u64 &b) { asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(at)); }
-DEVICE u32 weak32(u64 at) { u32 v; asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
 DEVICE u32 swap32(u64 at, u32 old, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b32 %0, [%1], %2, %3;" : "=r"(o) : "l"(at), "r"(old), "r"(v) : "memory"); return o; }
 DEVICE u32 or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u32 and32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.and.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
