@@ -71,9 +71,10 @@ def test_every_statement_is_kept_in_order_and_mapped(path: Path) -> None:
             assert done.lines[match.line - 1] == statement.line
 
 
+@pytest.mark.parametrize("inline", [False, True], ids=["called", "inline"])
 @pytest.mark.parametrize("path", CASES, ids=STEMS)
-def test_the_result_parses_and_assembles(path: Path) -> None:
-    done = _rewritten(case_file.read(path))
+def test_the_result_parses_and_assembles(path: Path, inline: bool) -> None:
+    done = instrument(case_file.read(path).source, library=library_for, inline=inline)
     module = parse(done.ptx, path.name)
     assert print_module(module) == done.ptx
     assert set(done.entries) <= set(assemble(done.ptx, done.target, name=path.name).info)
