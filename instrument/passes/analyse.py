@@ -53,7 +53,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
         plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
     elif row.status == "checked" and touches_checked_state(row, instruction):
         plan.work.append(Work(instruction, row))
-    elif row.family in MEMORY_FAMILIES:
+    elif row.touches:
         plan.stats.private += 1
 
 

@@ -1,0 +1,28 @@
+"""The device that a test runs on: `cpu` always, `gpu` where there is one (marked, and skipped visibly elsewhere)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from consan.backends import driver
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `import corpus`
+
+
+@pytest.fixture(scope="session")
+def gpu() -> None:
+    """Skips the test that asks for it where there is no GPU."""
+    problem = driver.why_unavailable()
+    if problem:
+        pytest.skip(f"no GPU: {problem}")
+
+
+@pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> str:
+    """`cpu`, then `gpu`."""
+    if request.param == "gpu":
+        request.getfixturevalue("gpu")
+    return str(request.param)

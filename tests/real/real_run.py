@@ -1,0 +1,97 @@
+"""PTX of the cases, and runs of it with and without hooks on one device."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+from real_cases import Array, Launch
+
+from consan.instrument import Instrumented, instrument
+from consan.instrument.ptx import parse
+from consan.reports.model import Report
+from consan.session import Session, library_for
+
+
+@functools.cache
+def ptx_of(name: str, arch: str) -> str:
+    """A corpus entry's PTX; skips the test where this machine cannot make it."""
+    entry = corpus.get(f"{name}/{arch}")
+    if entry.skip:
+        pytest.skip(entry.skip)
+    return entry.make()
+
+
+@functools.cache
+def instrumented(name: str, arch: str) -> Instrumented:
+    """A corpus entry with hooks."""
+    return instrument(ptx_of(name, arch), library=library_for, name=name)
+
+
+def entry_of(ptx: str, launch: Launch) -> str:
+    """The kernel to launch: the one that is named, or else the module's only one."""
+    names = [f.name for f in parse(ptx).functions if f.kind == "entry"]
+    assert launch.entry in names or len(names) == 1, names
+    return launch.entry or names[0]
+
+
+class Buffers:
+    """A launch's arrays on a device; fetched back into the same arrays."""
+
+    def __init__(self, backend: Any, launch: Launch) -> None:
+        self._backend = backend
+        self._places = {id(array): (backend.alloc(array.nbytes), array) for array in launch.buffers()}
+        for address, array in self._places.values():
+            backend.write(address, np.ascontiguousarray(array))
+
+    def address(self, array: Array) -> int:
+        """Where an array is."""
+        return int(self._places[id(array)][0])
+
+    def fetch(self) -> list[bytes]:
+        """Copy everything back, and free it."""
+        results = []
+        for address, array in self._places.values():
+            data = bytes(self._backend.read(address, array.nbytes))
+            array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
+            results.append(data)
+            self._backend.free(address)
+        return results
+
+
+def run_plain(ptx: str, launch: Launch, backend: Any, *, seed: int = 0) -> list[bytes]:
+    """The kernel as it is: what it left in each buffer."""
+    buffers = Buffers(backend, launch)
+    stats = backend.launch(
+        backend.load(ptx),
+        entry_of(ptx, launch),
+        launch.grid,
+        launch.block,
+        launch.pack(buffers.address),
+        shared=launch.shared,
+        cooperative=launch.cooperative,
+        seed=seed,
+    )
+    assert stats is None or stats.completed, stats
+    assert backend.synchronize(120)
+    return buffers.fetch()
+
+
+def run_checked(ptx: str, launch: Launch, session: Session) -> tuple[list[bytes], Report]:
+    """The kernel with hooks: what it left in each buffer, and the session's report."""
+    prepared = session.prepare(ptx)
+    buffers = Buffers(session.backend, launch)
+    session.launch(
+        prepared,
+        entry_of(ptx, launch),
+        launch.grid,
+        launch.block,
+        launch.pack(buffers.address),
+        shared=launch.shared,
+        cooperative=launch.cooperative,
+    )
+    report = session.report()
+    return buffers.fetch(), report
