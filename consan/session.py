@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,7 @@ class Device:
         self.backend = backend
         self.modules: dict[tuple[str, Variant], Prepared] = {}
         self.lost = False
+        self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
         self._arena_bytes = arena_bytes
 
     @functools.cached_property
@@ -174,12 +176,13 @@ class Session:
 
     def instrument(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
         """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content."""
-        _ = self.shadow
-        found = self._device.modules.get((ptx, self._base))
-        if found is None:
-            found = self._device.modules[ptx, self._base] = self._instrument(ptx, name)
-        self._used[found.number] = found
-        return found
+        with self._device.lock:
+            _ = self.shadow
+            found = self._device.modules.get((ptx, self._base))
+            if found is None:
+                found = self._device.modules[ptx, self._base] = self._instrument(ptx, name)
+            self._used[found.number] = found
+            return found
 
     def _instrument(self, ptx: str, name: str) -> Prepared:
         try:
@@ -208,14 +211,17 @@ class Session:
 
     def prepare(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
         """Instrument and load a module, ready for `launch`."""
-        prepared = self.instrument(ptx, name=name)
-        if prepared.loaded is None:
-            backend = self.backend
-            cubin, text = prepared.cubin, prepared.instrumented.ptx
-            loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
-            self.attach(prepared, lambda symbol, data: backend.write(backend.symbol(loaded, symbol)[0], data))
-            prepared.loaded = loaded
-        return prepared
+        with self._device.lock:
+            prepared = self.instrument(ptx, name=name)
+            if prepared.loaded is None:
+                self._load(prepared, name)
+            return prepared
+
+    def _load(self, prepared: Prepared, name: str) -> None:
+        backend, cubin, text = self.backend, prepared.cubin, prepared.instrumented.ptx
+        loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
+        self.attach(prepared, lambda symbol, data: backend.write(backend.symbol(loaded, symbol)[0], data))
+        prepared.loaded = loaded
 
     # -- launches --------------------------------------------------------------------------------------------------------
 
@@ -233,11 +239,8 @@ class Session:
         stream: int | None = None,
     ) -> None:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
-        handle = prepared.loaded
-        if not self._selected(entry):
-            place = (prepared.number, entry)
-            self._unchecked[place] = self._unchecked.get(place, 0) + 1
-            handle = self._plain(prepared)
+        with self._device.lock:
+            handle = self._choose(prepared, entry)
         if cooperative:
             self._check_residency(handle, entry, grid, block, shared)
         try:
@@ -259,6 +262,14 @@ class Session:
             self._device_lost(entry, error)
         except NotSupported as error:
             raise faults.located(error, prepared) if handle is prepared.loaded else error from None
+
+    def _choose(self, prepared: Prepared, entry: str) -> Any:
+        """The instrumented module, or the plain one where the filters leave this launch out."""
+        if self._selected(entry):
+            return prepared.loaded
+        place = (prepared.number, entry)
+        self._unchecked[place] = self._unchecked.get(place, 0) + 1
+        return self._plain(prepared)
 
     def _selected(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):

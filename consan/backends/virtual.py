@@ -5,6 +5,7 @@ A launch has ended when `launch` returns, so `synchronize` never waits. Not hand
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class VirtualBackend:
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
+        self._lock = threading.Lock()  # host threads take turns: a launch has the machine to itself
 
     @property
     def sm_count(self) -> int:
@@ -35,11 +37,13 @@ class VirtualBackend:
 
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory; it reads as zero."""
-        return self.machine.alloc(max(nbytes, 1))
+        with self._lock:
+            return self.machine.alloc(max(nbytes, 1))
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
-        self.machine.free(address)
+        with self._lock:
+            self.machine.free(address)
 
     def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
         """Copy host bytes to the device."""
@@ -59,7 +63,8 @@ class VirtualBackend:
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:
         """Read a module and place its variables."""
-        return self.machine.load(ptx, name)
+        with self._lock:
+            return self.machine.load(ptx, name)
 
     def symbol(self, handle: LoadedModule, name: str) -> tuple[int, int]:
         """Address and size of a module's global variable."""
@@ -83,9 +88,10 @@ class VirtualBackend:
         """Run a launch to its end, its first fault, a deadlock or the time limit."""
         del stream
         params = pack_parameters(handle, entry, args)
-        return self.machine.launch(
-            handle, entry, grid, block, params, shared=shared, cluster=cluster, seed=seed, timeout=timeout, cooperative=cooperative
-        )
+        with self._lock:
+            return self.machine.launch(
+                handle, entry, grid, block, params, shared=shared, cluster=cluster, seed=seed, timeout=timeout, cooperative=cooperative
+            )
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Nothing runs in the background."""

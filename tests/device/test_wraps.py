@@ -99,7 +99,6 @@ extern "C" __global__ void named(int rounds, int racy_round, unsigned* out) {
 }
 // Lanes of one warp exchange through shared memory, round after round.
 extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
-    __shared__ volatile unsigned dummy;
     __shared__ unsigned tile[32];
     const unsigned t = threadIdx.x;
     unsigned sum = 0;

@@ -1,0 +1,158 @@
+"""The host's half of the shadow (consan/shadow.py): placing the tables, registering modules, resetting and reading back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consan.backends.base import DeviceLost
+from consan.backends.virtual import VirtualBackend
+from consan.instrument import layout
+from consan.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
+
+
+class DirtyBackend(VirtualBackend):
+    """Hands out memory that holds what was there before, as a GPU's driver does."""
+
+    allocates_zeros = False
+
+    def alloc(self, nbytes: int) -> int:
+        address = super().alloc(nbytes)
+        self.fill(address, 0xA5, nbytes)
+        return address
+
+
+@pytest.fixture(params=[VirtualBackend, DirtyBackend])
+def shadow(request: pytest.FixtureRequest) -> Shadow:
+    return Shadow(request.param(), arena_bytes=1 * MiB)
+
+
+def record_of(shadow: Shadow) -> Any:
+    data = shadow.backend.read(shadow.address, layout.size(layout.RUNTIME))
+    return np.frombuffer(data, layout.dtype(layout.RUNTIME))[0]
+
+
+def test_tables_are_zero_whatever_the_memory_held(shadow: Shadow) -> None:
+    runtime = record_of(shadow)
+    assert runtime["arena_bytes"] == MiB
+    for name, nbytes in (("arena", MiB), ("directory", layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY)), ("launches", 8 * layout.LAUNCH_COUNTERS)):
+        assert not any(shadow.backend.read(int(runtime[name]), nbytes)), name
+    assert not shadow.ring.any()
+    assert [int(runtime[name]) for name in ("arena_next", "ring_count", "abort", "cta_limit", "dropped_ctas", "evicted")] == [0] * 6
+
+
+def test_tables_do_not_overlap(shadow: Shadow) -> None:
+    runtime = record_of(shadow)
+    sizes = {
+        "directory": layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY),
+        "class_slots": layout.CLASS_COUNT * layout.SLOTS_PER_CLASS * 8,
+        "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
+        "launches": layout.LAUNCH_COUNTERS * 8,
+        "arena": MiB,
+        "ring": layout.RING_ENTRIES * layout.size(layout.FINDING),
+    }
+    ranges = sorted((int(runtime[name]), int(runtime[name]) + nbytes) for name, nbytes in sizes.items())
+    ranges.append((shadow.address, shadow.address + layout.size(layout.RUNTIME)))
+    ranges.sort()
+    assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(start % 16 == 0 for start, _ in ranges)
+
+
+def test_modules_and_counters_are_numbered_without_gaps(shadow: Shadow) -> None:
+    assert [shadow.register(entries) for entries in (3, 1, 0, 2)] == [(0, 0), (1, 3), (2, 4), (3, 4)]
+
+
+def test_the_control_block_names_the_record_the_module_and_its_counter(shadow: Shadow) -> None:
+    words = np.frombuffer(shadow.control_block(7, 41), "<u8").tolist()
+    assert words[:2] == [shadow.address, 7 | 41 << 32]
+    assert len(words) == 4
+
+
+def test_more_launch_counters_than_there_are_is_an_error(shadow: Shadow) -> None:
+    with pytest.raises(OverflowError):
+        shadow.register(layout.LAUNCH_COUNTERS + 1)
+    assert shadow.register(layout.LAUNCH_COUNTERS) == (0, 0)
+    with pytest.raises(OverflowError):
+        shadow.register(1)
+
+
+def test_drain_reads_what_the_device_wrote(shadow: Shadow) -> None:
+    fields, backend = layout.offsets(layout.RUNTIME), shadow.backend
+    wanted = Counters(dropped_findings=3, dropped_ctas=5, evicted=7, checked_ctas=11, arena_used=13)
+    for name, value in (("dropped_findings", 3), ("dropped_ctas", 5), ("evicted", 7), ("checked_ctas", 11), ("arena_next", 13)):
+        backend.write(shadow.address + fields[name], value.to_bytes(8, "little"))
+    runtime = record_of(shadow)
+    backend.write(int(runtime["launches"]) + 8 * 6, (99).to_bytes(8, "little"))
+    finding = np.zeros(1, layout.dtype(layout.FINDING))
+    finding["valid"], finding["site"], finding["ctaid"] = 1, 42, (1, 2, 3)
+    backend.write(int(runtime["ring"]) + 2 * layout.size(layout.FINDING), finding.tobytes())
+    drained = shadow.drain()
+    assert drained.counters == wanted
+    assert drained.launches[6] == 99
+    assert drained.launches.sum() == 99
+    (place,) = np.flatnonzero(drained.records["valid"])
+    assert (int(place), int(drained.records[place]["site"]), drained.records[place]["ctaid"].tolist()) == (2, 42, [1, 2, 3])
+
+
+def test_reset_forgets_findings_and_counts_but_no_slots(shadow: Shadow) -> None:
+    fields, backend, runtime = layout.offsets(layout.RUNTIME), shadow.backend, record_of(shadow)
+    for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas", "arena_next"):
+        backend.write(shadow.address + fields[name], (9).to_bytes(8, "little"))
+    backend.write(shadow.address + fields["ring_count"], (9).to_bytes(4, "little"))
+    backend.write(int(runtime["table"]), b"\1" * 64)
+    backend.write(int(runtime["launches"]), b"\1" * 64)
+    backend.write(int(runtime["arena"]), b"\1" * 64)
+    shadow.ring[:256] = 1
+    shadow.set_abort(True)
+    shadow.reset(cta_limit=4)
+    drained, after = shadow.drain(), record_of(shadow)
+    assert drained.counters == Counters(arena_used=9)
+    assert not drained.records["valid"].any()
+    assert drained.table is not None
+    assert not drained.table["key"].any()
+    assert not drained.launches.any()
+    assert (int(after["ring_count"]), int(after["abort"]), int(after["cta_limit"])) == (0, 0, 4)
+    assert any(backend.read(int(runtime["arena"]), 64)), "slots and their epochs must stay"
+
+
+def test_abort_is_seen_by_the_device(shadow: Shadow) -> None:
+    shadow.set_abort(True)
+    assert record_of(shadow)["abort"] == 1
+    shadow.set_abort(False)
+    assert record_of(shadow)["abort"] == 0
+
+
+class LostBackend(VirtualBackend):
+    """A context that a kernel has broken: nothing can be read."""
+
+    lost = False
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        if self.lost:
+            raise DeviceLost("illegal address", code=700, name="CUDA_ERROR_ILLEGAL_ADDRESS")
+        return super().read(address, nbytes)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_ring_is_read_when_the_context_is_lost(told: bool) -> None:
+    backend = LostBackend()
+    shadow = Shadow(backend, arena_bytes=1 * MiB)
+    shadow.ring.view(layout.dtype(layout.FINDING))[3]["valid"] = 1
+    backend.lost = True
+    drained = shadow.drain(lost=told)
+    assert np.flatnonzero(drained.records["valid"]).tolist() == [3]
+    assert drained.table is None
+    assert drained.counters == Counters()
+
+
+@pytest.mark.parametrize(("total", "expected"), [(0, 64), (256 * MiB, 64), (12 * 1024 * MiB, 1024), (141 << 30, 8192)])
+def test_the_arena_is_bounded_by_the_devices_memory(total: int, expected: int) -> None:
+    assert default_arena_bytes(total) == expected * MiB
+
+
+def test_doctor_prints_the_bounds() -> None:
+    rows = dict(describe_bounds(141 << 30))
+    assert "8,192 MiB" in rows["shadow cells"]
+    assert all("MiB" in text for text in rows.values())
