@@ -250,7 +250,7 @@ def _cindexer(size: int) -> Struct:
 
 
 def _cupy_elementwise(size: Size, rng: np.random.Generator) -> Launch:
-    n = 3000 if size == "small" else 50_000_000
+    n = 3000 if size == "small" else 10_000_000
     x, y, z = (_integral(rng, n) for _ in range(3))
     before = z.copy()
 

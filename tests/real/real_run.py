@@ -26,9 +26,16 @@ def ptx_of(name: str, arch: str) -> str:
 
 
 @functools.cache
-def instrumented(name: str, arch: str) -> Instrumented:
-    """A corpus entry with hooks."""
-    return instrument(ptx_of(name, arch), library=library_for, name=name)
+def instrumented(name: str, arch: str, inline: bool = False) -> Instrumented:
+    """A corpus entry with hooks; `inline` as for a GPU."""
+    return instrument(ptx_of(name, arch), library=library_for, name=name, inline=inline)
+
+
+def session_with_inline_hooks(seed: int) -> Session:
+    """A session whose virtual machine runs the text that a GPU would."""
+    session = Session(device="cpu", seed=seed, arena_bytes=64 << 20)
+    session._inline = True
+    return session
 
 
 def entry_of(ptx: str, launch: Launch) -> str:

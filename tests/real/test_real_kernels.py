@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 import pytest
-from real_cases import CASES, Case
-from real_run import instrumented, ptx_of, run_checked, run_plain
+from real_cases import CASES, Case, Size
+from real_run import instrumented, ptx_of, run_checked, run_plain, session_with_inline_hooks
 
 from consan.instrument import Instrumented
 from consan.instrument.isa import ROWS, is_memory_or_sync, lookup
@@ -30,10 +30,12 @@ each_place = pytest.mark.parametrize(("case", "arch"), PLACES, ids=[f"{case.name
 
 
 @each_place
-def test_assembles_without_warnings(case: Case, arch: str) -> None:
-    done = assemble_cached(instrumented(case.name, arch).ptx, arch, name=case.name)
+@pytest.mark.parametrize("inline", [False, True], ids=["called", "inline"])
+def test_assembles_without_warnings(case: Case, arch: str, inline: bool) -> None:
+    text = instrumented(case.name, arch, inline)
+    done = assemble_cached(text.ptx, arch, name=case.name)
     assert not done.warnings
-    assert set(done.info) == set(instrumented(case.name, arch).entries)
+    assert set(done.info) == set(text.entries)
 
 
 def _assert_complete(report: Report) -> None:
@@ -55,10 +57,9 @@ def _assert_clean(report: Report, case: Case) -> None:
     assert {Path(access.file).name for access in finding.accesses} == {case.reads_past}
 
 
-def _check(case: Case, arch: str, device: str, seed: int) -> None:
-    size = "small" if device == "cpu" else "full"
-    ptx, session = ptx_of(case.name, arch), Session(device=device, seed=seed)
-    alone, checked = case.launch(size, seed), case.launch(size, seed)
+def _check(case: Case, arch: str, session: Session, seed: int = 0) -> None:
+    size: Size = "small" if session.backend.device_name == "cpu" else "full"
+    ptx, alone, checked = ptx_of(case.name, arch), case.launch(size, seed), case.launch(size, seed)
     plain = run_plain(ptx, alone, session.backend, seed=seed)
     alone.check()
     results, report = run_checked(ptx, checked, session)
@@ -68,22 +69,26 @@ def _check(case: Case, arch: str, device: str, seed: int) -> None:
 
 @each_case
 def test_clean_with_the_same_results(case: Case, device: str) -> None:
-    _check(case, "sm_80", device, seed=0)
+    _check(case, "sm_80", Session(device=device))
 
 
 @each_place
-@pytest.mark.parametrize("seed", [1, 2])
-def test_clean_in_other_schedules(case: Case, arch: str, seed: int) -> None:
-    if case.lockstep:
-        pytest.skip("right only where the lanes of a warp run in step")
-    _check(case, arch, "cpu", seed)
+def test_clean_in_another_schedule(case: Case, arch: str) -> None:
+    seed = 0 if case.lockstep else 1
+    _check(case, arch, Session(device="cpu", seed=seed), seed)
+
+
+@each_case
+def test_clean_with_hooks_as_on_a_gpu(case: Case) -> None:
+    seed = 0 if case.lockstep else 2
+    _check(case, "sm_80", session_with_inline_hooks(seed), seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lockstep], ids=lambda case: case.name)
 def test_clean_in_many_schedules(case: Case) -> None:
     for seed in range(3, 23):
-        _check(case, "sm_80", "cpu", seed)
+        _check(case, "sm_80", Session(device="cpu", seed=seed), seed)
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
