@@ -63,16 +63,23 @@ class Shadow:
         self.backend = backend
         self.arena_bytes = arena_bytes or default_arena_bytes(backend.memory_bytes)
         self._offsets = layout.offsets(layout.RUNTIME)
-        self._places = {name: backend.alloc(nbytes) for name, nbytes in _TABLES.items()}
-        self._places["arena"] = backend.alloc(self.arena_bytes)
+        self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
+        self._places["arena"] = backend.alloc_apart(self.arena_bytes)
         if not backend.allocates_zeros:
             for name, address in self._places.items():
                 backend.fill(address, 0, _TABLES.get(name, self.arena_bytes))
-        ring_address, self.ring = backend.host_ring(_RING_BYTES)
+        self._ring_address, self.ring = backend.host_ring(_RING_BYTES)
         self._modules = 0
         self._counters = 0
-        self.address = backend.alloc(layout.size(layout.RUNTIME))
-        backend.write(self.address, self._runtime(ring_address))
+        self.address = backend.alloc_apart(layout.size(layout.RUNTIME))
+        backend.write(self.address, self._runtime(self._ring_address))
+
+    def close(self) -> None:
+        """Free everything; modules that point here must not run again."""
+        for address in (*self._places.values(), self.address):
+            self.backend.free(address)
+        self._places = {}
+        self.backend.free_ring(self._ring_address)
 
     def _runtime(self, ring_address: int) -> bytes:
         record = np.zeros(1, layout.dtype(layout.RUNTIME))

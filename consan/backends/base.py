@@ -78,6 +78,10 @@ class Backend(Protocol):
         """Allocate device memory, 256-byte aligned."""
         ...
 
+    def alloc_apart(self, nbytes: int) -> int:
+        """The same for memory of consan's own; away from the kernels' buffers where the backend can choose."""
+        ...
+
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
         ...
@@ -126,4 +130,8 @@ class Backend(Protocol):
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed memory that host and device share: its device address and a view that stays valid after the context is lost."""
+        ...
+
+    def free_ring(self, address: int) -> None:
+        """Free what `host_ring` gave."""
         ...

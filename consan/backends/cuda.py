@@ -75,7 +75,7 @@ class CudaBackend:
         self._context = context
         self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
         self._watched: dict[int, ctypes.c_void_p] = {}
-        self._rings: list[mmap.mmap] = []
+        self._rings: dict[int, mmap.mmap] = {}
         with self._current():
             self._control = self._make("cuStreamCreate", _STREAM_NON_BLOCKING)
 
@@ -133,6 +133,10 @@ class CudaBackend:
             self._driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
         return address.value
 
+    def alloc_apart(self, nbytes: int) -> int:
+        """The same: the driver chooses the place."""
+        return self.alloc(nbytes)
+
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
         with self._current():
@@ -186,8 +190,15 @@ class CudaBackend:
         with self._current():
             self._driver.call("cuMemHostRegister_v2", _pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
             self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), _pointer(view), 0)
-        self._rings.append(pages)
+        self._rings[address.value] = pages
         return address.value, view[:nbytes]
+
+    def free_ring(self, address: int) -> None:
+        """Give a ring's pages back. They stay mapped until the driver has forgotten them, or their addresses would be used again."""
+        pages = self._rings[address]
+        with self._current():
+            self._driver.call("cuMemHostUnregister", _pointer(np.frombuffer(pages, np.uint8)))
+        del self._rings[address]
 
     # -- modules -----------------------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,11 @@ class VirtualBackend:
         with self._lock:
             return self.machine.alloc(max(nbytes, 1))
 
+    def alloc_apart(self, nbytes: int) -> int:
+        """Memory of consan's own: a kernel that runs over a buffer of its own must not land there unseen."""
+        with self._lock:
+            return self.machine.alloc(max(nbytes, 1), apart=True)
+
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
         with self._lock:
@@ -99,8 +104,12 @@ class VirtualBackend:
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Device memory that the host sees as an array."""
-        address = self.machine.alloc(nbytes)
+        address = self.machine.alloc(nbytes, apart=True)
         return address, self.machine.view(address, np.uint8, nbytes)
+
+    def free_ring(self, address: int) -> None:
+        """Free what `host_ring` gave."""
+        self.machine.free(address)
 
 
 def pack_parameters(handle: LoadedModule, entry: str, args: Sequence[bytes]) -> bytes:

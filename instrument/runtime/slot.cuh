@@ -105,7 +105,8 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
     if (index >= CLASS_COUNT) return 0;
     u64 slot = claim_free(runtime, index, s.tag, false, s);
     if (!slot) slot = cut_slot(runtime, index);
-    if (!slot) slot = claim_free(runtime, index, s.tag, true, s);
+    // The arena is cut up: what is free in this class or, since launches of another shape may have taken it all, in a larger one.
+    for (; !slot && index < CLASS_COUNT; ++index) slot = claim_free(runtime, index, s.tag, true, s);
     return slot;
 }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from device_support import Bench
 
 from consan.backends import driver
 
@@ -13,6 +16,13 @@ def gpu() -> None:
     problem = driver.why_unavailable()
     if problem:
         pytest.skip(f"no GPU: {problem}")
+
+
+@pytest.fixture(autouse=True)
+def _close_benches() -> Iterator[None]:
+    yield
+    while Bench.opened:
+        Bench.opened.pop().close()
 
 
 @pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from consan.toolchain.nvrtc import compile_ptx
 
 Array = npt.NDArray[Any]
 MiB = 1 << 20
+ROOM = {"cpu": 16 * MiB, "gpu": 256 * MiB}  # a GPU has thousands of CTAs resident, the machine some hundreds
 ARCH = "sm_90a"
 _MARKER = re.compile(r"/\*@(\w+)\*/")
 
@@ -38,9 +39,12 @@ def markers(source: str) -> dict[int, str]:
 class Bench:
     """One session. Buffers are NumPy arrays by name of the address that `buffer` returns."""
 
-    def __init__(self, device: str, source: str = "", *, defines: tuple[str, ...] = (), arena: int | None = 64 * MiB, **options: Any) -> None:
+    opened: ClassVar[list[Bench]] = []
+
+    def __init__(self, device: str, source: str = "", *, defines: tuple[str, ...] = (), arena: int | None = None, **options: Any) -> None:
         self.source = source
-        self.session = Session(device=device, arena_bytes=arena, **options)
+        self.session = Session(device=device, arena_bytes=arena or ROOM[device], **options)
+        self.opened.append(self)
         self.backend = self.session.backend
         self.prepared: Prepared | None = self.session.prepare(compiled(source, defines=defines)) if source else None
 
@@ -82,9 +86,10 @@ class Bench:
         return self.session.shadow.drain().counters
 
     def close(self) -> None:
-        """Give a private GPU context's reference back."""
-        if not self.on_cpu:
-            self.backend.close()
+        """Free the shadow memory of a GPU; the machine's goes with its object."""
+        if not self.on_cpu and not self.session.device_lost:
+            for address in self.session.shadow._places.values():
+                self.backend.free(address)
 
 
 @functools.cache

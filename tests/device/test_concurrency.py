@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from typing import Any
 
@@ -213,7 +214,7 @@ def test_replays_of_one_graph_on_two_streams(gpu: None) -> None:
     bench = Bench("gpu", SOURCE)
     streams, out = Streams(bench), bench.zeros(64 * 8)
     one, two = streams.make(), streams.make()
-    graphs = [streams.capture(one, lambda: bench.launch("exchange", 8, 64, r, 50, out, stream=one)) for r in (0, 1)]
+    graphs = [streams.capture(one, functools.partial(bench.launch, "exchange", 8, 64, r, 50, out, stream=one)) for r in (0, 1)]
     for _ in range(50):
         streams.replay(graphs[0], one)
         streams.replay(graphs[1], two)

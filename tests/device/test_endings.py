@@ -108,7 +108,7 @@ extern "C" __global__ void warps_leave(unsigned* out) {
 @pytest.mark.parametrize("leave", [0, 1, 33, 64, 127, 128])
 def test_early_exits_release_the_slot(device: str, leave: int) -> None:
     """Threads that leave early count as left; a slot that was never released would show as arena used by later CTAs."""
-    bench = Bench(device, EXITS, arena=8 << 20)
+    bench = Bench(device, EXITS)
     out = bench.zeros(128)
     for _ in range(4):
         bench.launch("early", 300, 128, leave, out)

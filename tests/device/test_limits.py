@@ -46,7 +46,10 @@ def test_a_filter_that_matches_nothing_is_incomplete(device: str) -> None:
     assert (report.verdict, report.findings) == ("incomplete", ())
 
 
-@pytest.mark.parametrize(("skip", "count", "checked"), [(0, None, {"first", "second"}), (1, None, {"second"}), (0, 1, {"first"}), (2, 1, set()), (1, 1, {"second"})])
+CHOICES = [(0, None, {"first", "second"}), (1, None, {"second"}), (0, 1, {"first"}), (2, 1, set()), (1, 1, {"second"})]
+
+
+@pytest.mark.parametrize(("skip", "count", "checked"), CHOICES)
 def test_launch_skip_and_count(device: str, skip: int, count: int | None, checked: set[str]) -> None:
     bench = Bench(device, SOURCE, launch_skip=skip, launch_count=count)
     out = bench.zeros(64)

@@ -47,7 +47,7 @@ def test_the_header_compiles_and_its_assertions_hold() -> None:
 def test_a_moved_member_does_not_compile(struct: layout.Struct) -> None:
     """The assertions are real: a second member before the first one breaks them."""
     text = layout.header().replace(f"struct {struct.name} {{", f"struct {struct.name} {{\n    u64 added;")
-    with pytest.raises(UsageError, match="static assertion failed|static_assert"):
+    with pytest.raises(UsageError, match="static assertion failed"):
         compile_ptx(text, arch="sm_80")
 
 
@@ -95,7 +95,10 @@ def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> N
     assert hooks <= set(found)
 
 
-@pytest.mark.parametrize("variant", [Variant(epoch_bits=(4, 6), epoch_limit=200), Variant(partial=True, epoch_bits=(6, 10), epoch_limit=99)])
+TINY = [Variant(epoch_bits=(4, 6), epoch_limit=200), Variant(partial=True, epoch_bits=(6, 10), epoch_limit=99)]
+
+
+@pytest.mark.parametrize("variant", TINY)
 def test_tiny_widths_compile(variant: Variant) -> None:
     assert library(variant, "sm_90a").functions
 
@@ -177,7 +180,7 @@ extern "C" __global__ void tile(const float4* x, float* out, int n) {
     out[t] = sum;
 }
 """
-_PROPERTIES = re.compile(r"Function properties for (__consan_\w+)\n.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_PROPERTIES = re.compile(r"Function properties for (__consan_\w+)\n.* bytes stack frame, (\d+) bytes spill stores")
 
 
 @pytest.mark.parametrize("target", ARCHITECTURES)
@@ -185,7 +188,7 @@ def test_hooks_of_a_tiled_kernel_do_not_spill(target: str) -> None:
     """At the cap that lets 1,024 threads start; a hook that spills runs at the speed of local memory."""
     done = instrument(compile_ptx(KERNEL, arch=target).ptx, library=library_for)
     assembled = assemble(done.ptx, target, options=(f"--maxrregcount={MOST_REGISTERS}",))
-    costs = {name: int(stores) for name, _, stores, _ in _PROPERTIES.findall(assembled.log)}
+    costs = {name: int(stores) for name, stores in _PROPERTIES.findall(assembled.log)}
     assert {"__consan_read4", "__consan_write16", "__consan_enter"} <= set(costs)
     assert {name: stores for name, stores in costs.items() if stores > 8} == {}  # a word or two around a call of the cold path
     assert assembled.warnings == ()

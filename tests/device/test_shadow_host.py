@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ class DirtyBackend(VirtualBackend):
 
     allocates_zeros = False
 
-    def alloc(self, nbytes: int) -> int:
-        address = super().alloc(nbytes)
+    def alloc_apart(self, nbytes: int) -> int:
+        address = super().alloc_apart(nbytes)
         self.fill(address, 0xA5, nbytes)
         return address
 
@@ -37,7 +38,8 @@ def record_of(shadow: Shadow) -> Any:
 def test_tables_are_zero_whatever_the_memory_held(shadow: Shadow) -> None:
     runtime = record_of(shadow)
     assert runtime["arena_bytes"] == MiB
-    for name, nbytes in (("arena", MiB), ("directory", layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY)), ("launches", 8 * layout.LAUNCH_COUNTERS)):
+    directory, launches = layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY), 8 * layout.LAUNCH_COUNTERS
+    for name, nbytes in (("arena", MiB), ("directory", directory), ("launches", launches)):
         assert not any(shadow.backend.read(int(runtime[name]), nbytes)), name
     assert not shadow.ring.any()
     assert [int(runtime[name]) for name in ("arena_next", "ring_count", "abort", "cta_limit", "dropped_ctas", "evicted")] == [0] * 6
@@ -56,7 +58,7 @@ def test_tables_do_not_overlap(shadow: Shadow) -> None:
     ranges = sorted((int(runtime[name]), int(runtime[name]) + nbytes) for name, nbytes in sizes.items())
     ranges.append((shadow.address, shadow.address + layout.size(layout.RUNTIME)))
     ranges.sort()
-    assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
     assert all(start % 16 == 0 for start, _ in ranges)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from device_support import Bench, MiB, found, launches
+from device_support import ROOM, Bench, MiB, found, launches
 
 from consan.instrument import layout
 
@@ -57,14 +57,14 @@ ALL_SHARED = 227 << 10
 
 
 def _many(device: str, ctas: int) -> None:
-    bench = Bench(device, SOURCE, arena=4 * MiB)
+    bench = Bench(device, SOURCE)
     x, out = bench.buffer(np.arange(1024, dtype=np.uint32)), bench.zeros(32)
     bench.launch("clean", ctas, 32, x, out)
     report = bench.report()
     assert (report.verdict, report.findings) == ("clean", ())
     counters = bench.counters()
     assert (counters.checked_ctas, counters.dropped_ctas) == (ctas, 0)
-    assert counters.arena_used <= 4 * MiB
+    assert counters.arena_used <= ROOM[device]
     blocks = np.arange(1024, dtype=np.uint64).reshape(32, 32)[:, ::-1]
     expected = blocks.sum(axis=0) * (ctas // 32) + blocks[: ctas % 32].sum(axis=0)
     np.testing.assert_array_equal(bench.array(out, 32), expected.astype(np.uint32))
@@ -86,7 +86,7 @@ def test_a_million_ctas_through_few_slots(gpu: None) -> None:
 
 @pytest.mark.parametrize("at", [0, 777, 1499])
 def test_one_racy_cta_among_many_is_found(device: str, at: int) -> None:
-    bench = Bench(device, SOURCE, arena=4 * MiB)
+    bench = Bench(device, SOURCE)
     bench.launch("racy", 1500, 64, at, bench.zeros(64))
     report = bench.report()
     assert found(report, SOURCE) == {("data-race", "read", "write")}
@@ -96,7 +96,7 @@ def test_one_racy_cta_among_many_is_found(device: str, at: int) -> None:
 
 def test_a_reused_slot_remembers_no_write_of_an_earlier_cta(device: str) -> None:
     """The second launch writes half of what the first one wrote: its reads of the rest are uninitialised."""
-    bench = Bench(device, SOURCE, arena=8 * MiB)
+    bench = Bench(device, SOURCE)
     out = bench.zeros(64)
     bench.launch("partly_written", 300, 64, 64, out)
     assert bench.report().verdict == "clean"
@@ -108,16 +108,20 @@ def test_a_reused_slot_remembers_no_write_of_an_earlier_cta(device: str) -> None
 
 
 def test_slots_change_their_shape(device: str) -> None:
-    """Three shapes of CTA in turn, of which only two fit: slots are taken over, and nothing of one shape is read as another."""
-    bench = Bench(device, SOURCE, arena=2 * MiB)
+    """The first shape takes all of the arena, the others take its slots over; nothing of one shape is read as another."""
+    bench = Bench(device, SOURCE, arena=1 * MiB)
     x, out = bench.buffer(np.arange(1024, dtype=np.uint32)), bench.zeros(256)
     for _ in range(3):
-        bench.launch("wide", 20, 128, out, shared=2048)
-        bench.launch("clean", 40, 32, x, 0)
-        bench.launch("wide", 20, 64, out, shared=4096)
+        for _ in range(20):
+            bench.launch("wide", 4, 128, out, shared=4096)
+        bench.launch("clean", 4, 32, x, 0)
+        bench.launch("wide", 4, 64, out, shared=8192)
+        bench.launch("partly_written", 3, 64, 64, out)
     report = bench.report()
     assert report.findings == ()
-    assert bench.counters().checked_ctas == 240
+    assert bench.counters().checked_ctas == 3 * 91
+    bench.launch("partly_written", 3, 64, 63, out)
+    assert found(bench.report(), SOURCE) == {("uninitialized-read", "uninitialised")}
     stolen = bench.session.shadow.address + layout.offsets(layout.RUNTIME)["stolen_slots"]
     assert int.from_bytes(bench.backend.read(stolen, 4), "little") > 0
 

@@ -47,9 +47,9 @@ class Machine:
 
     # Memory --------------------------------------------------------------------------------------------------------
 
-    def alloc(self, nbytes: int, *, align: int = 256, name: str = "") -> int:
-        """Allocate device memory; it reads as zero."""
-        return self.arena.alloc(nbytes, align, name).address
+    def alloc(self, nbytes: int, *, align: int = 256, name: str = "", apart: bool = False) -> int:
+        """Allocate device memory; it reads as zero. `apart`: far from all other buffers."""
+        return self.arena.alloc(nbytes, align, name, apart=apart).address
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""

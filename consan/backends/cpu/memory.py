@@ -96,6 +96,16 @@ class Arena:
                 return offset
         raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
 
+    def reserve_apart(self, nbytes: int, align: int = 256) -> int:
+        """The same at the far end of the address space, where no access that runs over its buffer gets to."""
+        start, size = self._free[-1]
+        offset = (start + size - _align(nbytes + RED_ZONE, _PAGE)) // max(align, _PAGE) * max(align, _PAGE)
+        if offset <= start:
+            raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
+        self._free[-1] = (start, offset - start)
+        self._reserved[offset] = start + size - offset
+        return offset
+
     def release(self, offset: int) -> None:
         """Return what `reserve` gave; its pages go back to the operating system and read as zero again."""
         size = self._reserved.pop(offset)
@@ -117,9 +127,9 @@ class Arena:
                 if a + a_size == b:
                     self._free[left : left + 2] = [(a, a_size + b_size)]
 
-    def alloc(self, nbytes: int, align: int = 256, name: str = "") -> Allocation:
+    def alloc(self, nbytes: int, align: int = 256, name: str = "", *, apart: bool = False) -> Allocation:
         """A new allocation that threads may touch."""
-        offset = self.reserve(nbytes, align)
+        offset = (self.reserve_apart if apart else self.reserve)(nbytes, align)
         raw = self.raw[offset : offset + _align(max(nbytes, 1), 16)]
         allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw))
         index = bisect.bisect_left(self._starts, allocation.address)
