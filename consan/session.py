@@ -23,7 +23,7 @@ from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, Instrumented, communicates, instrument
-from consan.instrument.ptx import PtxSyntaxError, parse
+from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
@@ -203,7 +203,8 @@ class Session:
         used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
         most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
         cap = max(_FEWEST if resident else _MAX_LAUNCHABLE, most)
-        return assemble_cached(done.ptx, architecture, options=(f"--maxrregcount={min(cap, 255)}",)).cubin
+        text = cap_bounded_kernels(done.ptx, min(cap, 255)) if resident else done.ptx
+        return assemble_cached(text, architecture, options=(f"--maxrregcount={min(cap, 255)}",)).cubin
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""
@@ -389,6 +390,17 @@ class Session:
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
         skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
         return listed + skipped
+
+
+def cap_bounded_kernels(ptx: str, registers: int) -> str:
+    """Cap the kernels that have launch bounds: for those the assembler ignores `--maxrregcount`. Lines stay where they are."""
+    module = parse(ptx)
+    edits = Edits(module)
+    for function in module.functions:
+        given = function.directives.keys()
+        if function.kind == "entry" and function.body and given & {"maxntid", "reqntid"} and not given & {"maxnreg", "minnctapersm"}:
+            edits.insert_at(function.body.open, f".maxnreg {registers} ")
+    return edits.apply()
 
 
 def library_for(variant: Variant, target: str) -> RuntimeLibrary:

@@ -18,7 +18,7 @@ from consan.instrument.isa import ROWS, is_memory_or_sync, lookup
 from consan.instrument.passes.analyse import MEMORY_FAMILIES, SYNC_FAMILIES
 from consan.instrument.ptx import parse
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session import Session, cap_bounded_kernels
 from consan.toolchain.assemble import assemble_cached
 
 ARCHS = ("sm_80", "sm_90a")
@@ -36,6 +36,15 @@ def test_assembles_without_warnings(case: Case, arch: str, inline: bool) -> None
     done = assemble_cached(text.ptx, arch, name=case.name)
     assert not done.warnings
     assert set(done.info) == set(text.entries)
+
+
+def test_launch_bounds_do_not_lift_the_cap_of_registers() -> None:
+    """All CTAs of a cooperative grid must stay resident, so its kernel may not need more registers than before."""
+    text, bound = instrumented("nvrtc/cooperative_grid", "sm_80", True).ptx, 40
+    options = (f"--maxrregcount={bound}",)
+    (free,) = assemble_cached(text, "sm_90a", options=options).info.values()
+    (capped,) = assemble_cached(cap_bounded_kernels(text, bound), "sm_90a", options=options).info.values()
+    assert capped.registers <= bound < free.registers
 
 
 def _assert_complete(report: Report) -> None:

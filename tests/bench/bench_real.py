@@ -1,0 +1,101 @@
+"""What hooks cost on real kernels: time to parse, instrument and assemble, size of the text, and time of a launch with and without.
+
+Usage: python tests/bench/bench_real.py [--device cpu|gpu] [--arch sm_80] [NAME ...]
+
+Kernels that this machine cannot make are named and left out (see tests/corpus). The best of several runs counts; nothing is read
+from the cache of assembled code, and the shadow runtime is compiled before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "real")]
+
+import corpus  # noqa: E402
+import numpy as np  # noqa: E402
+from real_cases import CASES, Case, Size  # noqa: E402
+from real_run import Buffers, entry_of  # noqa: E402
+
+from consan.instrument import instrument  # noqa: E402
+from consan.instrument.ptx import parse  # noqa: E402
+from consan.session import Session, library_for  # noqa: E402
+from consan.toolchain.assemble import assemble  # noqa: E402
+
+HEAD = f"{'kernel':24}{'lines':>7}{'parse':>8}{'instr.':>8}{'assemble':>9}{'(plain)':>9}{'KB':>6}{'(plain)':>8}{'plain':>10}{'hooks':>10}{'ratio':>7}"
+
+
+def best(run: Callable[[], Any], repeats: int) -> float:
+    """Seconds of the fastest run."""
+    times = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def launch_times(case: Case, ptx: str, device: str) -> tuple[float, float]:
+    """Seconds of a launch without and with hooks, the first of each not counted."""
+    size: Size = "small" if device == "cpu" else "full"
+    launch, session = case.launch(size, 0), Session(device=device)
+    prepared, buffers = session.prepare(ptx), Buffers(session.backend, launch)
+    arguments, entry, shape = launch.pack(buffers.address), entry_of(ptx, launch), (launch.grid, launch.block)
+
+    def plain(handle: Any) -> None:
+        session.backend.launch(handle, entry, *shape, arguments, shared=launch.shared, cooperative=launch.cooperative)
+        session.backend.synchronize(None)
+
+    def checked() -> None:
+        session.launch(prepared, entry, *shape, arguments, shared=launch.shared, cooperative=launch.cooperative)
+        session.backend.synchronize(None)
+
+    handle = session.backend.load(ptx)
+    plain(handle), checked()
+    times = best(lambda: plain(handle), 5), best(checked, 5)
+    buffers.fetch()
+    return times
+
+
+def row(case: Case, arch: str, device: str) -> str:
+    """One kernel's line."""
+    entry = corpus.get(f"{case.name}/{arch}")
+    if entry.skip:
+        return f"{case.name:24} {entry.skip}"
+    ptx = entry.make()
+    done = instrument(ptx, library=library_for)
+    parsed = best(lambda: parse(ptx), 5)
+    whole = best(lambda: instrument(ptx, library=library_for), 5)
+    assembled, alone = best(lambda: assemble(done.ptx, arch), 3), best(lambda: assemble(ptx, arch), 3)
+    plain, hooks = launch_times(case, ptx, device)
+    return (
+        f"{case.name:24}{ptx.count(chr(10)):7}{parsed:8.3f}{whole - parsed:8.3f}{assembled:9.3f}{alone:9.3f}"
+        f"{len(done.ptx) // 1000:6}{len(ptx) // 1000:8}{plain * 1e3:10.2f}{hooks * 1e3:10.2f}{hooks / plain:7.1f}"
+    )
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Cost of hooks on real kernels.")
+    parser.add_argument("names", nargs="*", help="part of a kernel's name")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--arch", default="sm_80")
+    options = parser.parse_args()
+    device = Session(device=options.device).backend.device_name
+    print(f"{device}, Python {platform.python_version()}, NumPy {np.__version__}; compiler times in s, launches in ms")
+    print(HEAD)
+    for case in CASES:
+        if not options.names or any(name in case.name for name in options.names):
+            print(row(case, options.arch, options.device), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
