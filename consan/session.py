@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -88,10 +89,12 @@ class Device:
         """The shadow tables; made when the first module is prepared."""
         return Shadow(self.backend, arena_bytes=self._arena_bytes)
 
-    @property
-    def has_shadow(self) -> bool:
-        """Whether anything was prepared yet."""
-        return "shadow" in self.__dict__
+    def close(self) -> None:
+        """Free the shadow, if there is one and the context is still there."""
+        shadow = self.__dict__.pop("shadow", None)
+        if shadow is not None and not self.lost:
+            self.modules.clear()
+            shadow.close()
 
 
 _DEVICES: dict[str, Device] = {}
@@ -144,6 +147,8 @@ class Session:
     ) -> None:
         private = arena_bytes is not None or variant is not None
         self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
+        if private:
+            weakref.finalize(self, self._device.close)
         self.backend = self._device.backend
         self.seed = seed
         self.strict = strict

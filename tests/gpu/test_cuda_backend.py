@@ -32,10 +32,10 @@ extern "C" __global__ void scale(float* data, float factor, int n)
 
 extern "C" __global__ void last_byte(unsigned char* out, unsigned bytes)
 {
-    extern __shared__ unsigned char all[];
-    all[bytes - 1] = 42;
+    extern __shared__ unsigned char bytes_of_cta[];
+    bytes_of_cta[bytes - 1] = 42;
     __syncthreads();
-    out[0] = all[bytes - 1];
+    out[0] = bytes_of_cta[bytes - 1];
 }
 
 extern "C" __global__ void ranks(unsigned* out)
