@@ -145,7 +145,7 @@ SESSION: Final = (
         ("--policy",),
         "policy",
         read_text,
-        "isa: a strict reading of the ISA",
+        "isa: also what only a strict reading of the ISA forbids (no such rule yet)",
         "default",
         choices=("default", "isa"),
     ),
