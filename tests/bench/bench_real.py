@@ -29,7 +29,10 @@ from consan.instrument.ptx import parse  # noqa: E402
 from consan.session import Session, library_for  # noqa: E402
 from consan.toolchain.assemble import assemble  # noqa: E402
 
-HEAD = f"{'kernel':24}{'lines':>7}{'parse':>8}{'instr.':>8}{'assemble':>9}{'(plain)':>9}{'KB':>6}{'(plain)':>8}{'plain':>10}{'hooks':>10}{'ratio':>7}"
+HEAD = (
+    f"{'kernel':24}{'lines':>7}{'parse':>8}{'instr.':>8}{'assemble':>9}{'(plain)':>9}"
+    f"{'KB':>6}{'(plain)':>8}{'plain':>10}{'hooks':>10}{'ratio':>7}"
+)
 
 
 def best(run: Callable[[], Any], repeats: int) -> float:
@@ -70,9 +73,10 @@ def row(case: Case, arch: str, device: str) -> str:
     if entry.skip:
         return f"{case.name:24} {entry.skip}"
     ptx = entry.make()
-    done = instrument(ptx, library=library_for)
+    inline = device != "cpu"
+    done = instrument(ptx, library=library_for, inline=inline)
     parsed = best(lambda: parse(ptx), 5)
-    whole = best(lambda: instrument(ptx, library=library_for), 5)
+    whole = best(lambda: instrument(ptx, library=library_for, inline=inline), 5)
     assembled, alone = best(lambda: assemble(done.ptx, arch), 3), best(lambda: assemble(ptx, arch), 3)
     plain, hooks = launch_times(case, ptx, device)
     return (
