@@ -69,6 +69,20 @@ DEADLOCK = """
   ret;
 }
 """
+_HALVES = """
+.visible .entry {name}()
+{{
+  .reg .b32 %r<2>;
+  .reg .pred %p<2>;
+  mov.u32 %r1, %laneid;
+  setp.lt.u32 %p1, %r1, 16;
+  @%p1 {barrier} 0;
+  @!%p1 {barrier} 0;
+  ret;
+}}
+"""
+DIVERGENT = _HALVES.format(name="divergent", barrier="bar.sync")
+IN_PARTS = _HALVES.format(name="in_parts", barrier="barrier.sync")
 SCALARS = """
 .visible .entry scalars(.param .u64 out, .param .f32 a, .param .u16 b, .param .f64 c, .param .align 4 .b8 d[12])
 {
@@ -87,4 +101,4 @@ SCALARS = """
   ret;
 }
 """
-MODULE = HEAD + CLEAN + RACY + UNMODELLED + NOT_EXECUTED + SPIN + DEADLOCK + SCALARS
+MODULE = HEAD + CLEAN + RACY + UNMODELLED + NOT_EXECUTED + SPIN + DEADLOCK + DIVERGENT + IN_PARTS + SCALARS

@@ -140,6 +140,18 @@ def test_a_deadlock_names_who_waits_where() -> None:
     assert {waiter["ptx_line"] for waiter in finding.waiters} == {line("bar.sync 1", "deadlock"), line("bar.sync 2", "deadlock")}
 
 
+def test_an_aligned_barrier_that_a_warp_reaches_in_parts() -> None:
+    report = run("divergent")
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind) == ("violations", "barrier-misuse")
+    assert "reached by some lanes of a warp only" in finding.message
+    assert {access.ptx_line for access in finding.accesses} <= {line("@%p1 bar", "divergent"), line("@!%p1 bar", "divergent")}
+
+
+def test_a_barrier_that_is_not_aligned_may_be_reached_in_parts() -> None:
+    assert run("in_parts").verdict == "clean"
+
+
 def test_a_launch_that_takes_too_long_is_stopped() -> None:
     report = run("spin", timeout=0.5)
     (finding,) = report.findings

@@ -35,7 +35,7 @@ class Site:
 class Fault:
     """Why a launch ended early, with the first thread that caused it."""
 
-    kind: str  # "out-of-bounds" | "misaligned" | "trap" | "assert" | "unknown-opcode"
+    kind: str  # "out-of-bounds" | "misaligned" | "divergent-barrier" (address: its number) | "trap" | "assert" | "unknown-opcode"
     opcode: str
     ptx_line: int
     ctaid: Dim3
