@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import functools
 import math
-import weakref
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any

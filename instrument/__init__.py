@@ -67,7 +67,8 @@ def instrument(
     """Rewrite one module.
 
     `inline` pastes the bodies of the hottest hooks in line where the module is small enough for that: faster on a GPU, of no
-    use to the virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`). Raises `PtxSyntaxError`.
+    use to the virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`).
+    Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from consan.instrument.isa import Access
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, narrow_guard, shared_address, value_words, wide_address
+from consan.instrument.passes.emit import (
+    SELF,
+    SLOT,
+    STATE,
+    Snippet,
+    Unsupported,
+    guard_text,
+    narrow_guard,
+    shared_address,
+    value_words,
+    wide_address,
+)
 from consan.instrument.ptx import Operand, Vector
 
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}

@@ -35,7 +35,8 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work)
-    plan.changes_state = any(w.row.family in ("barrier", "warp-barrier", "fence") or w.row.describe(w.instruction).is_strong for w in plan.work)
+    moving = ("barrier", "warp-barrier", "fence")
+    plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan
 
 

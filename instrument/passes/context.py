@@ -12,7 +12,6 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
-
 _LENGTH = re.compile(r"\d+")
 
 

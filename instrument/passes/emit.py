@@ -19,7 +19,14 @@ SELF = "%__consan_self"
 COUNT = "%__consan_count"
 CONTROL = "__consan_ctl"
 #: The slot's geometry in registers, where hooks are pasted in line (see Head in runtime/access.cuh): name and type.
-HEAD = (("%__consan_w", "b64"), ("%__consan_r", "b64"), ("%__consan_low", "b32"), ("%__consan_bytes", "b32"), ("%__consan_own", "b32"), ("%__consan_base", "b32"))
+HEAD = (
+    ("%__consan_w", "b64"),
+    ("%__consan_r", "b64"),
+    ("%__consan_low", "b32"),
+    ("%__consan_bytes", "b32"),
+    ("%__consan_own", "b32"),
+    ("%__consan_base", "b32"),
+)
 
 _WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32}
 

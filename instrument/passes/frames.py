@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 
-from consan.instrument.passes.analyse import callee
-from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.layout import SLOT as SLOT_STRUCT
 from consan.instrument.layout import offsets
+from consan.instrument.passes.analyse import callee
+from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
 from consan.instrument.ptx import Function, Instruction, Label
 

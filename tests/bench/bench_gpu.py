@@ -56,7 +56,9 @@ class Bench:
         self.backend.write(address, np.ascontiguousarray(array))
         return int(address)
 
-    def compare(self, ptx: str, entry: str, launch: dict[str, Any], args: list[bytes], out: tuple[int, int], repeats: int) -> dict[str, Any]:
+    def compare(
+        self, ptx: str, entry: str, launch: dict[str, Any], args: list[bytes], out: tuple[int, int], repeats: int
+    ) -> dict[str, Any]:
         """Times of both versions and whether they left the same bytes."""
         backend = self.backend
         prepared = self.session.prepare(ptx, name=entry)
@@ -116,7 +118,8 @@ def build_times(name: str, arch: str) -> dict[str, float]:
     assemble(done.ptx, arch)
     end = time.perf_counter()
     assemble(ptx, arch)
-    return {"instrument": middle - begin, "assemble": end - middle, "assemble_plain": time.perf_counter() - end, "growth": len(done.ptx) / len(ptx)}
+    plain = time.perf_counter() - end
+    return {"instrument": middle - begin, "assemble": end - middle, "assemble_plain": plain, "growth": len(done.ptx) / len(ptx)}
 
 
 def plain_sgemm(n: int) -> None:
@@ -145,7 +148,8 @@ def main() -> None:
         return
     bench = Bench()
     driver = bench.backend.driver_version
-    print(f"{bench.backend.device_name}, driver CUDA {driver}, nvJitLink {jitlink_version()}, Python {platform.python_version()}, numpy {np.__version__}")
+    tools = f"nvJitLink {jitlink_version()}, Python {platform.python_version()}, numpy {np.__version__}"
+    print(f"{bench.backend.device_name}, driver CUDA {driver}, {tools}")
     print("| kernel | plain ms | consan ms | slowdown | registers | result identical |\n|---|---|---|---|---|---|")
     cases: list[tuple[str, Callable[[], dict[str, Any]]]] = [(f"sgemm {n}", lambda n=n: sgemm_case(bench, n)) for n in (512, 1024, 2048)]
     for name, arch in (("triton/matmul", "sm_80"), ("triton/softmax", "sm_80"), ("triton/layer_norm", "sm_80")):
@@ -157,7 +161,8 @@ def main() -> None:
             print(f"| {label} | failed: {type(error).__name__}: {str(error)[:150]} |")
             continue
         registers = f"{row['plain_registers']} -> {row['consan_registers']}"
-        print(f"| {label} | {row['plain']:.3f} | {row['consan']:.3f} | {row['consan'] / row['plain']:.1f}x | {registers} | {row['identical']} |")
+        times = f"{row['plain']:.3f} | {row['consan']:.3f} | {row['consan'] / row['plain']:.1f}x"
+        print(f"| {label} | {times} | {registers} | {row['identical']} |")
     report = bench.session.report()
     print(f"verdict over all: {report.verdict}; findings: {[f.kind for f in report.findings]}; {list(report.incomplete)}")
     times = build_times("triton/matmul", "sm_80")
