@@ -67,9 +67,9 @@ DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
 DEVICE bool lanes_ordered(const Caller &c, u32 lane, u32 epoch) {
 #if CONSAN_PARTIAL
     u64 thread = thread_record(c.slot, c.me);
-    if (epoch < max(load32(FIELD(thread, Thread, warp_epoch)), high_word(c.state))) return true;
+    if (epoch < max(load32(THREAD_FIELD(thread, warp_epoch)), high_word(c.state))) return true;
     for (u32 i = 0; i < WARP_SYNCS; ++i) {
-        u64 sync = load64(FIELD(thread, Thread, syncs) + 8 * i);
+        u64 sync = load64(THREAD_WORD(thread, syncs, i));
         if ((high_word(sync) >> lane & 1) && epoch < low_word(sync)) return true;
     }
     return false;
@@ -114,20 +114,20 @@ struct Copy { u32 group, commits, retired, wait_epoch; bool done, waited; };
 DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     Copy s;
     u64 thread = thread_record(c.slot, issuer);
-    s.commits = load32(FIELD(thread, Thread, commits));
-    s.retired = load32(FIELD(thread, Thread, retired));
+    s.commits = load32(THREAD_FIELD(thread, commits));
+    s.retired = load32(THREAD_FIELD(thread, retired));
     s.group = group;
     s.waited = s.group < s.retired;
     s.done = s.waited && issuer == c.me;
     s.wait_epoch = 0;
     for (u32 i = 0; s.waited && i < WAIT_HISTORY; ++i) {  // oldest first: the earliest wait that covers the group
-        u64 wait = load64(FIELD(thread, Thread, waits) + 8 * i);
+        u64 wait = load64(THREAD_WORD(thread, waits, i));
         if (wait && high_word(wait) > s.group) { s.wait_epoch = low_word(wait); break; }
     }
     if (s.done || !s.waited) return s;
     s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
     // The covering wait has left the history and what is left is not visible: the answer is unknown, and is counted.
-    if (!s.done && load32(FIELD(thread, Thread, lost_waits)) > s.group) { s.done = true; s.wait_epoch = 0; count_evicted(c.slot); }
+    if (!s.done && load32(THREAD_FIELD(thread, lost_waits)) > s.group) { s.done = true; s.wait_epoch = 0; count_evicted(c.slot); }
     return s;
 }
 
@@ -140,7 +140,7 @@ COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s,
 
 // A record keeps the low bits of its group; `scrub_copies` sees to it that none is older than a period.
 DEVICE u32 group_of(u64 slot, u64 record) {
-    return widen((u32)record & LOW_PAYLOAD, load32(FIELD(thread_record(slot, record_thread(record)), Thread, commits)), LOW_PAYLOAD);
+    return widen((u32)record & LOW_PAYLOAD, load32(THREAD_FIELD(thread_record(slot, record_thread(record)), commits)), LOW_PAYLOAD);
 }
 
 // A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
@@ -188,10 +188,26 @@ COLD void read_slow(Caller c, u32 cell) {
     else if (atomic) look_for_atomics(c, cell);
 }
 
+#if CONSAN_ASYNC && !CONSAN_PARTIAL
+// With whole-CTA barriers only, a copy is complete for a thread if its issuer's waits before this interval cover the group (its
+// own: all its waits). `retires` holds the epoch of the last wait, what it retired, and what the waits of earlier epochs had.
+DEVICE bool copy_settled(const Caller &c, u64 record, u32 base) {
+    u32 high = (u32)(record >> 32), own = low_word(c.state);
+    if (high & HIGH_OLD || ((own - (high >> 12)) & WRITE_EPOCH_MASK) > own - base) return false;
+    u64 word = load64(THREAD_FIELD(thread_record(c.slot, record_thread(record)), retires));
+    bool all = record_thread(record) == c.me || low_word(word) != own;
+    u32 behind = ((all ? high_word(word) : high_word(word) >> 16) - (u32)record) & LOW_PAYLOAD;
+    return behind && behind <= LOW_PAYLOAD / 2;
+}
+#endif
+
 // True if the write record needs no second look: written by this CTA in an earlier interval (or by this very thread) and
 // neither a copy nor an old record.
 DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     u32 high = (u32)(record >> 32), own = low_word(c.state);
+#if CONSAN_ASYNC && !CONSAN_PARTIAL
+    if (high & HIGH_ASYNC) return copy_settled(c, record, base);
+#endif
     if (!record || high & (HIGH_ASYNC | HIGH_OLD)) return false;
     u32 age = (own - (high >> 12)) & WRITE_EPOCH_MASK;
 #if CONSAN_PARTIAL
@@ -300,17 +316,26 @@ DEVICE bool plain_in_interval(const Caller &c, u64 record) {
     return alive(c, record, epoch) && (own_plain_write(c, record) || !ordered(c, record_thread(record), epoch));
 }
 
-DEVICE void write_cell(const Caller &c, u64 at, u64 mine, u32 base) {
-    if (c.flags & (ACCESS_RMW | ACCESS_STRONG)) {
-        u64 before = load64(at);
-        if (before && !settled(c, before, base)) {
-            if (!own_plain_write(c, before)) write_slow(c, before, mine);
-            if (plain_in_interval(c, before)) return;
-        }
+DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
+    u64 before = load64(at);
+    if (before && !settled(c, before, base)) {
+        if (!own_plain_write(c, before)) write_slow(c, before, mine);
+        if (plain_in_interval(c, before)) return;
     }
     u64 old = exchange64(at, mine);
     if (c.flags & ACCESS_RMW) check_rmw_source(c, old);
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
+}
+
+// Plain stores and copies: all records go in before the first one that came out is looked at. Granules that one copy wrote
+// hold equal records: one look serves them all.
+template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, const u64 *mine, u32 base) {
+    u64 old[COUNT];
+    for (u32 i = 0; i < COUNT; ++i) old[i] = exchange64(at + 8 * i, mine[i]);
+    for (u32 i = 0; i < COUNT; ++i) {
+        if (!old[i] || (i && old[i] == old[i - 1] && (u32)(old[i] >> 32) & HIGH_ASYNC)) continue;
+        if (!settled(c, old[i], base)) write_slow(c, old[i], mine[i]);
+    }
 }
 
 // 14 bits of the value stored, so that two writers of the same value can be told from two of different ones (2.15).
@@ -415,11 +440,16 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
     u64 writes = head.writes + 8ull * cell;
+    u64 mine[COUNT];
     for (u32 i = 0; i < COUNT; ++i) {
         // What a later access compares: the value of a plain store, the width of an atomic or strong one.
         u32 payload = values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES : 0;
-        write_cell(c, writes + 8 * i, make_record(low_word(state), me, site, high, low | payload), base);
+        mine[i] = make_record(low_word(state), me, site, high, low | payload);
     }
+    if (flags & (ACCESS_RMW | ACCESS_STRONG))
+        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, mine[i], base);
+    else
+        plain_cells<COUNT>(c, writes, mine, base);
     record_fence();
     check_readers<COUNT>(c, cell);
 }
@@ -462,6 +492,5 @@ ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)
 #define FAST_READ(N) HOOK void __consan_fast_read##N(FAST_PARAMETERS) { FAST_HEAD; read_hook<N>(slot, state, me, address, site, 0, head); }
 FAST_READ(1) FAST_READ(2) FAST_READ(4) FAST_READ(8) FAST_READ(16)
 #define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
-#define TWO u32 a, u32 b
-#define FOUR u32 a, u32 b, u32 x, u32 y
-FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a) FAST_WRITE(8, 2, TWO, a, b) FAST_WRITE(16, 4, FOUR, a, b, x, y)
+// Wide stores are called: in line they cost the assembler more than they save.
+FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a)

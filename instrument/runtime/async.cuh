@@ -10,25 +10,25 @@
 DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
 
 DEVICE void lose_source(u64 thread, u32 place) {
-    u64 info = load64(FIELD(thread, Thread, range_info) + 8 * place);
-    u32 retired = load32(FIELD(thread, Thread, retired)), group = range_group(info);
+    u64 info = load64(THREAD_WORD(thread, range_info, place));
+    u32 retired = load32(THREAD_FIELD(thread, retired)), group = range_group(info);
     if (group < retired) return;
-    u64 low = load64(FIELD(thread, Thread, range_address) + 8 * place), high = low + (info & 31);
-    if (load32(FIELD(thread, Thread, lost_groups)) > retired) {  // what was lost before is in flight too
-        low = min(low, load64(FIELD(thread, Thread, lost_low)));
-        high = max(high, load64(FIELD(thread, Thread, lost_high)));
+    u64 low = load64(THREAD_WORD(thread, range_address, place)), high = low + (info & 31);
+    if (load32(THREAD_FIELD(thread, lost_groups)) > retired) {  // what was lost before is in flight too
+        low = min(low, load64(THREAD_FIELD(thread, lost_low)));
+        high = max(high, load64(THREAD_FIELD(thread, lost_high)));
     }
-    store64(FIELD(thread, Thread, lost_low), low);
-    store64(FIELD(thread, Thread, lost_high), high);
-    store32(FIELD(thread, Thread, lost_groups), group + 1);
+    store64(THREAD_FIELD(thread, lost_low), low);
+    store64(THREAD_FIELD(thread, lost_high), high);
+    store32(THREAD_FIELD(thread, lost_groups), group + 1);
 }
 
 DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, u32 group) {
-    u32 position = load32(FIELD(thread, Thread, ranges)), place = position % COPY_RANGES;
+    u32 position = load32(THREAD_FIELD(thread, ranges)), place = position % COPY_RANGES;
     if (position >= COPY_RANGES) lose_source(thread, place);
-    store64(FIELD(thread, Thread, range_address) + 8 * place, source);
-    store64(FIELD(thread, Thread, range_info) + 8 * place, (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
-    store32(FIELD(thread, Thread, ranges), position + 1);
+    store64(THREAD_WORD(thread, range_address, place), source);
+    store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
+    store32(THREAD_FIELD(thread, ranges), position + 1);
     if (source < load64(FIELD(c.slot, Slot, source_low))) lower64(FIELD(c.slot, Slot, source_low), source);
     if (source + bytes > load64(FIELD(c.slot, Slot, source_high))) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
 }
@@ -36,8 +36,7 @@ DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, 
 template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
-    u32 group = load32(FIELD(thread, Thread, commits));
-    store32(FIELD(thread, Thread, open), load32(FIELD(thread, Thread, open)) + 1);
+    u32 group = load32(THREAD_FIELD(thread, commits));
     write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me));
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
     if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
@@ -52,13 +51,13 @@ COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
 DEVICE u64 settled_copy(u64 slot, u64 state, u64 record) {
     u64 thread = thread_record(slot, record_thread(record));
     u32 group = group_of(slot, record), epoch = 0;
-    if (group >= load32(FIELD(thread, Thread, retired))) return record;
+    if (group >= load32(THREAD_FIELD(thread, retired))) return record;
     for (u32 i = 0; i < WAIT_HISTORY && !epoch; ++i) {
-        u64 wait = load64(FIELD(thread, Thread, waits) + 8 * i);
+        u64 wait = load64(THREAD_WORD(thread, waits, i));
         if (wait && high_word(wait) > group) epoch = low_word(wait);
     }
-    bool passed = epoch < high_word(state), lost = load32(FIELD(thread, Thread, lost_waits)) > group;
-    if (!passed && load32(FIELD(thread, Thread, commits)) - group < 2 * GROUP_PERIOD) return record;
+    bool passed = epoch < high_word(state), lost = load32(THREAD_FIELD(thread, lost_waits)) > group;
+    if (!passed && load32(THREAD_FIELD(thread, commits)) - group < 2 * GROUP_PERIOD) return record;
     if (passed || !lost) return make_record(epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD);
     count_evicted(slot);
     return (record | (u64)HIGH_OLD << 32) & ~((u64)HIGH_ASYNC << 32);
@@ -82,35 +81,39 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
 HOOK void __consan_copy_commit(u64 slot, u64 state, u32 me) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
-    u32 commits = load32(FIELD(thread, Thread, commits)) + 1;
-    store32(FIELD(thread, Thread, commits), commits);
-    store32(FIELD(thread, Thread, open), 0);
+    u32 commits = load32(THREAD_FIELD(thread, commits)) + 1;
+    store32(THREAD_FIELD(thread, commits), commits);
     if (commits % GROUP_PERIOD == 0) scrub_copies(slot, state, me);
 }
 
 DEVICE void remember_wait(u64 thread, u32 epoch, u32 retired) {
-    u64 newest = load64(FIELD(thread, Thread, waits) + 8 * (WAIT_HISTORY - 1));
+#if !CONSAN_PARTIAL
+    u64 word = THREAD_FIELD(thread, retires), before = load64(word);
+    u32 earlier = low_word(before) == epoch ? high_word(before) >> 16 : high_word(before) & 0xffff;
+    store64(word, pack(epoch, (retired & 0xffff) | earlier << 16));
+#endif
+    u64 newest = load64(THREAD_WORD(thread, waits, (WAIT_HISTORY - 1)));
     if (!newest || low_word(newest) != epoch) {
-        u64 lost = load64(FIELD(thread, Thread, waits));
-        if (lost) store32(FIELD(thread, Thread, lost_waits), high_word(lost));
-        for (u32 i = 0; i + 1 < WAIT_HISTORY; ++i) store64(FIELD(thread, Thread, waits) + 8 * i, load64(FIELD(thread, Thread, waits) + 8 * (i + 1)));
+        u64 lost = load64(THREAD_FIELD(thread, waits));
+        if (lost) store32(THREAD_FIELD(thread, lost_waits), high_word(lost));
+        for (u32 i = 0; i + 1 < WAIT_HISTORY; ++i) store64(THREAD_WORD(thread, waits, i), load64(THREAD_WORD(thread, waits, (i + 1))));
     }
-    store64(FIELD(thread, Thread, waits) + 8 * (WAIT_HISTORY - 1), pack(epoch, retired));
+    store64(THREAD_WORD(thread, waits, (WAIT_HISTORY - 1)), pack(epoch, retired));
 }
 
 // `pending`: groups that may stay in flight.
 HOOK void __consan_copy_wait(u64 slot, u64 state, u32 me, u32 pending) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
-    u32 commits = load32(FIELD(thread, Thread, commits)), retired = load32(FIELD(thread, Thread, retired));
+    u32 commits = load32(THREAD_FIELD(thread, commits)), retired = load32(THREAD_FIELD(thread, retired));
     if (commits < pending + retired + 1) return;
-    store32(FIELD(thread, Thread, retired), commits - pending);
+    store32(THREAD_FIELD(thread, retired), commits - pending);
     remember_wait(thread, low_word(state), commits - pending);
 }
 
 DEVICE void check_lost_sources(const Caller &c, u64 thread, u32 issuer, u64 address, u32 bytes) {
-    u32 lost = load32(FIELD(thread, Thread, lost_groups));
-    if (!lost || address >= load64(FIELD(thread, Thread, lost_high)) || address + bytes <= load64(FIELD(thread, Thread, lost_low))) return;
+    u32 lost = load32(THREAD_FIELD(thread, lost_groups));
+    if (!lost || address >= load64(THREAD_FIELD(thread, lost_high)) || address + bytes <= load64(THREAD_FIELD(thread, lost_low))) return;
     if (!copy_state(c, issuer, lost - 1).done) count_evicted(c.slot);
 }
 
@@ -120,9 +123,9 @@ COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address,
     for (u32 t = 0; t < threads; ++t) {
         u64 thread = thread_record(slot, t);
         check_lost_sources(c, thread, t, address, bytes);
-        u32 kept = min(load32(FIELD(thread, Thread, ranges)), COPY_RANGES);
+        u32 kept = min(load32(THREAD_FIELD(thread, ranges)), COPY_RANGES);
         for (u32 i = 0; i < kept; ++i) {
-            u64 source = load64(FIELD(thread, Thread, range_address) + 8 * i), info = load64(FIELD(thread, Thread, range_info) + 8 * i);
+            u64 source = load64(THREAD_WORD(thread, range_address, i)), info = load64(THREAD_WORD(thread, range_info, i));
             if (source >= address + bytes || source + (info & 31) <= address) continue;
             Copy s = copy_state(c, t, range_group(info));
             if (s.done) continue;

@@ -84,14 +84,14 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
-        u32 parity = load32(FIELD(thread, Thread, full_barriers)) & 1;
+        u32 parity = load32(THREAD_FIELD(thread, full_barriers)) & 1;
         raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
         return state;
     }
     // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
     u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)));
     u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
-    store32(FIELD(thread, Thread, generation), generation);
+    store32(THREAD_FIELD(thread, generation), generation);
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
@@ -106,16 +106,16 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
-        u32 number = load32(FIELD(thread, Thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (number & 1)) + 1;
-        store32(FIELD(thread, Thread, full_barriers), number + 1);
-        store32(FIELD(thread, Thread, warp_epoch), epoch);
+        u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (number & 1)) + 1;
+        store32(THREAD_FIELD(thread, full_barriers), number + 1);
+        store32(THREAD_FIELD(thread, warp_epoch), epoch);
         set_warp_epoch(slot, me, epoch);
         epoch_moved(slot, me, low_word(state), epoch);
         return pack(epoch, epoch);
     }
     u32 mask = active_mask();
-    collect_clock(slot, me, id, load32(FIELD(thread, Thread, generation)), mask);
-    store32(FIELD(thread, Thread, warp_epoch), low_word(state));
+    collect_clock(slot, me, id, load32(THREAD_FIELD(thread, generation)), mask);
+    store32(THREAD_FIELD(thread, warp_epoch), low_word(state));
     __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
     return state;
 }
@@ -148,7 +148,7 @@ DEVICE void take_flag(u64 slot, u32 me, u32 index) {
 // Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
 HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
     if (!slot) return state;
-    u32 released = releases ? low_word(state) : load32(FIELD(thread_record(slot, me), Thread, released));
+    u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread_record(slot, me), released));
     if (!released) return state;
     u64 cell = flag_cell(slot, flag_index(slot, address)), vector = own_vector(slot, me);
     for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w)
@@ -161,16 +161,16 @@ HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     if (!slot) return;
     u32 index = flag_index(slot, address);
     if (acquires) return take_flag(slot, me, index);
-    u64 seen = FIELD(thread_record(slot, me), Thread, flags_read);
+    u64 seen = THREAD_FIELD(thread_record(slot, me), flags_read);
     store64(seen, load64(seen) | 1ull << index);
 }
 
 HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
-    for (u64 seen = load64(FIELD(thread, Thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
-    store64(FIELD(thread, Thread, flags_read), 0);
-    store32(FIELD(thread, Thread, released), low_word(state));
+    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
+    store64(THREAD_FIELD(thread, flags_read), 0);
+    store32(THREAD_FIELD(thread, released), low_word(state));
     return advance(slot, state, me);
 }
 
@@ -188,10 +188,10 @@ DEVICE u32 maximum_over(u32 mask, u32 value) {
 DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
     u32 place = WARP_SYNCS - 1;
     for (u32 i = 0; i < WARP_SYNCS; ++i) {
-        u64 sync = load64(FIELD(thread, Thread, syncs) + 8 * i);
+        u64 sync = load64(THREAD_WORD(thread, syncs, i));
         if (!sync || (high_word(sync) & ~mask) == 0) { place = i; break; }
     }
-    store64(FIELD(thread, Thread, syncs) + 8 * place, pack(epoch, mask));
+    store64(THREAD_WORD(thread, syncs, place), pack(epoch, mask));
 }
 
 // After bar.warp.sync: orders the lanes of the mask with each other.
@@ -199,7 +199,7 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     if (!slot) return state;
     u32 epoch = maximum_over(mask, low_word(state)) + 1, existing = existing_lanes(slot, me);
     u64 thread = thread_record(slot, me);
-    if ((mask & existing) == existing) store32(FIELD(thread, Thread, warp_epoch), epoch);
+    if ((mask & existing) == existing) store32(THREAD_FIELD(thread, warp_epoch), epoch);
     else remember_sync(thread, mask, epoch);
     set_warp_epoch(slot, me, epoch);
     epoch_moved(slot, me, low_word(state), epoch);
@@ -208,5 +208,5 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
 #endif
 
 // A called function finds the caller's clock in the thread's record, and leaves its own there.
-HOOK u64 __consan_load_state(u64 slot, u32 me) { return slot ? load64(FIELD(thread_record(slot, me), Thread, state)) : 0; }
-HOOK void __consan_store_state(u64 slot, u64 state, u32 me) { if (slot) store64(FIELD(thread_record(slot, me), Thread, state), state); }
+HOOK u64 __consan_load_state(u64 slot, u32 me) { return slot ? load64(THREAD_FIELD(thread_record(slot, me), state)) : 0; }
+HOOK void __consan_store_state(u64 slot, u64 state, u32 me) { if (slot) store64(THREAD_FIELD(thread_record(slot, me), state), state); }

@@ -114,7 +114,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) {
         gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
         gpu_store64(FIELD(slot, Slot, reads), slot + s.reads);
-        gpu_store64(FIELD(slot, Slot, threads), slot + s.threads);
+        gpu_store64(FIELD(slot, Slot, threads), slot + s.threads | (u64)(31 - __clz(s.warps)) << 56);
         gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
         gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
         gpu_store64(FIELD(slot, Slot, flags), slot + s.flags);
@@ -179,12 +179,19 @@ DEVICE u64 find_cta(u64 runtime, u64 key) {
     }
 }
 
-DEVICE u64 thread_record(u64 slot, u32 thread) { return load64(FIELD(slot, Slot, threads)) + (u64)thread * sizeof(Thread); }
+// Records of threads are transposed, word by word, so that a warp's lanes touch neighbouring words. The handle of a record is the
+// address of its first word, with the logarithm of the number of warps in its top byte.
+DEVICE u64 thread_record(u64 slot, u32 thread) { return load64(FIELD(slot, Slot, threads)) + 8ull * thread; }
+DEVICE u64 thread_word(u64 handle, u32 offset) {
+    return (handle & ((1ull << 56) - 1)) + ((u64)(offset / 8) << (8 + (u32)(handle >> 56))) + offset % 8;
+}
+#define THREAD_FIELD(HANDLE, NAME) thread_word(HANDLE, offsetof(Thread, NAME))
+#define THREAD_WORD(HANDLE, NAME, INDEX) thread_word(HANDLE, offsetof(Thread, NAME) + 8 * (INDEX))
 
 COLD void reset_thread(u64 slot, u32 me) {
     u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
-    for (u32 i = 0; i < sizeof(Thread); i += 8) store64(at + i, 0);
-    store64(FIELD(at, Thread, state), state);
+    for (u32 i = 0; i < sizeof(Thread); i += 8) store64(thread_word(at, i), 0);
+    store64(THREAD_FIELD(at, state), state);
 }
 
 DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & READ_EPOCH_MASK; }
