@@ -45,6 +45,8 @@ _REGISTER_PORTABLE_MAPPED = 3
 _PORTABLE_CLUSTER = 8
 _LONGEST_NAP = 0.005
 _Array = npt.NDArray[Any]
+# Pages that the driver has mapped, by device address. They outlive their backend, whose end does not unregister them.
+_PINNED: dict[int, mmap.mmap] = {}
 
 
 @dataclass
@@ -75,7 +77,6 @@ class CudaBackend:
         self._context = context
         self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
         self._watched: dict[int, ctypes.c_void_p] = {}
-        self._rings: dict[int, mmap.mmap] = {}
         with self._current():
             self._control = self._make("cuStreamCreate", _STREAM_NON_BLOCKING)
 
@@ -190,15 +191,15 @@ class CudaBackend:
         with self._current():
             self._driver.call("cuMemHostRegister_v2", _pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
             self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), _pointer(view), 0)
-        self._rings[address.value] = pages
+        _PINNED[address.value] = pages
         return address.value, view[:nbytes]
 
     def free_ring(self, address: int) -> None:
         """Give a ring's pages back. They stay mapped until the driver has forgotten them, or their addresses would be used again."""
-        pages = self._rings[address]
+        pages = _PINNED[address]
         with self._current():
             self._driver.call("cuMemHostUnregister", _pointer(np.frombuffer(pages, np.uint8)))
-        del self._rings[address]
+        del _PINNED[address]
 
     # -- modules -----------------------------------------------------------------------------------------------------------------
 

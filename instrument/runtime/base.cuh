@@ -45,6 +45,7 @@ DEVICE u64 gpu_acquire64(u64 at) { u64 v; asm volatile("ld.acquire.gpu.global.u6
 DEVICE void gpu_release64(u64 at, u64 v) { asm volatile("st.release.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE void gpu_store64(u64 at, u64 v) { asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE u64 gpu_swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
+DEVICE u64 gpu_exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
 DEVICE u64 gpu_add64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
 DEVICE u32 gpu_add32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u32 gpu_or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
@@ -64,7 +65,7 @@ SPECIAL(tid_x, "%%tid.x") SPECIAL(tid_y, "%%tid.y") SPECIAL(tid_z, "%%tid.z")
 SPECIAL(ntid_x, "%%ntid.x") SPECIAL(ntid_y, "%%ntid.y") SPECIAL(ntid_z, "%%ntid.z")
 SPECIAL(ctaid_x, "%%ctaid.x") SPECIAL(ctaid_y, "%%ctaid.y") SPECIAL(ctaid_z, "%%ctaid.z")
 SPECIAL(nctaid_x, "%%nctaid.x") SPECIAL(nctaid_y, "%%nctaid.y") SPECIAL(nctaid_z, "%%nctaid.z")
-SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
+SPECIAL(sm_id, "%%smid") SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
 #undef SPECIAL
 DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
 // Shared-space address of the CTA's first own byte: the reserved region, where there is one, lies before it. Its whole size

@@ -100,11 +100,36 @@ COLD u64 cut_slot(u64 runtime, u32 index) {
     return slot;
 }
 
+// Hints: where a CTA that ended on this multiprocessor left a slot of this shape. The owner word decides; a lost or stale hint
+// costs a look elsewhere, never a slot held twice. They keep taking a slot O(1), and on the multiprocessor whose caches know it.
+DEVICE u32 hint_bucket(u64 tag) { return (u32)((tag * 0x9E3779B97F4A7C15ull) >> 59) % HINT_SHAPES * HINT_PLACES + sm_id() % HINT_PLACES; }
+
+COLD void leave_hint(u64 runtime, u64 slot) {
+    u32 bucket = hint_bucket(gpu_load64(FIELD(slot, Slot, shape)));
+    u32 top = gpu_add32(load64(FIELD(runtime, Runtime, hint_tops)) + 4ull * bucket, 1);
+    gpu_store64(load64(FIELD(runtime, Runtime, hints)) + 8ull * (bucket * HINT_DEPTH + top % HINT_DEPTH), slot);
+}
+
+COLD u64 take_hint(u64 runtime, u64 tag) {
+    u32 bucket = hint_bucket(tag), top = gpu_load32(load64(FIELD(runtime, Runtime, hint_tops)) + 4ull * bucket);
+    for (u32 i = 1; i <= min(top, HINT_DEPTH); ++i) {
+        u64 at = load64(FIELD(runtime, Runtime, hints)) + 8ull * (bucket * HINT_DEPTH + (top - i) % HINT_DEPTH);
+        if (!gpu_load64(at)) continue;
+        u64 slot = gpu_exchange64(at, 0);
+        if (slot && gpu_load64(FIELD(slot, Slot, shape)) == tag && !gpu_swap64(FIELD(slot, Slot, owner), 0, 1)) {
+            if (gpu_load64(FIELD(slot, Slot, shape)) == tag) return slot;
+            gpu_release64(FIELD(slot, Slot, owner), 0);
+        }
+    }
+    return 0;
+}
+
 COLD u64 acquire_slot(u64 runtime, const Shape &s) {
     u32 index = size_class(s.size);
     if (index >= CLASS_COUNT) return 0;
-    u64 slot = claim_free(runtime, index, s.tag, false, s);
+    u64 slot = take_hint(runtime, s.tag);
     if (!slot) slot = cut_slot(runtime, index);
+    if (!slot) slot = claim_free(runtime, index, s.tag, false, s);
     // The arena is cut up: what is free in this class or, since launches of another shape may have taken it all, in a larger one.
     for (; !slot && index < CLASS_COUNT; ++index) slot = claim_free(runtime, index, s.tag, true, s);
     return slot;
@@ -281,6 +306,7 @@ COLD void release_slot(u64 slot) {
     store32(FIELD(slot, Slot, base), next);
     gpu_fence();
     gpu_release64(FIELD(slot, Slot, owner), 0);
+    leave_hint(load64(FIELD(slot, Slot, runtime)), slot);
 }
 
 HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {

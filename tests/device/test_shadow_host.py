@@ -50,6 +50,8 @@ def test_tables_do_not_overlap(shadow: Shadow) -> None:
     sizes = {
         "directory": layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY),
         "class_slots": layout.CLASS_COUNT * layout.SLOTS_PER_CLASS * 8,
+        "hints": layout.HINT_SHAPES * layout.HINT_PLACES * layout.HINT_DEPTH * 8,
+        "hint_tops": layout.HINT_SHAPES * layout.HINT_PLACES * 4,
         "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
         "launches": layout.LAUNCH_COUNTERS * 8,
         "arena": MiB,
