@@ -132,7 +132,7 @@ FINDING = _struct(
 NAMED = _struct("NamedBarrier", "u64 state")
 THREAD = _struct(
     "Thread",
-    f"""u64 state; u32 commits; u32 spare; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
+    f"""u64 state; u32 commits; u32 wait_count; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
     u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits;
     u64 lost_low; u64 lost_high; u32 lost_groups; u32 released; u64 flags_read; u64 retires;
     u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}]""",

@@ -110,6 +110,17 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
 
 struct Copy { u32 group, commits, retired, wait_epoch; bool done, waited; };
 
+// Epoch of the earliest wait in the history that covers a group; 0 if there is none. The history is a ring, in no order: its
+// thread may add to it meanwhile, and what it adds is later than what is looked for.
+DEVICE u32 covering_wait(u64 thread, u32 group) {
+    u32 epoch = 0;
+    for (u32 i = 0; i < WAIT_HISTORY; ++i) {
+        u64 wait = load64(THREAD_WORD(thread, waits, i));
+        if (wait && high_word(wait) > group && (!epoch || low_word(wait) < epoch)) epoch = low_word(wait);
+    }
+    return epoch;
+}
+
 // A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
 DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     Copy s;
@@ -119,11 +130,7 @@ DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     s.group = group;
     s.waited = s.group < s.retired;
     s.done = s.waited && issuer == c.me;
-    s.wait_epoch = 0;
-    for (u32 i = 0; s.waited && i < WAIT_HISTORY; ++i) {  // oldest first: the earliest wait that covers the group
-        u64 wait = load64(THREAD_WORD(thread, waits, i));
-        if (wait && high_word(wait) > s.group) { s.wait_epoch = low_word(wait); break; }
-    }
+    s.wait_epoch = s.waited ? covering_wait(thread, s.group) : 0;
     if (s.done || !s.waited) return s;
     s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
     // The covering wait has left the history and what is left is not visible: the answer is unknown, and is counted.
@@ -310,17 +317,18 @@ DEVICE bool own_plain_write(const Caller &c, u64 record) {
            (high >> 12) == (low_word(c.state) & WRITE_EPOCH_MASK);
 }
 
-DEVICE bool plain_in_interval(const Caller &c, u64 record) {
+DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     if ((u32)(record >> 32) & (HIGH_ASYNC | HIGH_OLD) || (u32)record & (LOW_ATOMIC | LOW_MARKER)) return false;
     u32 epoch = write_epoch(c, record);
-    return alive(c, record, epoch) && (own_plain_write(c, record) || !ordered(c, record_thread(record), epoch));
+    return alive(c, record, epoch) && !ordered(c, record_thread(record), epoch);
 }
 
 DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
     u64 before = load64(at);
+    if (own_plain_write(c, before)) return;
     if (before && !settled(c, before, base)) {
-        if (!own_plain_write(c, before)) write_slow(c, before, mine);
-        if (plain_in_interval(c, before)) return;
+        write_slow(c, before, mine);
+        if (concurrent_plain_write(c, before)) return;
     }
     u64 old = exchange64(at, mine);
     if (c.flags & ACCESS_RMW) check_rmw_source(c, old);

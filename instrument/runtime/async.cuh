@@ -50,12 +50,9 @@ COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
 // stands for it when everybody has passed it; otherwise who saw the copy is not known any more, which is counted.
 DEVICE u64 settled_copy(u64 slot, u64 state, u64 record) {
     u64 thread = thread_record(slot, record_thread(record));
-    u32 group = group_of(slot, record), epoch = 0;
+    u32 group = group_of(slot, record);
     if (group >= load32(THREAD_FIELD(thread, retired))) return record;
-    for (u32 i = 0; i < WAIT_HISTORY && !epoch; ++i) {
-        u64 wait = load64(THREAD_WORD(thread, waits, i));
-        if (wait && high_word(wait) > group) epoch = low_word(wait);
-    }
+    u32 epoch = covering_wait(thread, group);
     bool passed = epoch < high_word(state), lost = load32(THREAD_FIELD(thread, lost_waits)) > group;
     if (!passed && load32(THREAD_FIELD(thread, commits)) - group < 2 * GROUP_PERIOD) return record;
     if (passed || !lost) return make_record(epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD);
@@ -92,13 +89,14 @@ DEVICE void remember_wait(u64 thread, u32 epoch, u32 retired) {
     u32 earlier = low_word(before) == epoch ? high_word(before) >> 16 : high_word(before) & 0xffff;
     store64(word, pack(epoch, (retired & 0xffff) | earlier << 16));
 #endif
-    u64 newest = load64(THREAD_WORD(thread, waits, (WAIT_HISTORY - 1)));
-    if (!newest || low_word(newest) != epoch) {
-        u64 lost = load64(THREAD_FIELD(thread, waits));
+    u32 count = load32(THREAD_FIELD(thread, wait_count)), place = (count - 1) % WAIT_HISTORY;
+    if (!count || low_word(load64(THREAD_WORD(thread, waits, place))) != epoch) {
+        place = count % WAIT_HISTORY;
+        u64 lost = load64(THREAD_WORD(thread, waits, place));
         if (lost) store32(THREAD_FIELD(thread, lost_waits), high_word(lost));
-        for (u32 i = 0; i + 1 < WAIT_HISTORY; ++i) store64(THREAD_WORD(thread, waits, i), load64(THREAD_WORD(thread, waits, (i + 1))));
+        store32(THREAD_FIELD(thread, wait_count), count + 1);
     }
-    store64(THREAD_WORD(thread, waits, (WAIT_HISTORY - 1)), pack(epoch, retired));
+    store64(THREAD_WORD(thread, waits, place), pack(epoch, retired));
 }
 
 // `pending`: groups that may stay in flight.
