@@ -147,8 +147,7 @@ class Session:
     ) -> None:
         private = arena_bytes is not None or variant is not None
         self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
-        if private:
-            weakref.finalize(self, self._device.close)
+        self._finish = weakref.finalize(self, self._device.close) if private else None
         self.backend = self._device.backend
         self.seed = seed
         self.strict = strict
@@ -319,6 +318,11 @@ class Session:
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
         self._device.lost = True
         self._reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
+
+    def close(self) -> None:
+        """Free the shadow of a session that has one of its own; after this it can only be looked at."""
+        if self._finish is not None:
+            self._finish()
 
     @property
     def device_lost(self) -> bool:

@@ -77,11 +77,12 @@ class Shadow:
         backend.write(self.address, self._runtime(self._ring_address))
 
     def close(self) -> None:
-        """Free everything; modules that point here must not run again."""
-        for address in (*self._places.values(), self.address):
-            self.backend.free(address)
-        self._places = {}
-        self.backend.free_ring(self._ring_address)
+        """Free everything, once; modules that point here must not run again."""
+        places, self._places = [*self._places.values()], {}
+        if places:
+            for address in (*places, self.address):
+                self.backend.free(address)
+            self.backend.free_ring(self._ring_address)
 
     def _runtime(self, ring_address: int) -> bytes:
         record = np.zeros(1, layout.dtype(layout.RUNTIME))

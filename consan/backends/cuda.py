@@ -378,7 +378,11 @@ class CudaBackend:
 
     def _capturing(self, stream: int) -> bool:
         # The legacy default stream cannot be captured, and asking about it during another stream's capture would break that one.
-        return stream not in (0, _LEGACY_STREAM) and self._driver.integer("cuStreamIsCapturing", ctypes.c_void_p(stream)) != 0
+        if stream in (0, _LEGACY_STREAM):
+            return False
+        status = ctypes.c_int()
+        self._driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
+        return status.value != 0
 
     def _poll(self, deadline: float) -> bool:
         nap = 20e-6

@@ -87,9 +87,8 @@ class Bench:
 
     def close(self) -> None:
         """Free the shadow memory of a GPU; the machine's goes with its object."""
-        if not self.on_cpu and not self.session.device_lost:
-            for address in self.session.shadow._places.values():
-                self.backend.free(address)
+        if not self.on_cpu:
+            self.session.close()
 
 
 @functools.cache

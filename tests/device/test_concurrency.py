@@ -145,8 +145,10 @@ class Streams:
         graph, runnable = ctypes.c_void_p(), ctypes.c_void_p()
         with self.bench.backend._current():
             self.driver.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 1)
-            work()
-            self.driver.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+            try:
+                work()
+            finally:
+                self.driver.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
             self.driver.call("cuGraphInstantiateWithFlags", ctypes.byref(runnable), graph, ctypes.c_ulonglong(0))
         return runnable
 

@@ -66,7 +66,9 @@ SPARE = {
 
 
 @pytest.mark.parametrize(("name", "spare"), SPARE.items(), ids=list(SPARE))
-def test_nearly_each_barrier_is_needed(name: str, spare: int, device: str) -> None:
+def test_nearly_each_barrier_is_needed(name: str, spare: int) -> None:
+    """On the virtual machine only: on a chip a sort without a barrier may use garbage as an index and end the context."""
+    device = "cpu"
     ptx = ptx_of(name, "sm_80")
     reports = [_report(name, _without(ptx, line), device) for line in _places(ptx, BARRIER)]
     silent = [report for report in reports if report.verdict == "clean"]

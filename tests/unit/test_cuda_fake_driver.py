@@ -120,7 +120,7 @@ class FakeCuda:
     def do_cuFuncSetAttribute(self, _function: Any, attribute: int, value: int) -> None:
         self.attributes.append((attribute, value))
 
-    def do_cuStreamIsCapturing(self, out: Any, stream: Any) -> None:
+    def do_cuStreamIsCapturing(self, stream: Any, out: Any) -> None:
         out._obj.value = int(number(stream) == 0xCAFE)
 
     def do_cuEventQuery(self, _event: Any) -> int:
