@@ -100,6 +100,36 @@ def test_clean_in_many_schedules(case: Case) -> None:
         _check(case, "sm_80", Session(device="cpu", seed=seed), seed)
 
 
+COUNTED = {
+    "nvrtc/cp_async_pipeline": 128,
+    "nvrtc/block_radix_sort": 128,
+    "nvrtc/sgemm_tiled": 256,
+    "triton/matmul_small": 128,
+    "triton/softmax": 256,
+}
+
+
+def _with_counted_barriers(name: str, threads: int, seeds: range) -> None:
+    """The same kernel, but every barrier names its number of threads, for which warps keep clocks of each other."""
+    ptx = re.sub(r"bar\.sync\s+0;", f"bar.sync 0, {threads};", ptx_of(name, "sm_80"))
+    case = next(case for case in CASES if case.name == name)
+    for seed in seeds:
+        launch = case.launch("small", seed)
+        _assert_clean(run_checked(ptx, launch, Session(device="cpu", seed=seed))[1], case)
+        launch.check()
+
+
+@pytest.mark.parametrize(("name", "threads"), COUNTED.items(), ids=list(COUNTED))
+def test_clean_with_counted_barriers(name: str, threads: int) -> None:
+    _with_counted_barriers(name, threads, range(3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "threads"), COUNTED.items(), ids=list(COUNTED))
+def test_clean_with_counted_barriers_in_many_schedules(name: str, threads: int) -> None:
+    _with_counted_barriers(name, threads, range(3, 203))
+
+
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _WORDS = "ld|ldu|st|atom|red|ldmatrix|stmatrix|cp|bar|barrier|fence|membar|mbarrier|wgmma|wmma.load|wmma.store|multimem|tensormap"
 _MEMORY_OR_SYNC = re.compile(rf"(?:^|[;{{}}:\s])(?:{_WORDS})\.[\w.:]*[^;]*;")
