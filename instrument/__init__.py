@@ -25,7 +25,7 @@ Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
-_INLINE_LIMIT = 600  # instrumented instructions: beyond it the assembler's time grows faster than the kernel's speed
+_INLINE_LIMIT = 450_000  # characters of pasted bodies: beyond it the assembler's time grows faster than the kernel's speed
 _PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
 
 
@@ -75,8 +75,9 @@ def instrument(
     variant = choose_variant(plans.values(), base or Variant())
     _add_global_stores(plans, variant)
     target = max(module.target, _OLDEST_TARGET, key=_generation)
-    work = sum(len(plan.work) for plan in plans.values())
-    context = Context(module, Edits(module), variant, plans, library(variant, target), inline and work <= _INLINE_LIMIT)
+    functions = library(variant, target)
+    inline = inline and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
+    context = Context(module, Edits(module), variant, plans, functions, inline)
     for run in _PASSES:
         run(context)
     _module_header(context, target, context.library)

@@ -117,7 +117,8 @@ def _struct(name: str, text: str) -> Struct:
 
 RUNTIME = _struct(
     "Runtime",
-    f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops; u64 table; u64 ring; u64 launches;
+    f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
+    u64 table; u64 ring; u64 launches;
     u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas;
     u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots; u64 polls""",
 )
@@ -177,7 +178,8 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
 
 
 def _constants() -> dict[str, int]:
-    names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
+    names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
+        TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"""
     constants = {name: globals()[name] for name in names.split()}

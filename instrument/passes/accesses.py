@@ -7,6 +7,8 @@ value stored goes to the hook too, so that two writers of the same value can be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from consan.instrument.isa import Access
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
@@ -23,6 +25,7 @@ from consan.instrument.passes.emit import (
     wide_address,
 )
 from consan.instrument.ptx import Operand, Vector
+from consan.instrument.runtime import RuntimeLibrary
 
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _HOOK_WIDTHS = (1, 2, 4, 8, 16)
@@ -34,6 +37,16 @@ def run(context: Context) -> None:
         for work in plan.work:
             if work.row.family in MEMORY_FAMILIES and work.row.family != "cp.async":
                 _instrument(context, plan, work)
+
+
+def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
+    """Characters that pasting the bodies of a module's hooks in line would add."""
+    total = 0
+    for work in (work for plan in plans for work in plan.work if work.row.family in ("load", "store", "ldmatrix")):
+        access = work.row.describe(work.instruction)
+        name = _hook_name(work, access, _bytes(work, access)).replace("__consan_", "__consan_fast_")
+        total += len(library.functions.get(name, ""))
+    return total
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -14,7 +14,7 @@ from consan.instrument.layout import offsets
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
-from consan.instrument.ptx import Function, Instruction, Label
+from consan.instrument.ptx import Block, Function, Instruction, Label, Node
 
 _POLL_MASK = 255
 _SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;
@@ -156,18 +156,30 @@ def _leave(context: Context, snippet: Snippet, guard: str) -> None:
 
 
 def _around_call(context: Context, instruction: Instruction) -> None:
+    """The clock goes out before, and comes back after, the whole sequence that passes parameters: compilers put it into a scope of its
+    own, and a call in the middle of it could overwrite what an indirect call is about to pass or return (ISA "call")."""
     name = callee(instruction)
     target = context.plans.get(name) if name else None
     if name and (target is None or not target.needs_slot):
         return
+    place = _call_sequence(instruction)
     snippet = Snippet()
     _store_state(context, snippet, guard_text(instruction))
-    context.edits.insert_before(instruction, snippet.text())
+    context.edits.insert_before(place, snippet.text())
     if target is not None and not target.changes_state:
         return
     after = Snippet()
     _load_state(context, after)
-    context.edits.insert_after(instruction, "\n" + after.text())
+    context.edits.insert_after(place, "\n" + after.text())
+
+
+def _call_sequence(instruction: Instruction) -> Node:
+    """The scope around a call, if it holds nothing but moves of parameters; else the call itself."""
+    scope = instruction.scope
+    words = ("st", "ld", "call", "mov")
+    straight = all(not isinstance(s, Block) and (not isinstance(s, Instruction) or s.parts[0] in words) for s in scope.statements)
+    alone = sum(isinstance(s, Instruction) and s.parts[0] == "call" for s in scope.statements) == 1
+    return scope if scope.parent is not None and straight and alone else instruction
 
 
 def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number: int) -> None:

@@ -20,7 +20,7 @@ from consan.toolchain.nvrtc import compile_ptx
 
 Array = npt.NDArray[Any]
 MiB = 1 << 20
-ROOM = {"cpu": 16 * MiB, "gpu": 256 * MiB}  # a GPU has thousands of CTAs resident, the machine some hundreds
+ROOM = {"cpu": 16 * MiB, "gpu": 2048 * MiB}  # a GPU has thousands of CTAs resident, the machine some hundreds
 ARCH = "sm_90a"
 _MARKER = re.compile(r"/\*@(\w+)\*/")
 
