@@ -56,7 +56,8 @@ CLEAN = {
     "elementwise": "k = cp.ElementwiseKernel('T x, T y', 'T z', 'z = x * y', 'mul'); a = cp.arange(9.0); assert (k(a, a) == a * a).all()",
     "reduction": "k = cp.ReductionKernel('T x', 'T y', 'x * x', 'a + b', 'y = a', '0', 'ss'); a = cp.arange(999.0)\n"
     + "assert float(k(a)) == float((a.get() ** 2).sum())",
-    "fusion": "f = cp.fuse()(lambda x, y: x * y + 1); a = cp.arange(9.0); assert (f(a, a).get() == a.get() ** 2 + 1).all()",
+    "fusion": "@cp.fuse(kernel_name='fused')\ndef f(x, y):\n    return x * y + 1\na = cp.arange(9.0)\n"
+    + "assert (f(a, a).get() == a.get() ** 2 + 1).all()",
     "jit": "from cupyx import jit\n@jit.rawkernel()\ndef k(x, y, n):\n    i = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x\n"
     + "    if i < n:\n        y[i] = x[i] + 1\na = cp.arange(99.0); b = cp.zeros(99); k[4, 32](a, b, 99); assert (b == a + 1).all()",
     "routines": "a = cp.arange(5000.0)[::-1]; assert float(a.sum()) == float(a.get().sum())\n"
