@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import Row
-from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet
+from consan.instrument.layout import SITE_LIMIT
+from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported
 from consan.instrument.ptx import Edits, Function, Instruction, Module
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
@@ -73,7 +74,9 @@ class Context:
         snippet.paste(self.library.inlined(fast, values, label), guard, label)
 
     def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int) -> Site:
-        """Number an instruction."""
+        """Number an instruction. A module with more sites than a record can name has instructions that are not checked."""
+        if len(self.sites) >= SITE_LIMIT:
+            raise Unsupported(f"more than {SITE_LIMIT} sites")
         instruction = work.instruction
         place = place_of(self.module, instruction)
         site = Site(
