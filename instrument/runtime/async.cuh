@@ -24,13 +24,14 @@ DEVICE void lose_source(u64 thread, u32 place) {
 }
 
 DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, u32 group) {
+    u64 low = load64(FIELD(c.slot, Slot, source_low)), high = load64(FIELD(c.slot, Slot, source_high));
     u32 position = load32(THREAD_FIELD(thread, ranges)), place = position % COPY_RANGES;
     if (position >= COPY_RANGES) lose_source(thread, place);
     store64(THREAD_WORD(thread, range_address, place), source);
     store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
     store32(THREAD_FIELD(thread, ranges), position + 1);
-    if (source < load64(FIELD(c.slot, Slot, source_low))) lower64(FIELD(c.slot, Slot, source_low), source);
-    if (source + bytes > load64(FIELD(c.slot, Slot, source_high))) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
+    if (source < low) lower64(FIELD(c.slot, Slot, source_low), source);
+    if (source + bytes > high) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
 }
 
 template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
