@@ -335,14 +335,19 @@ DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
 }
 
-// Plain stores and copies: all records go in before the first one that came out is looked at. Granules that one copy wrote
-// hold equal records: one look serves them all.
-template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, const u64 *mine, u32 base) {
-    u64 old[COUNT];
-    for (u32 i = 0; i < COUNT; ++i) old[i] = exchange64(at + 8 * i, mine[i]);
-    for (u32 i = 0; i < COUNT; ++i) {
-        if (!old[i] || (i && old[i] == old[i - 1] && (u32)(old[i] >> 32) & HIGH_ASYNC)) continue;
-        if (!settled(c, old[i], base)) write_slow(c, old[i], mine[i]);
+// Plain stores and copies: two records go in before the first one that came out is looked at (more would not fit the registers
+// of a kernel of 1024 threads). Granules that one copy wrote hold equal records: one look serves them all.
+template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base) {
+    constexpr u32 STEP = COUNT < 2 ? 1 : 2;
+    u64 last = 0;
+    for (u32 first = 0; first < COUNT; first += STEP) {
+        u64 old[STEP];
+        for (u32 i = 0; i < STEP; ++i) old[i] = exchange64(at + 8 * (first + i), pack(lows[first + i], high));
+        for (u32 i = 0; i < STEP; ++i) {
+            bool again = old[i] == last && (u32)(old[i] >> 32) & HIGH_ASYNC;
+            last = old[i];
+            if (last && !again && !settled(c, last, base)) write_slow(c, last, lows[first + i]);
+        }
     }
 }
 
@@ -448,16 +453,14 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
     u64 writes = head.writes + 8ull * cell;
-    u64 mine[COUNT];
-    for (u32 i = 0; i < COUNT; ++i) {
-        // What a later access compares: the value of a plain store, the width of an atomic or strong one.
-        u32 payload = values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES : 0;
-        mine[i] = make_record(low_word(state), me, site, high, low | payload);
-    }
+    u64 mine = make_record(low_word(state), me, site, high, low);
+    u32 lows[COUNT];
+    // What a later access compares: the value of a plain store, the width of an atomic or strong one.
+    for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES : 0);
     if (flags & (ACCESS_RMW | ACCESS_STRONG))
-        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, mine[i], base);
+        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, pack(lows[i], high_word(mine)), base);
     else
-        plain_cells<COUNT>(c, writes, mine, base);
+        plain_cells<COUNT>(c, writes, high_word(mine), lows, base);
     record_fence();
     check_readers<COUNT>(c, cell);
 }
