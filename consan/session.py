@@ -206,9 +206,9 @@ class Session:
         architecture = self.backend.arch
         used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
         most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
-        cap = max(_FEWEST if resident else _MAX_LAUNCHABLE, most)
-        text = cap_bounded_kernels(done.ptx, min(cap, 255)) if resident else done.ptx
-        return assemble_cached(text, architecture, options=(f"--maxrregcount={min(cap, 255)}",)).cubin
+        cap = min(max(_FEWEST if resident else _MAX_LAUNCHABLE, most), 255)
+        text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
+        return assemble_cached(text, architecture, options=(f"--maxrregcount={cap}",)).cubin
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""

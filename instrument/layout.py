@@ -82,7 +82,6 @@ FLAG_SAME_WARP = 1
 FLAG_SAME_VALUE = 2
 FLAG_OTHER_ASYNC = 4
 FLAG_OTHER_ATOMIC = 8
-FLAG_WAS_UNINITIALISED = 16
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ RUNTIME = _struct(
     f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
     u64 table; u64 ring; u64 launches;
     u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas;
-    u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots; u64 polls""",
+    u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots""",
 )
 DIRECTORY = _struct("Directory", "u64 key; u64 slot; u32 exited; u32 pad[3]")
 TABLE_ENTRY = _struct("TableEntry", "u64 key; u32 count; u32 ctas; u32 low; u32 high; u32 ring; u32 pad")
@@ -130,7 +129,6 @@ FINDING = _struct(
     u32 ctaid[3]; u32 ntid[3]; u32 thread; u32 other_thread; u32 offset; u32 bytes; u32 epoch; u32 other_epoch;
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 pad[4]""",
 )
-NAMED = _struct("NamedBarrier", "u64 state")
 THREAD = _struct(
     "Thread",
     f"""u64 state; u32 commits; u32 wait_count; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
@@ -143,7 +141,7 @@ SLOT = _struct(
     f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 shape; u64 size;
     u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
     u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
-    u32 full_epoch[2]; u32 write_scrub; u32 named_used; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
+    u32 full_epoch[2]; u32 write_scrub; u32 pad; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
     u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 named_lanes[{NAMED_BARRIERS * MAX_WARPS}]; u32 exited[{MAX_WARPS}];
     u32 found[{TABLE_ENTRIES // 32}]""",
 )
@@ -181,7 +179,7 @@ def _constants() -> dict[str, int]:
     names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
-        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_WAS_UNINITIALISED"""
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC"""
     constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

@@ -104,8 +104,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else Buffer("shared memory", "shared", low, high - low),
         accesses=_accesses(record, kind, hazard, module),
     )
-    described = describe(finding, _situation(record, kind), **_facts(record))
-    return _with_severity(described, record)
+    return describe(finding, _situation(record, kind), **_facts(record))
 
 
 def _merged(record: Any, table: Records | None) -> tuple[int, int, int, int]:
@@ -123,17 +122,9 @@ def _is_global(record: Any) -> bool:
 
 
 def _situation(record: Any, kind: Kind) -> str | None:
-    if kind is Kind.UNINITIALIZED_READ:
-        return "unused" if int(record["flags"]) & FLAG_SAME_VALUE else None
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
         return "same-value"
     return _SITUATIONS.get(Reason(int(record["reason"])))
-
-
-def _with_severity(finding: Finding, record: Any) -> Finding:
-    """Writers of one value are a warning even inside one warp, where the wording is about the warp."""
-    same = finding.kind == "data-race" and int(record["flags"]) & FLAG_SAME_VALUE
-    return replace(finding, severity="warning") if same else finding
 
 
 def _facts(record: Any) -> dict[str, Any]:

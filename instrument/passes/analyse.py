@@ -81,13 +81,11 @@ def propagate(plans: dict[str, FunctionPlan]) -> None:
     while changed:
         changed = False
         for plan in plans.values():
+            before = (plan.needs_slot, plan.changes_state)
             for target in _reachable(plan, plans):
-                if (target.needs_slot, target.changes_state) > (plan.needs_slot, plan.changes_state) or target.needs_slot > plan.needs_slot:
-                    plan.needs_slot = plan.needs_slot or target.needs_slot
-                    plan.changes_state = plan.changes_state or target.changes_state
-                    changed = True
-                elif target.changes_state and not plan.changes_state:
-                    plan.changes_state = changed = True
+                plan.needs_slot |= target.needs_slot
+                plan.changes_state |= target.changes_state
+            changed |= before != (plan.needs_slot, plan.changes_state)
 
 
 def _reachable(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterable[FunctionPlan]:

@@ -6,6 +6,8 @@ exchange clocks. Nothing is added between threads: no barrier, no vote.
 
 from __future__ import annotations
 
+import functools
+
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate
@@ -16,7 +18,8 @@ _ALL_MIXED = "0xfffffffe"
 
 def run(context: Context) -> None:
     """Insert clock updates around every barrier."""
-    handlers = {"barrier": _barrier if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence}
+    partial = functools.partial(_barrier, _arrivals(context))
+    handlers = {"barrier": partial if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence}
     for plan in context.plans.values():
         for work in plan.work:
             if handler := handlers.get(work.row.family):
@@ -74,8 +77,7 @@ def _arrivals(context: Context) -> set[str | None]:
     return found
 
 
-def _barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
-    mixed = _arrivals(context)
+def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, roles = work.instruction, work.row.roles(work.instruction)
     arrive = "arrive" in instruction.parts
     for hook, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):

@@ -14,7 +14,7 @@
 // Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
 #pragma once
 
-enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_UNUSED = 16 };
+enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8 };
 
 struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 
@@ -152,11 +152,10 @@ DEVICE u32 group_of(u64 slot, u64 record) {
 
 // A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
 // that epoch sees the copy, so later accesses take the fast path.
-DEVICE bool check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
+DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
     Copy s = copy_state(c, record_thread(record), group_of(c.slot, record));
     if (s.done && s.wait_epoch && at) swap64(at, record, make_record(s.wait_epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD));
     if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
-    return s.done;
 }
 
 // ---- reads --------------------------------------------------------------------------------------------------------------
@@ -165,8 +164,8 @@ DEVICE bool check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
 COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
     u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER);
     if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between: it will look at our read record
-    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, c.flags & ACCESS_UNUSED ? FLAG_SAME_VALUE : 0);
-    f.reason = REASON_NONE; f.flags &= ~FLAG_SAME_WARP;
+    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
+    f.reason = REASON_NONE; f.flags = 0;
     report(c.slot, f);
 }
 
@@ -187,7 +186,7 @@ COLD void read_slow(Caller c, u32 cell) {
     u32 epoch = write_epoch(c, record);
     if (!alive(c, record, epoch)) return read_uninitialised(c, at, record);
     if ((u32)record & LOW_MARKER) return;
-    if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, at, record, HAZARD_RAW); return; }
+    if ((u32)(record >> 32) & HIGH_ASYNC) return check_copy(c, at, record, HAZARD_RAW);
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
     if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD) == c.bytes) return;
@@ -290,7 +289,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
         f.reason = REASON_NONE; f.flags = 0;
         return report(c.slot, f);
     }
-    if ((u32)(record >> 32) & HIGH_ASYNC) { check_copy(c, 0, record, HAZARD_WAW); return; }
+    if ((u32)(record >> 32) & HIGH_ASYNC) return check_copy(c, 0, record, HAZARD_WAW);
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = low & LOW_ATOMIC;
     // Morally strong only with complete overlap (8.7): the widths must agree.

@@ -57,13 +57,23 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
     }
 }
 
+DEVICE u64 own_vector(u64 slot, u32 me) { return load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS; }
+
+// A release: what this warp did so far is one epoch, what follows is the next.
+DEVICE u64 advance(u64 slot, u64 state, u32 me) {
+    u32 epoch = low_word(state) + 1;
+    set_warp_epoch(slot, me, epoch);
+    epoch_moved(slot, me, epoch - 1, epoch);
+    return pack(epoch, high_word(state));
+}
+
 DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
     return load64(FIELD(slot, Slot, deposits)) + 8ull * MAX_WARPS * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
 }
 
 DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
     u32 warps = load32(FIELD(slot, Slot, warp_count)), own = me >> 5;
-    u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * own * MAX_WARPS;
+    u64 place = deposit_place(slot, id, generation), vector = own_vector(slot, me);
     for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
         u32 epoch = w == own ? low_word(state) : max(load32(vector + 4 * w), high_word(state) - 1);
         raise64(place + 8 * w, pack(epoch, generation + 1));
@@ -72,7 +82,7 @@ DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u
 
 DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
     u32 warps = load32(FIELD(slot, Slot, warp_count));
-    u64 place = deposit_place(slot, id, generation), vector = load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS;
+    u64 place = deposit_place(slot, id, generation), vector = own_vector(slot, me);
     for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
         u64 deposit = load64(place + 8 * w);
         if (high_word(deposit) == generation + 1) raise32(vector + 4 * w, low_word(deposit));
@@ -95,10 +105,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
-    u32 epoch = low_word(state) + 1;
-    set_warp_epoch(slot, me, epoch);
-    epoch_moved(slot, me, epoch - 1, epoch);
-    return pack(epoch, high_word(state));
+    return advance(slot, state, me);
 }
 
 // After the real barrier (sync and red).
@@ -128,14 +135,6 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
 
 DEVICE u32 flag_index(u64 slot, u32 address) { return ((address - load32(FIELD(slot, Slot, low))) / 4 * 0x9E3779B1u) >> 26; }
 DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flags)) + 4ull * MAX_WARPS * index; }
-DEVICE u64 own_vector(u64 slot, u32 me) { return load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS; }
-
-DEVICE u64 advance(u64 slot, u64 state, u32 me) {
-    u32 epoch = low_word(state) + 1;
-    set_warp_epoch(slot, me, epoch);
-    epoch_moved(slot, me, epoch - 1, epoch);
-    return pack(epoch, high_word(state));
-}
 
 DEVICE void take_flag(u64 slot, u32 me, u32 index) {
     u64 cell = flag_cell(slot, index), vector = own_vector(slot, me);
