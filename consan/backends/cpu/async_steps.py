@@ -16,7 +16,7 @@ from consan.instrument.ptx import Immediate, Negated, Operand, Register
 
 from .access import locator
 from .address import GlobalLocator, Located
-from .copies import NEVER, Copy
+from .copies import Copy
 from .operands import Context
 from .registers import RAW_DTYPES
 from .steps import Step, selective
@@ -29,7 +29,8 @@ def decode(context: Context) -> Step:
     """Any cp instruction."""
     parts = context.parts
     if parts[1:3] == ("async", "commit_group"):
-        return selective(context.function.plan.copies.commit)
+        copies = context.function.plan.copies
+        return selective(lambda sel: copies.commit(sel, "async"))
     if parts[1:3] == ("async", "wait_group"):
         return _wait(context, int(getattr(context.instruction.operands[0], "value", 0)))
     if parts[1:3] == ("async", "wait_all"):
@@ -41,7 +42,7 @@ def decode(context: Context) -> Step:
 
 def _wait(context: Context, pending: int | None) -> Step:
     plan, ids = context.function.plan, context.wave.ids
-    return selective(lambda sel: plan.copies.wait(ids[sel], pending))
+    return selective(lambda sel: plan.copies.wait(ids[sel], pending, "async"))
 
 
 def _fill(context: Context, operands: list[Operand], nbytes: int) -> Callable[[Any], Array | None]:
@@ -86,7 +87,6 @@ def _copy(context: Context) -> Step:
     def part(sel: Any) -> None:
         lanes, taken = ids[sel], fill(sel)
         sources = from_.part(lanes) if taken is None or (taken == nbytes).all() else _sized_sources(from_, lanes, taken)
-        group = plan.copies.committed[lanes]
-        plan.copies.issue(Copy(lanes, group, sources, to.part(lanes), taken, nbytes, NEVER))
+        plan.copies.issue(Copy(lanes, sources, to.part(lanes), taken, nbytes))
 
     return selective(part)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import control
 from .address import GlobalLocator
 from .barriers import CtaBarriers, WarpBarriers
-from .copies import AsyncCopies
+from .copies import EMPTY, AsyncCopies
 from .decode import decode, polls, refusal
 from .faults import UnsupportedInstruction
 from .operands import Context
@@ -205,6 +205,10 @@ class Plan:
         """Memory has been freed: drop what locators remember."""
         for locator in self.locators:
             locator.forget()
+
+    def unblock(self) -> bool:
+        """No thread can run: let an asynchronous operation land; whether there was one."""
+        return self.copies.land_one(EMPTY)
 
     def start_wave(self, rng: np.random.Generator | None) -> None:
         """Forget the last wave's barriers and copies."""

@@ -1,16 +1,34 @@
-"""Non-bulk cp.async: copies in flight and the groups that they belong to (PTX ISA, "cp.async", "cp.async.commit_group",
-"cp.async.wait_group").
+"""Asynchronous operations in flight: when each lands, and the groups and barriers through which threads learn of it.
 
-A copy may land at any moment from its issue to the wait that covers it, and one that is never waited for at any moment up
-to the thread's exit. The seed decides: seed 0 lands every copy as late as is legal, since that shows a missing wait in the
-results; other seeds land each copy at once, after a while, or late. The source is read when the copy lands.
+PTX ISA, "Asynchronous operations", "cp.async", "cp.async.bulk", "Completion Mechanisms for Asynchronous Copy Operations".
 
-Groups belong to threads, so a copy is kept with the group number of each of its lanes. Completion through an mbarrier is
-not handled here.
+An operation may land at any moment from its issue to the wait that covers it. The seed decides: seed 0 lands each as late as
+is legal, since that shows a missing wait in the results; other seeds land each at once, after a while, or late. What is still
+in flight when no thread can run lands one by one, first what some thread waits for. Sources are read at landing.
+
+There is one queue, `plan.copies`, for all kinds. An operation is a subclass of `Operation`; most need no more than
+
+    plan.copies.issue(BulkOperation(lanes, read=..., write=..., complete=..., family="bulk"))
+
+`lanes` are the threads that issue it together (usually one), addresses are resolved and checked before (a fault belongs to the
+instruction, not to its landing), `read()` returns the data, `write(data)` stores them, `complete()` tells whoever waits. So a
+tensor load of one thread (tensor.py) is
+
+    signal = plan.mbarriers.completion(barrier, nbytes)   # barrier: item of the arena in units of 8 bytes (WindowLocator.part)
+    plan.copies.issue(BulkOperation(lanes, read=gather, write=scatter, complete=signal, signals=frozenset((barrier,))))
+
+and a tensor store names `family="bulk"` instead, which puts it into the bulk group that its threads will commit next.
+Groups are counted per thread and family: `commit(lanes, family)`, `wait(lanes, pending, family)`, where pending None covers
+what is not committed too, and `read=True` asks for the source reads only (cp.async.bulk.wait_group.read). The families are
+"async" (cp.async), "bulk" and "wgmma"; "" is for operations in no group. `after` names a family whose earlier operations of
+the same threads land first: wgmma operations pass after="wgmma" and so stay in order, cp.async.mbarrier.arrive after="async".
+
+Not handled: what an operation does; see async_steps.py (cp.async), bulk.py, tensor.py, wgmma.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,29 +39,89 @@ from .wave import Wave
 
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
 NEVER = 1 << 62
+EMPTY: frozenset[int] = frozenset()
+
+
+class Operation:
+    """One asynchronous operation of some lanes; the queue sets `group` and `due`."""
+
+    family = ""  # whose groups it belongs to
+    after = ""  # family whose earlier operations of the same lanes land before it
+    signals: frozenset[int] = EMPTY  # mbarriers that its landing touches, as 8-byte items of the arena
+    splits = False  # whether its source reads can come before its writes
+    group: Array  # per lane: number of the group that it will be committed with
+    due = NEVER  # scheduler step at which it lands by itself
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+
+    def land(self) -> None:
+        """Do all of it."""
+        raise NotImplementedError
+
+    def land_some(self, due: Bools) -> Operation | None:
+        """Do at least the part of the lanes that `due` marks; what is left of it."""
+        self.land()
+        return None
+
+    def load(self) -> None:
+        """Do its source reads, if it `splits`."""
+        raise NotImplementedError
 
 
 @dataclass(eq=False)
-class Copy:
+class BulkOperation(Operation):
+    """An operation in two halves, reads and writes, with an optional signal at its end."""
+
+    lanes: Lanes
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+    complete: Callable[[], None] | None = None
+    family: str = ""
+    signals: frozenset[int] = EMPTY
+    after: str = ""
+    splits = True
+    _data: Any = None
+    _loaded = False
+
+    def load(self) -> None:  # noqa: D102 - as in Operation
+        if not self._loaded:
+            self._data, self._loaded = self.read(), True
+
+    def land(self) -> None:  # noqa: D102 - as in Operation
+        self.load()
+        self.write(self._data)
+        self._data = None
+        if self.complete is not None:
+            self.complete()
+
+
+@dataclass(eq=False)
+class Copy(Operation):
     """One cp.async of some lanes: where each lane's bytes come from and go to, resolved at issue."""
 
     lanes: Lanes
-    group: Array  # per lane: number of the group that it will be committed with
     source: tuple[Array, Array]
     target: tuple[Array, Array]
     fill: Array | None  # bytes to take from the source per lane; the rest of the target is zeroed
     nbytes: int
-    due: int  # scheduler step at which it lands by itself
+    family = "async"
 
-    def subset(self, chosen: Array) -> Copy:
+    def _subset(self, chosen: Array) -> Copy:
         """The same copy for some of its lanes."""
         fill = None if self.fill is None else self.fill[chosen]
         (sv, si), (tv, ti) = self.source, self.target
-        return Copy(self.lanes[chosen], self.group[chosen], (sv, si[chosen]), (tv, ti[chosen]), fill, self.nbytes, self.due)
+        part = Copy(self.lanes[chosen], (sv, si[chosen]), (tv, ti[chosen]), fill, self.nbytes)
+        part.group, part.due = self.group[chosen], self.due
+        return part
 
-    def land(self) -> None:
-        """Do the copy."""
+    def land_some(self, due: Bools) -> Operation | None:  # noqa: D102 - as in Operation
+        self._subset(due).land()
+        return self._subset(~due)
+
+    def land(self) -> None:  # noqa: D102 - as in Operation
         (sv, si), (tv, ti) = self.source, self.target
         if self.fill is None:
             tv[ti] = sv[si]
@@ -56,68 +134,115 @@ class Copy:
 
 
 class AsyncCopies:
-    """The copies in flight of a wave."""
+    """The operations in flight of a wave."""
 
     def __init__(self, wave: Wave) -> None:
-        self.committed = np.zeros(wave.lanes, np.int64)
+        self.wave = wave
         self.inside = np.zeros(wave.lanes, np.bool_)
+        self._committed: dict[str, Array] = {}
         self.reset(None)
 
     def reset(self, rng: np.random.Generator | None) -> None:
         """A new wave starts."""
         self.rng = rng
         self.step = 0
-        self.committed[...] = 0
-        self.flying: list[Copy] = []
+        for counts in self._committed.values():
+            counts[...] = 0
+        self.flying: dict[int, Operation] = {}  # in order of issue
+        self._serial = 0
         self.next_due = NEVER
 
-    def issue(self, copy: Copy) -> None:
-        """A copy starts."""
-        if self.rng is not None:
-            choice = int(self.rng.integers(3))
-            if choice == 0:
-                copy.land()
-                return
-            if choice == 1:
-                copy.due = self.step + int(self.rng.integers(1, self.rng.choice((4, 40, 400))))
-                self.next_due = min(self.next_due, copy.due)
-        self.flying.append(copy)
+    def committed(self, family: str) -> Array:
+        """Per lane, the groups of a family that have been committed so far."""
+        if family not in self._committed:
+            self._committed[family] = np.zeros(self.wave.lanes, np.int64)
+        return self._committed[family]
 
-    def commit(self, sel: Any) -> None:
-        """cp.async.commit_group."""
-        self.committed[sel] += 1
+    def issue(self, operation: Operation) -> None:
+        """An operation starts."""
+        operation.group = self.committed(operation.family)[operation.lanes]
+        serial = self._serial = self._serial + 1
+        self.flying[serial] = operation
+        if self.rng is None:
+            return
+        choice = int(self.rng.integers(3))
+        if choice == 0:
+            self._land(serial)
+        elif choice == 1:
+            operation.due = self.step + int(self.rng.integers(1, self.rng.choice((4, 40, 400))))
+            self.next_due = min(self.next_due, operation.due)
+        elif operation.splits and self.rng.integers(2):
+            operation.load()
+
+    def commit(self, lanes: Any, family: str) -> None:
+        """cp.async.commit_group and its kin."""
+        self.committed(family)[lanes] += 1
 
     def tick(self, step: int) -> None:
         """Land what the schedule lets land by `step`."""
         self.step = step
         if step < self.next_due:
             return
-        ready = [copy for copy in self.flying if copy.due <= step]
-        self.flying = [copy for copy in self.flying if copy.due > step]
-        self.next_due = min((copy.due for copy in self.flying), default=NEVER)
-        for copy in ready:
-            copy.land()
+        for serial in [serial for serial, operation in self.flying.items() if operation.due <= step]:
+            self._land(serial)
+        self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
 
-    def wait(self, lanes: Lanes, pending: int | None) -> None:
-        """Land the copies of `lanes` but for their `pending` newest groups; None: also those not committed (wait_all)."""
+    def land_one(self, awaited: frozenset[int]) -> bool:
+        """Nothing can run: land one operation, first of those that signal an awaited mbarrier; whether there was one."""
+        if not self.flying:
+            return False
+        if self.rng is not None:
+            serial = int(self.rng.choice(list(self.flying)))
+        else:
+            wanted = (serial for serial, operation in self.flying.items() if not awaited.isdisjoint(operation.signals))
+            serial = next(wanted, next(iter(self.flying)))
+        self._land(serial)
+        return True
+
+    def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
+        """Land the operations of `lanes` but for their `pending` newest groups; None: also those not committed.
+
+        `read`: only their source reads must be done.
+        """
         if not self.flying:
             return
-        self.inside[lanes] = True
-        kept: list[Copy] = []
-        for copy in self.flying:
-            due = self.inside[copy.lanes]
+        committed = self.committed(family)
+        for serial, operation in self._of(family):
+            due = self._inside(operation, lanes)
             if pending is not None:
-                due &= copy.group < self.committed[copy.lanes] - pending
-            kept += self._land(copy, due)
-        self.flying = kept
-        self.inside[lanes] = False
+                due &= operation.group < committed[operation.lanes] - pending
+            if not due.any():
+                continue
+            if read and operation.splits:
+                operation.load()
+            else:
+                self._land(serial, due)
 
-    @staticmethod
-    def _land(copy: Copy, due: npt.NDArray[np.bool_]) -> list[Copy]:
-        if due.all():
-            copy.land()
-            return []
-        if not due.any():
-            return [copy]
-        copy.subset(due).land()
-        return [copy.subset(~due)]
+    def _of(self, family: str) -> list[tuple[int, Operation]]:
+        return [(serial, operation) for serial, operation in self.flying.items() if operation.family == family]
+
+    def _inside(self, operation: Operation, lanes: Lanes) -> Bools:
+        """Which of the operation's lanes are among `lanes`."""
+        self.inside[lanes] = True
+        found = self.inside[operation.lanes]
+        self.inside[lanes] = False
+        return found
+
+    def _land(self, serial: int, due: Bools | None = None) -> None:
+        """Land an operation, or the due part of it, after those that it follows."""
+        operation = self.flying.get(serial)
+        if operation is None:
+            return
+        if operation.after:
+            for earlier, other in self._of(operation.after):
+                if earlier < serial and (shared := self._inside(other, operation.lanes)).any():
+                    self._land(earlier, shared)
+        if due is None or due.all():
+            del self.flying[serial]
+            operation.land()
+            return
+        rest = operation.land_some(due)
+        if rest is None:
+            del self.flying[serial]
+        else:
+            self.flying[serial] = rest

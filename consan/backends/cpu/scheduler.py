@@ -33,6 +33,7 @@ class Scheduler:
     def __init__(self, plan: Plan, rng: np.random.Generator | None, deadline: float | None, stats: LaunchStats) -> None:
         self.plan = plan
         self.wave = plan.wave
+        plan.scheduler = self
         self.rng = rng
         self.deadline = deadline
         self.stats = stats
@@ -68,10 +69,11 @@ class Scheduler:
         return True
 
     def _next(self) -> Group | None:
-        group = self.ready.pop()
-        if group is None and self.held:
-            self._release_held(min(due for due, _ in self.held))
-            group = self.ready.pop()
+        while (group := self.ready.pop()) is None:
+            if self.held:
+                self._release_held(min(due for due, _ in self.held))
+            elif not self.plan.unblock():
+                return None
         return group
 
     def _run_group(self, group: Group) -> bool:
@@ -187,7 +189,7 @@ class Scheduler:
     def exit(self, group: Group) -> None:
         """The threads of the group end."""
         plan, wave = self.plan, self.wave
-        plan.copies.wait(group.lanes, None)
+        plan.copies.wait(group.lanes, None, "async")
         wave.retire(group.lanes)
         if wave.alive == 0:
             return
