@@ -1,0 +1,205 @@
+"""The control-flow graph of a function (ISA "Control Flow Instructions").
+
+A node is a run of instructions that is entered at its top only. Edges come from `bra`, `brx.idx` (with its `.branchtargets`),
+`ret`, `exit` and `trap`, each with or without a guard; labels are resolved by scope, because inline assembly has scopes of its own.
+Calls do not end a node: what a call may do is the client's business.
+
+A graph has all paths of the text, also those that no execution takes. `split` removes some of them: it doubles the graph
+by the value of one predicate register, so that everything guarded by that register goes the same way until the register is
+written again.
+
+Not handled: predicates that are computed from each other (`not.pred`, or the same comparison made twice) count as independent,
+and an address of a label that is not in a `.branchtargets` list is an exit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from consan.instrument.isa import destinations
+from consan.instrument.isa.roles import names
+from consan.instrument.ptx import Block, Directive, Function, Instruction, Label
+
+_T = TypeVar("_T")
+_ENDS = frozenset({"ret", "exit", "trap"})
+_CONTROL = frozenset({"bra", "brx", *_ENDS})
+
+Key = tuple[int, str]
+"""A register: where the block that declares it begins, and its name."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The guard of an instruction: it runs where the register has the value."""
+
+    register: Key
+    value: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction of a path; with a guard it may be passed over."""
+
+    instruction: Instruction
+    guard: Guard | None
+
+
+@dataclass
+class Node:
+    """A run of steps. `taken` are the targets of the branch that ends it, `falls` what follows where it does not branch."""
+
+    steps: list[Step] = field(default_factory=list)
+    guard: Guard | None = None
+    taken: tuple[int, ...] = ()
+    falls: int | None = None
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """Where control can go next."""
+        return self.taken if self.falls is None else (*self.taken, self.falls)
+
+
+@dataclass
+class Graph:
+    """The nodes of a function, in the order of the text, and those that it can begin with."""
+
+    nodes: list[Node]
+    entries: tuple[int, ...] = (0,)
+
+    def steps(self) -> Iterator[Step]:
+        """All steps in the order of the nodes."""
+        return (step for node in self.nodes for step in node.steps)
+
+
+def key_of(scope: Block, name: str) -> Key:
+    """The register that a name means in a scope; parameters in registers belong to the whole function."""
+    found = scope.lookup(name)
+    return (found[1].start if found else -1, name)
+
+
+def graph_of(function: Function) -> Graph:
+    """The graph of a function that has a body."""
+    assert function.body is not None
+    nodes, labels, tables = _nodes(function.body)
+    for number, node in enumerate(nodes):
+        following = number + 1 if number + 1 < len(nodes) else None
+        last = node.steps[-1] if node.steps else None
+        if last is None or last.instruction.parts[0] not in _CONTROL:
+            node.falls = following
+            continue
+        node.guard, node.taken = last.guard, _targets(last.instruction, labels, tables)
+        node.falls = following if node.guard else None
+    return Graph(nodes)
+
+
+def _nodes(body: Block) -> tuple[list[Node], dict[Key, int], dict[Key, Directive]]:
+    """The nodes without their edges, the node of each label, and the lists of branch targets."""
+    blocks = [body, *(statement for statement in body.walk() if isinstance(statement, Block))]
+    owners = {id(statement): block.start for block in blocks for statement in block.statements}
+    nodes, labels, tables = [Node()], dict[Key, int](), dict[Key, Directive]()
+    for statement in body.walk():
+        if isinstance(statement, Label):
+            if nodes[-1].steps:
+                nodes.append(Node())
+            labels[owners[id(statement)], statement.name] = len(nodes) - 1
+        elif isinstance(statement, Directive) and statement.label:
+            tables[owners[id(statement)], statement.label] = statement
+        elif isinstance(statement, Instruction):
+            nodes[-1].steps.append(Step(statement, _guard(statement)))
+            if statement.parts[0] in _CONTROL:
+                nodes.append(Node())
+    return nodes, labels, tables
+
+
+def _guard(instruction: Instruction) -> Guard | None:
+    predicate = instruction.predicate
+    return Guard(key_of(instruction.scope, predicate.register), not predicate.negated) if predicate else None
+
+
+def _targets(instruction: Instruction, labels: dict[Key, int], tables: dict[Key, Directive]) -> tuple[int, ...]:
+    if instruction.parts[0] in _ENDS:
+        return ()
+    wanted = [instruction.operands[-1].text]
+    if instruction.parts[0] == "brx":
+        table = _visible(instruction.scope, wanted[0], tables)
+        wanted = list(table.targets) if table else []
+    found = (_visible(instruction.scope, name, labels) for name in wanted)
+    return tuple(dict.fromkeys(node for node in found if node is not None))
+
+
+def _visible(scope: Block | None, name: str, table: dict[Key, _T]) -> _T | None:
+    while scope is not None:
+        if (scope.start, name) in table:
+            return table[scope.start, name]
+        scope = scope.parent
+    return None
+
+
+def repeated_guards(graph: Graph) -> list[Key]:
+    """The predicate registers that guard more than one instruction: what `split` can tell apart."""
+    counts: dict[Key, int] = {}
+    for step in graph.steps():
+        if step.guard:
+            counts[step.guard.register] = counts.get(step.guard.register, 0) + 1
+    return [key for key, count in counts.items() if count > 1]
+
+
+def written(instruction: Instruction) -> Iterator[Key]:
+    """The registers that an instruction writes; of one without a row in the opcode table, the first operand's."""
+    try:
+        found: Collection[str] = destinations(instruction)
+    except (LookupError, ValueError):
+        found = tuple(names(instruction.operands[:1]))
+    return (key_of(instruction.scope, name) for name in found)
+
+
+def split(graph: Graph, register: Key, writers: Collection[int]) -> Graph:
+    """The graph doubled by the value of a predicate register; `writers` are the ids of the instructions that write it."""
+    pieces = [list(_pieces(node, writers)) for node in graph.nodes]
+    starts = [2 * total for total in itertools.accumulate(map(len, pieces), initial=0)]
+    nodes: list[Node] = []
+    for node, parts, start in zip(graph.nodes, pieces, starts, strict=False):
+        for index, steps in enumerate(parts, 1):
+            after = start + 2 * index
+            for value in (False, True):
+                kept = list(_decided(steps, register, value))
+                if index < len(parts):
+                    nodes.append(Node(kept, taken=(after, after + 1)))
+                else:
+                    nodes.append(_branch(node, Guard(register, value), kept, starts))
+    return Graph(nodes, tuple(starts[entry] + value for entry in graph.entries for value in (0, 1)))
+
+
+def _branch(node: Node, known: Guard, steps: list[Step], starts: list[int]) -> Node:
+    """The end of a node where the value of a predicate is known, with the edges that this leaves."""
+    decided = node.guard is not None and node.guard.register == known.register
+    jumps, stays = not decided or node.guard == known, not decided or node.guard != known
+    return Node(
+        steps,
+        None if decided else node.guard,
+        tuple(starts[target] + known.value for target in node.taken) if jumps else (),
+        starts[node.falls] + known.value if stays and node.falls is not None else None,
+    )
+
+
+def _decided(steps: list[Step], register: Key, value: bool) -> Iterator[Step]:
+    """The steps that run where the predicate has the value."""
+    for step in steps:
+        if step.guard is None or step.guard.register != register:
+            yield step
+        elif step.guard.value == value:
+            yield Step(step.instruction, None)
+
+
+def _pieces(node: Node, writers: Collection[int]) -> Iterator[list[Step]]:
+    """The steps of a node, cut after each write."""
+    piece: list[Step] = []
+    for step in node.steps:
+        piece.append(step)
+        if id(step.instruction) in writers:
+            yield piece
+            piece = []
+    yield piece
