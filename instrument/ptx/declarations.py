@@ -98,7 +98,9 @@ def _parse_modifier(cursor: Cursor, declared: Declared) -> None:
     if declared.type and declared.pointer is None and word != ".ptr":
         raise cursor.source.error(offset, f"{word!r} after the type {'.' + declared.type!r}")
     if word == ".align":
-        declared.align = parse_integer(cursor, "an alignment")
+        alignment = parse_integer(cursor, "an alignment")
+        if declared.pointer is None:  # after `.ptr` it is that of what the parameter points to
+            declared.align = alignment
     elif word == ".attribute":
         declared.attributes = _parse_attributes(cursor)
     elif word in (".v2", ".v4", ".v8"):
