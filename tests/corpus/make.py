@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from consan._errors import ConsanError
 from consan.toolchain import find, nvrtc
@@ -44,6 +45,33 @@ FRAMEWORKS = {
     "triton": ("vector_add", "softmax", "layer_norm", "matmul", "matmul_small"),
     "numba": ("block_sum", "warp_sum", "histogram"),
     "cupy": ("elementwise", "reduction", "cub_sum", "partition", "jit_sum"),
+}
+# Scripts whose kernels are for Hopper only -> the framework they need, and their kernels.
+HOPPER = {
+    "triton_hopper": (
+        "triton",
+        (
+            "matmul_2_stages",
+            "matmul_3_stages",
+            "matmul_4_stages",
+            "matmul_transposed",
+            "matmul_bf16",
+            "matmul_fp8",
+            "matmul_tf32",
+            "matmul_int8",
+            "matmul_host_tma",
+            "matmul_host_tma_4_stages",
+            "matmul_specialised",
+            "matmul_device_tma",
+            "matmul_persistent",
+            "matmul_persistent_tma",
+            "attention",
+            "attention_causal",
+            "attention_tma",
+            "attention_specialised",
+        ),
+    ),
+    "gluon_hopper": ("triton", ("matmul_specialised", "matmul_specialised_8_warps", "matmul_pipelined", "scale_in_place")),
 }
 MODULES = {"triton": "triton", "numba": "numba_cuda", "cupy": "cupy"}
 CACHE = Cache(default_folder() / "corpus")
@@ -79,6 +107,12 @@ def missing() -> list[Entry]:
 def get(name: str) -> Entry:
     """The entry of a name such as "triton/matmul/sm_80"."""
     return next(entry for entry in entries() if entry.name == name)
+
+
+def notes(ptx: str) -> dict[str, Any]:
+    """What an entry's first line says that a launch needs (see `producers/triton_hopper.py`)."""
+    found = re.match(r"// consan-corpus: (\{.*\})\n", ptx)
+    return dict(json.loads(found.group(1))) if found else {}
 
 
 # -- NVRTC and nvcc ----------------------------------------------------------------------------------------------------------------
@@ -195,13 +229,26 @@ def _framework_entries() -> Iterator[Entry]:
         skip = None if version else f"{MODULES[framework]} is not installed in {_interpreter()}; set CONSAN_CORPUS_PYTHON"
         for name in names:
             for arch in ARCHS:
-                make = functools.partial(_with_framework, framework, name, arch, version or "")
+                make = functools.partial(_with_framework, f"{framework}_kernels", name, arch, version or "")
                 yield Entry(f"{framework}/{name}/{arch}", framework, arch, make, skip)
+    for script, (framework, names) in HOPPER.items():
+        version, arch = _probe()[framework], "sm_90a"
+        skip = _hopper_problem(framework, version)
+        for name in names:
+            make = functools.partial(_with_framework, script, name, arch, version or "")
+            yield Entry(f"{script}/{name}/{arch}", framework, arch, make, skip)
 
 
-def _with_framework(framework: str, name: str, arch: str, version: str) -> str:
-    script = PRODUCERS / f"{framework}_kernels.py"
-    identity = key("corpus-framework", script.read_text(), name, arch, version, str(script))
+def _hopper_problem(framework: str, version: str | None) -> str | None:
+    if version is None:
+        return f"{MODULES[framework]} is not installed in {_interpreter()}; set CONSAN_CORPUS_PYTHON"
+    return None if version.startswith("3.6.") else f"these kernels are written for Triton 3.6, not {version}"
+
+
+def _with_framework(script_name: str, name: str, arch: str, version: str) -> str:
+    script = PRODUCERS / f"{script_name}.py"
+    texts = (script.read_text(), *((PRODUCERS / "triton_hopper.py").read_text() for _ in range(script_name in HOPPER)))
+    identity = key("corpus-framework", *texts, name, arch, version, str(script))
     command = [_interpreter(), "-W", "ignore", str(script), name, arch]
     return CACHE.fetch_text(identity, lambda: _run(command, _framework_environment()))
 

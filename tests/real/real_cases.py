@@ -28,6 +28,14 @@ class Struct:
     values: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Built:
+    """A parameter whose bytes depend on device addresses, such as a tensor map: `build` gets the address of each array."""
+
+    arrays: tuple[Array, ...]
+    build: Callable[..., bytes]
+
+
 @dataclass
 class Launch:
     """One launch: arguments in order (arrays are buffers), and a check of the arrays that the run left."""
@@ -39,10 +47,11 @@ class Launch:
     shared: int = 0
     cooperative: bool = False
     entry: str | None = None  # where a module has several
+    cluster: Dim3 = (1, 1, 1)
 
     def buffers(self) -> list[Array]:
         """The arrays among the arguments, those inside of structures too."""
-        flat = [v for a in self.arguments for v in (a.values if isinstance(a, Struct) else (a,))]
+        flat = [v for a in self.arguments for v in _parts(a)]
         return [value for value in flat if isinstance(value, np.ndarray)]
 
     def pack(self, address: Callable[[Array], int]) -> list[bytes]:
@@ -50,9 +59,17 @@ class Launch:
         return [_bytes(argument, address) for argument in self.arguments]
 
 
+def _parts(argument: Any) -> tuple[Any, ...]:
+    if isinstance(argument, Struct):
+        return argument.values
+    return argument.arrays if isinstance(argument, Built) else (argument,)
+
+
 def _bytes(argument: Any, address: Callable[[Array], int]) -> bytes:
     if isinstance(argument, np.ndarray):
         return struct.pack("<Q", address(argument))
+    if isinstance(argument, Built):
+        return argument.build(*map(address, argument.arrays))
     if isinstance(argument, Struct):
         return struct.pack(argument.layout, *(address(v) if isinstance(v, np.ndarray) else v for v in argument.values))
     return bytes(argument.tobytes())

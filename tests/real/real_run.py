@@ -86,6 +86,7 @@ def run_plain(ptx: str, launch: Launch, backend: Any, *, seed: int = 0) -> list[
         launch.block,
         launch.pack(buffers.address),
         shared=launch.shared,
+        cluster=launch.cluster,
         cooperative=launch.cooperative,
         seed=seed,
     )
@@ -105,6 +106,7 @@ def run_checked(ptx: str, launch: Launch, session: Session) -> tuple[list[bytes]
         launch.block,
         launch.pack(buffers.address),
         shared=launch.shared,
+        cluster=launch.cluster,
         cooperative=launch.cooperative,
     )
     report = session.report()

@@ -1,0 +1,259 @@
+"""Launches of real kernels that use Hopper's asynchronous instructions: see `real_cases.py` for what a case is.
+
+All are for sm_90a. Products have small integers as inputs, so their sums are exact in f32 in any order and results are compared bit
+by bit; attention is compared within a tolerance.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import corpus
+import numpy as np
+import tensor_maps
+from real_cases import Array, Case, Dim3, Launch, Size
+
+ARCH = "sm_90a"
+
+
+@functools.cache
+def notes(name: str) -> dict[str, Any]:
+    """What the compiler said about a kernel: threads, shared bytes, scratch, tensor maps, constants."""
+    return corpus.notes(corpus.get(f"{name}/{ARCH}").make())
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+# -- number formats that NumPy lacks -----------------------------------------------------------------------------------------------
+
+
+def _to_bf16(values: Array) -> Array:
+    bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def _e4m3_values() -> Array:
+    """The value of each of the 256 codes, NaN as NaN."""
+    codes = np.arange(256)
+    exponent, fraction = codes >> 3 & 15, codes & 7
+    size = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent - 10.0))
+    size[(codes & 127) == 127] = np.nan
+    return np.where(codes & 128, -size, size).astype(np.float32)
+
+
+def _to_e4m3(values: Array) -> Array:
+    """Codes of values that the format has."""
+    table = _e4m3_values()
+    order = np.argsort(table[np.isfinite(table)], kind="stable")
+    finite = np.flatnonzero(np.isfinite(table))[order]
+    found = finite[np.searchsorted(table[finite], values)]
+    assert np.array_equal(table[found], values)
+    return found.astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a buffer holds the integers of a matrix."""
+
+    dtype: Any
+    store: Callable[[Array], Array]
+
+
+HALF = Format(np.float16, lambda values: values.astype(np.float16))
+BF16 = Format(np.uint16, _to_bf16)
+FP8 = Format(np.uint8, _to_e4m3)
+FLOAT = Format(np.float32, lambda values: values.astype(np.float32))
+INT8 = Format(np.int8, lambda values: values.astype(np.int8))
+INT32 = Format(np.int32, lambda values: values.astype(np.int32))
+
+
+# -- products ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Product:
+    """A (m, k) times b (k, n), which may lie transposed; c starts as bytes of ones."""
+
+    a: Array
+    b: Array
+    c: Array
+    wanted: Array
+    m: int
+    n: int
+    k: int
+
+    def check(self) -> None:
+        """Bit by bit."""
+        np.testing.assert_array_equal(self.c, self.wanted)
+
+    def sizes(self) -> list[np.int32]:
+        """M, N, K."""
+        return [np.int32(value) for value in (self.m, self.n, self.k)]
+
+
+def product(rng: np.random.Generator, sizes: Dim3, source: Format = HALF, out: Format = HALF, transposed: bool = True) -> Product:
+    """Seeded inputs of a size."""
+    m, n, k = sizes
+    a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    c = np.full((m, n), 0, out.dtype)
+    c.view(np.uint8)[...] = 255
+    held = np.ascontiguousarray(b.T) if transposed else b
+    return Product(source.store(a), source.store(held), c, out.store(a @ b), m, n, k)
+
+
+def sizes_for(name: str, size: Size) -> Dim3:
+    """On the virtual machine one tile and a part of the next, and a K with a part of a step; on a GPU many."""
+    if size == "full":
+        return 2048, 2048, 2048
+    constants = notes(name)["constants"]
+    return constants["BLOCK_M"], constants["BLOCK_N"] + 16, constants["BLOCK_K"] * 4 + 16
+
+
+def grid_for(name: str, sizes: Dim3) -> int:
+    """Number of tiles."""
+    constants = notes(name)["constants"]
+    return _cdiv(sizes[0], constants["BLOCK_M"]) * _cdiv(sizes[1], constants["BLOCK_N"])
+
+
+def triton_launch(name: str, grid: Dim3, arguments: list[Any], check: Callable[[], None]) -> Launch:
+    """A launch as Triton's own launcher does it: the two scratch pointers come last."""
+    said = notes(name)
+    each, _ = said["scratch"]
+    scratch: Any = np.zeros(each * grid[0] * grid[1], np.uint8) if each else np.uint64(0)
+    return Launch(grid, (said["threads"], 1, 1), [*arguments, scratch, np.uint64(0)], check, shared=said["shared"])
+
+
+def _loads(name: str, source: Format = HALF, out: Format = HALF, transposed: bool = False, at_most: int = 1 << 30) -> Case:
+    def make(size: Size, rng: np.random.Generator) -> Launch:
+        sizes = sizes_for(name, size)
+        p = product(rng, sizes, source, out, transposed)
+        strides = [np.int32(p.k), np.int32(p.k if transposed else p.n), np.int32(p.n)]
+        grid = (min(grid_for(name, sizes), at_most), 1, 1)
+        return triton_launch(name, grid, [p.a, p.b, p.c, *p.sizes(), *strides], p.check)
+
+    return Case(name, make)
+
+
+def descriptor(array: Array, said: dict[str, Any]) -> list[Any]:
+    """A tensor descriptor's parameters: the map, shape, strides."""
+    strides = [step // array.itemsize for step in array.strides]
+    return [tensor_maps.tiled(array, said), *map(np.int32, array.shape), *map(np.int64, strides)]
+
+
+def descriptors(name: str, *arrays: Array) -> list[Any]:
+    """The parameters of the descriptors that come first in a signature."""
+    return [part for array, said in zip(arrays, notes(name)["maps"], strict=True) for part in descriptor(array, said)]
+
+
+def _maps(name: str, grid: Callable[[Dim3], Dim3] | None = None) -> Case:
+    """A product whose operands, and often the result, have tensor maps from the host."""
+
+    def make(size: Size, rng: np.random.Generator) -> Launch:
+        sizes = sizes_for(name, size)
+        p = product(rng, sizes)
+        maps = len(notes(name)["maps"])
+        arrays = (p.a, p.b, p.c)
+        shape = grid(sizes) if grid else (grid_for(name, sizes), 1, 1)
+        return triton_launch(name, shape, [*descriptors(name, *arrays[:maps]), *arrays[maps:], *p.sizes()], p.check)
+
+    return Case(name, make)
+
+
+def _device_maps(name: str) -> Case:
+    def make(size: Size, rng: np.random.Generator) -> Launch:
+        sizes = sizes_for(name, size)
+        p = product(rng, sizes)
+        return triton_launch(name, (grid_for(name, sizes), 1, 1), [p.a, p.b, p.c, *p.sizes()], p.check)
+
+    return Case(name, make)
+
+
+def _two_dimensional(name: str) -> Callable[[Dim3], Dim3]:
+    def grid(sizes: Dim3) -> Dim3:
+        constants = notes(name)["constants"]
+        return _cdiv(sizes[0], constants["BLOCK_M"]), _cdiv(sizes[1], constants["BLOCK_N"]), 1
+
+    return grid
+
+
+def _gluon(name: str) -> Case:
+    return _maps(name, _two_dimensional(name))
+
+
+def _persistent(name: str) -> Case:
+    return _maps(name, lambda sizes: (min(grid_for(name, sizes), 1 if sizes[0] < 1024 else 132), 1, 1))
+
+
+# -- attention ---------------------------------------------------------------------------------------------------------------------
+
+
+def _softmax(scores: Array) -> Array:
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(e / e.sum(-1, keepdims=True))
+
+
+def _attention(name: str, *, with_maps: bool = False) -> Case:
+    def make(size: Size, rng: np.random.Generator) -> Launch:
+        constants = notes(name)["constants"]
+        heads, n, dim = (1, 256, constants["DIM"]) if size == "small" else (32, 2048, constants["DIM"])
+        q, k, v = (rng.standard_normal((heads, n, dim)).astype(np.float16) for _ in range(3))
+        out = np.full((heads, n, dim), np.nan, np.float16)
+
+        def check() -> None:
+            scores = q.astype(np.float32) @ k.astype(np.float32).transpose(0, 2, 1) / np.float32(8)
+            if constants["CAUSAL"]:
+                scores[:, ~np.tri(n, dtype=bool)] = -np.inf
+            np.testing.assert_allclose(out.astype(np.float32), _softmax(scores) @ v.astype(np.float32), rtol=1e-2, atol=3e-3)
+
+        scalars = [np.int32(n), np.float32(np.log2(np.e) / 8)]
+        rows = [array.reshape(-1, dim) for array in (q, k, v)]
+        arguments = [*descriptors(name, *rows), out] if with_maps else [q, k, v, out]
+        return triton_launch(name, (n // constants["BLOCK_M"], heads, 1), [*arguments, *scalars], check)
+
+    return Case(name, make)
+
+
+# -- Gluon, element by element -----------------------------------------------------------------------------------------------------
+
+
+def _scale(size: Size, rng: np.random.Generator) -> Launch:
+    name = "gluon_hopper/scale_in_place"
+    blocks, steps = (2, 5) if size == "small" else (528, 16)
+    x = rng.standard_normal((blocks * steps * 32, 32)).astype(np.float32)
+    y = np.full_like(x, np.nan)
+
+    def check() -> None:
+        np.testing.assert_array_equal(y, x * np.float32(1.5))
+
+    return triton_launch(name, (blocks, 1, 1), [*descriptors(name, x, y), np.int32(steps), np.float32(1.5)], check)
+
+
+HOPPER_CASES = (
+    _loads("triton_hopper/matmul_2_stages"),
+    _loads("triton_hopper/matmul_3_stages"),
+    _loads("triton_hopper/matmul_4_stages"),
+    _loads("triton_hopper/matmul_transposed", transposed=True),
+    _loads("triton_hopper/matmul_bf16", BF16, BF16),
+    _loads("triton_hopper/matmul_fp8", FP8, HALF, transposed=True),
+    _loads("triton_hopper/matmul_tf32", FLOAT, FLOAT, transposed=True),
+    _loads("triton_hopper/matmul_int8", INT8, INT32, transposed=True),
+    _loads("triton_hopper/matmul_persistent", at_most=132),
+    _maps("triton_hopper/matmul_host_tma"),
+    _maps("triton_hopper/matmul_host_tma_4_stages"),
+    _maps("triton_hopper/matmul_specialised"),
+    _persistent("triton_hopper/matmul_persistent_tma"),
+    _device_maps("triton_hopper/matmul_device_tma"),
+    _attention("triton_hopper/attention"),
+    _attention("triton_hopper/attention_causal"),
+    _attention("triton_hopper/attention_tma", with_maps=True),
+    _attention("triton_hopper/attention_specialised", with_maps=True),
+    _gluon("gluon_hopper/matmul_specialised"),
+    _gluon("gluon_hopper/matmul_specialised_8_warps"),
+    _gluon("gluon_hopper/matmul_pipelined"),
+    Case("gluon_hopper/scale_in_place", _scale),
+)
