@@ -39,6 +39,7 @@ PLAIN = (
     "sgemm_tiled",
     "wmma_half",
 )
+NVRTC_HOPPER = {"bulk_pipeline": KERNELS / "bulk_pipeline.cu", "tma_gemm": HERE.parent / "bench" / "tma_gemm.cu"}
 WITH_NVCC = ("block_radix_sort", "cp_async_pipeline", "printf_assert", "sgemm_tiled", "wmma_half")
 CUTLASS = {"cutlass_sm80": "sm_80", "cutlass_sm90": "sm_90a"}
 FRAMEWORKS = {
@@ -122,11 +123,12 @@ def _nvrtc_entries() -> Iterator[Entry]:
     skip = None if find.locate(find.NVRTC) else f"NVRTC is not installed: {find.INSTALL_HINT}"
     for name in PLAIN:
         for arch in ARCHS:
-            yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, functools.partial(_with_nvrtc, name, arch), skip)
+            yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, functools.partial(_with_nvrtc, KERNELS / f"{name}.cu", arch), skip)
+    for name, path in NVRTC_HOPPER.items():
+        yield Entry(f"nvrtc/{name}/sm_90a", "nvrtc", "sm_90a", functools.partial(_with_nvrtc, path, "sm_90a"), skip)
 
 
-def _with_nvrtc(name: str, arch: str, include_dirs: tuple[str, ...] = ()) -> str:
-    path = KERNELS / f"{name}.cu"
+def _with_nvrtc(path: Path, arch: str, include_dirs: tuple[str, ...] = ()) -> str:
     source = path.read_text()
     identity = key("corpus-nvrtc", source, arch, str(path), *map(str, nvrtc.version()), *include_dirs)
     return CACHE.fetch_text(identity, lambda: nvrtc.compile_ptx(source, name=str(path), arch=arch, include_dirs=include_dirs).ptx)
@@ -172,7 +174,7 @@ def _cutlass_entries() -> Iterator[Entry]:
         nvcc = functools.partial(_with_nvcc, name, arch, ("-lineinfo", "--expt-relaxed-constexpr", f"-I{include}"))
         absent = None if include else f"nvidia-cutlass is not installed in {_interpreter()}"
         yield Entry(f"nvcc/{name}/{arch}", "nvcc", arch, nvcc, absent or (None if _nvcc_version() else "nvcc is not on PATH"))
-        in_process = functools.partial(_with_nvrtc, name, arch, (str(include), *_older_libcudacxx()))
+        in_process = functools.partial(_with_nvrtc, KERNELS / f"{name}.cu", arch, (str(include), *_older_libcudacxx()))
         yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, in_process, absent or without_nvrtc)
 
 

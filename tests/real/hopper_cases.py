@@ -233,6 +233,32 @@ def _scale(size: Size, rng: np.random.Generator) -> Launch:
     return triton_launch(name, (blocks, 1, 1), [*descriptors(name, x, y), np.int32(steps), np.float32(1.5)], check)
 
 
+# -- CUDA C++ ----------------------------------------------------------------------------------------------------------------------
+
+_RING = {"elem_type": 6, "swizzle": 3}
+
+
+def _tma_gemm(size: Size, rng: np.random.Generator) -> Launch:
+    """Two CTAs for four tiles, two of them in part outside; or as many CTAs as a GPU holds."""
+    sizes, ctas = ((192, 144, 208), 2) if size == "small" else ((2048, 2048, 2048), 132)
+    p = product(rng, sizes)
+    boxes = (p.a, (128, 64)), (p.b, (128, 64)), (p.c, (64, 64))
+    maps = [tensor_maps.tiled(array, {**_RING, "block_size": box}) for array, box in boxes]
+    shared = 4 * 2 * 128 * 64 * 2 + 128 * 128 * 2 + 2 * 4 * 8 + 1024
+    return Launch((ctas, 1, 1), (384, 1, 1), [*maps, *p.sizes()], p.check, shared=shared)
+
+
+def _bulk_pipeline(size: Size, rng: np.random.Generator) -> Launch:
+    blocks, rows = (2, 8) if size == "small" else (1056, 64)
+    values = rng.integers(-8, 9, (blocks, rows, 2, 128)).astype(np.float32)
+    out = np.full((blocks, 128), np.nan, np.float32)
+
+    def check() -> None:
+        np.testing.assert_array_equal(out, values.sum((1, 2)))
+
+    return Launch((blocks, 1, 1), (160, 1, 1), [values, out, np.int32(rows)], check)
+
+
 HOPPER_CASES = (
     _loads("triton_hopper/matmul_2_stages"),
     _loads("triton_hopper/matmul_3_stages"),
@@ -256,4 +282,6 @@ HOPPER_CASES = (
     _gluon("gluon_hopper/matmul_specialised_8_warps"),
     _gluon("gluon_hopper/matmul_pipelined"),
     Case("gluon_hopper/scale_in_place", _scale),
+    Case("nvrtc/tma_gemm", _tma_gemm),
+    Case("nvrtc/bulk_pipeline", _bulk_pipeline),
 )
