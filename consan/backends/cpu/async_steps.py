@@ -1,6 +1,6 @@
 """Decoding of non-bulk cp.async (PTX ISA, "cp.async", "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all").
 
-`copies` decides when a copy lands. Not handled: completion through an mbarrier, bulk and tensor copies.
+`copies` decides when a copy lands. Bulk copies are in bulk.py, cp.async.mbarrier.arrive in mbarrier_steps.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from consan.instrument.ptx import Immediate, Negated, Operand, Register
 
+from . import bulk, mbarrier_steps
 from .access import locator
 from .address import GlobalLocator, Located
 from .copies import Copy
@@ -28,6 +29,10 @@ _MODIFIER = re.compile(r"L[12]::|global$|shared$|shared::cta$|ca$|cg$")
 def decode(context: Context) -> Step:
     """Any cp instruction."""
     parts = context.parts
+    if "bulk" in parts:
+        return bulk.decode(context)
+    if parts[1:4] == ("async", "mbarrier", "arrive"):
+        return mbarrier_steps.decode_arrive_on(context)
     if parts[1:3] == ("async", "commit_group"):
         copies = context.function.plan.copies
         return selective(lambda sel: copies.commit(sel, "async"))

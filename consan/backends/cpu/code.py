@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from . import control
 from .address import GlobalLocator
-from .barriers import CtaBarriers, WarpBarriers
-from .copies import EMPTY, AsyncCopies
+from .barriers import CtaBarriers, Waiter, WarpBarriers
+from .cluster import ClusterBarriers
+from .copies import AsyncCopies
 from .decode import decode, polls, refusal
 from .faults import UnsupportedInstruction
+from .mbarriers import MBarriers
 from .operands import Context
 from .program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, Reach, RegisterVariable
 from .registers import Slots, storage
@@ -156,6 +158,8 @@ class Plan:
         self.copies = AsyncCopies(wave)
         self.barriers = CtaBarriers(wave)
         self.warp_barriers = WarpBarriers(wave)
+        self.cluster_barriers = ClusterBarriers(wave)
+        self.mbarriers = MBarriers(wave, self.resume)
         self.functions: dict[FunctionCode, BoundFunction] = {}
         self.scheduler: Scheduler | None = None
         self.param_address = module.param_block(reach.entry)
@@ -206,12 +210,19 @@ class Plan:
         for locator in self.locators:
             locator.forget()
 
+    def resume(self, waiters: list[Waiter]) -> None:
+        """Let threads go on that something other than an end of a block has released."""
+        assert self.scheduler is not None
+        self.scheduler.resume(waiters)
+
     def unblock(self) -> bool:
-        """No thread can run: let an asynchronous operation land; whether there was one."""
-        return self.copies.land_one(EMPTY)
+        """No thread can run: let an asynchronous operation land, or try_wait time out; whether there was anything to do."""
+        return self.copies.land_one(self.mbarriers.awaited()) or self.mbarriers.time_out()
 
     def start_wave(self, rng: np.random.Generator | None) -> None:
         """Forget the last wave's barriers and copies."""
         self.copies.reset(rng)
         self.barriers.reset()
         self.warp_barriers.waiters.clear()
+        self.cluster_barriers.reset()
+        self.mbarriers.reset()

@@ -1,9 +1,8 @@
-"""What ends a basic block: branches, exits, barriers (PTX ISA, "Control Flow Instructions", "barrier", "bar.warp.sync").
+"""What ends a basic block: branches, exits, waits (PTX ISA, "Control Flow Instructions", "barrier", "bar.warp.sync").
 
 An end takes the group that has run the block and returns the block that it goes on with, or None when its lanes have been
-queued elsewhere, wait, or are gone. Calls are in calls.py.
-
-Not handled: barrier.cluster, which no CTA of this machine can reach with more than itself.
+queued elsewhere, wait, or are gone. Calls are in calls.py, mbarrier.try_wait in mbarrier_steps.py,
+barrier.cluster.wait in cluster.py.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ import numpy.typing as npt
 from consan.instrument.ptx import Instruction, Negated, Operand, Register, Symbol
 
 from .barriers import ALL, Waiter
+from .cluster import ClusterWait
 from .faults import LaneError, UnsupportedInstruction
 from .groups import Group
+from .mbarrier_steps import TryWait
 from .operands import Context, Target
 from .program import is_aligned
 
@@ -239,6 +240,8 @@ def _brx(context: Context, _following: BoundBlock | None) -> End:
 def _bar(context: Context, following: BoundBlock | None) -> End:
     if context.parts[1] == "warp":
         return WarpBarrier(context, _following(context, following))
+    if context.parts[1:3] == ("cluster", "wait"):
+        return ClusterWait(context, _following(context, following))
     if not {"sync", "arrive", "red"}.isdisjoint(context.parts) and "cluster" not in context.parts:
         return Barrier(context, _following(context, following))
     raise context.unsupported()
@@ -260,6 +263,7 @@ ENDS: dict[str, Callable[[Context, BoundBlock | None], End]] = {
     "bar": _bar,
     "barrier": _bar,
     "call": _call,
+    "mbarrier": lambda context, following: TryWait(context, _following(context, following)),
 }
 
 

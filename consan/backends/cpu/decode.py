@@ -11,7 +11,7 @@ from typing import Any
 
 from consan.instrument.ptx import Instruction
 
-from . import access, async_steps, atomic_steps, lanes, matrix
+from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, wgmma
 from .faults import UnsupportedInstruction
 from .operands import Context
 from .steps import Step, effect, nothing, predicated
@@ -35,7 +35,7 @@ def _ignored(_context: Context) -> Step:
 
 
 TABLE: dict[str, Decoder] = {
-    "mov": lanes.decode_mov,
+    "mov": wgmma.decode_mov,
     "ld": access.decode_ld,
     "ldu": access.decode_ld,
     "st": access.decode_st,
@@ -49,6 +49,11 @@ TABLE: dict[str, Decoder] = {
     "ldmatrix": matrix.decode_ldmatrix,
     "stmatrix": matrix.decode_stmatrix,
     "cp": async_steps.decode,
+    "mbarrier": mbarrier_steps.decode,
+    "barrier": cluster.decode_arrive,
+    "mapa": cluster.decode_mapa,
+    "getctarank": cluster.decode_getctarank,
+    "wgmma": wgmma.decode,
     "activemask": _activemask,
     "nanosleep": _ignored,
     **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "createpolicy", "pmevent", "setmaxnreg"), _ignored),
@@ -59,10 +64,18 @@ FORMS: dict[tuple[str, ...], Decoder] = {
     **dict.fromkeys((("membar", scope) for scope in ("cta", "gl", "sys")), _ignored),
     **dict.fromkeys((("griddepcontrol", action) for action in ("launch_dependents", "wait")), _ignored),
 }
+# Instructions that share only their first word with others.
+PREFIXES: dict[tuple[str, ...], Decoder] = {
+    ("st", "async"): bulk.decode_store,
+    ("red", "async"): bulk.decode_reduction,
+    ("st", "bulk"): bulk.decode_fill,
+}
 FENCE_WORDS = frozenset(
     (
-        *("fence", "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy", "async", "alias"),
-        *("async.global", "async.shared::cta", "sync_restrict::shared::cta", "global", "shared::cta", "mbarrier_init"),
+        *("fence", "membar", "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys"),
+        *("proxy", "async", "alias", "global", "shared::cta", "shared::cluster", "async.global", "async.shared::cta"),
+        *("async::generic", "tensormap::generic", "mbarrier_init"),
+        *("sync_restrict::shared::cta", "sync_restrict::shared::cluster"),
     )
 )
 
@@ -78,8 +91,8 @@ def decode(context: Context) -> Step:
 
 def _unguarded(context: Context) -> Step:
     parts = context.parts
-    decoder = FORMS.get(parts) or TABLE.get(parts[0])
-    if parts[0] == "fence" and FENCE_WORDS.issuperset(parts):
+    decoder = FORMS.get(parts) or PREFIXES.get(parts[:2]) or TABLE.get(parts[0])
+    if parts[0] in ("fence", "membar") and FENCE_WORDS.issuperset(parts):
         decoder = _ignored
     step = decoder(context) if decoder is not None else lanes.decode(context)
     if step is None:
@@ -99,4 +112,6 @@ def refusal(error: UnsupportedInstruction) -> Step:
 def polls(instruction: Instruction) -> bool:
     """Whether a loop around the instruction may wait for another thread."""
     parts = instruction.parts
-    return parts[0] in ("atom", "nanosleep") or (parts[0] == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(parts))
+    if parts[0] in ("atom", "nanosleep") or parts[:2] == ("mbarrier", "test_wait"):
+        return True
+    return parts[0] == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(parts)

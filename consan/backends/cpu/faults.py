@@ -48,16 +48,28 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class BarrierState:
+    """An mbarrier object as it was: its shared address in its CTA, phases completed since init, and counts."""
+
+    address: int
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+
+@dataclass(frozen=True)
 class Blocked:
     """Lanes of one warp that wait (deadlock) or were still running (time-out), and where."""
 
     ctaid: Dim3
     warp: int
     lanes: int  # mask
-    why: str  # "barrier" | "warp-barrier" | "warp-collective" | "running"
+    why: str  # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running"
     barrier: int | None
     opcode: str
     ptx_line: int
+    mbarrier: BarrierState | None = None
 
 
 @dataclass

@@ -20,6 +20,7 @@ from consan.instrument.ptx.operands import Register, Symbol, Tuple
 _NAME = re.compile(r"[%\w$]+")
 
 ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "call", "bar", "barrier"})
+TRY_WAIT, CLUSTER_WAIT = ("mbarrier", "try_wait"), ("barrier", "cluster", "wait")
 COLLECTIVES = frozenset({"shfl", "vote", "match", "redux", "elect"})
 
 
@@ -79,7 +80,8 @@ def align_up(value: int, alignment: int) -> int:
 
 def ends_block(instruction: Instruction) -> bool:
     """Whether control or a group's composition may change after this instruction."""
-    return instruction.parts[0] in ENDS and instruction.parts[1:2] != ("cluster",)
+    parts = instruction.parts
+    return (parts[0] in ENDS and parts[1:2] != ("cluster",)) or parts[:2] == TRY_WAIT or parts[:3] == CLUSTER_WAIT
 
 
 def is_collective(instruction: Instruction) -> bool:

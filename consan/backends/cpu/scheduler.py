@@ -10,6 +10,7 @@ limit is for.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,6 +141,8 @@ class Scheduler:
         group.spins += 1
         if group.spins < (POLLS if group.polls else SPINS):
             return False
+        if group.polls and not self.held:
+            self.plan.unblock()
         group.spins = 0
         group.polls = False
         group.round += 1
@@ -195,6 +198,7 @@ class Scheduler:
             return
         self.resume(plan.barriers.after_exit())
         self.resume(plan.warp_barriers.settle())
+        self.resume(plan.cluster_barriers.settle())
         for parked in self.parked.values():
             self.ready.push(parked)
         self.parked.clear()
@@ -232,8 +236,18 @@ class Scheduler:
             for waiter in waiters:
                 why = "warp-barrier" if waiter.barrier is None else "barrier"
                 found += self._by_warp(waiter.lanes, why, waiter.barrier, waiter.site.opcode, waiter.site.line)
+        for waiter in self.plan.cluster_barriers.waiters:
+            found += self._by_warp(waiter.lanes, "cluster-barrier", None, waiter.site.opcode, waiter.site.line)
         for group in self.parked.values():
             found += self._at(group, "warp-collective")
+        return found + self._at_mbarriers()
+
+    def _at_mbarriers(self) -> list[Blocked]:
+        barriers = self.plan.mbarriers
+        found: list[Blocked] = []
+        for parked in (parked for there in barriers.parked.values() for parked in there):
+            site, state = parked.waiter.site, barriers.state(parked.unit)
+            found += [replace(b, mbarrier=state) for b in self._by_warp(parked.waiter.lanes, "mbarrier", None, site.opcode, site.line)]
         return found
 
     def _running(self, current: Group) -> list[Blocked]:

@@ -1,0 +1,274 @@
+"""Bulk asynchronous copies and their small kin (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk").
+
+Addresses and sizes are checked at issue, so a fault names the instruction; bytes move when the operation lands (copies.py). A
+lane's copy is an operation of its own. A size or an address that is no multiple of 16 is undefined in the ISA and a fault here.
+Completion through an mbarrier is complete-tx of the bytes, per destination CTA with .multicast::cluster.
+
+Not handled: tensor copies (tensor.py), multimem, destinations in other CTAs of a cluster. Cache policies have no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Operand
+
+from .access import SPACES, locator, scatter
+from .atomics import read_modify_write
+from .cluster import RANK_SHIFT
+from .copies import EMPTY, BulkOperation
+from .faults import LaneError
+from .mbarrier_steps import barrier_locator, per_lane, units_of
+from .memory import GLOBAL_BASE, SHARED_WINDOW
+from .operands import Context, flatten
+from .ops import atomic_function
+from .registers import RAW_DTYPES, WORD_DTYPES
+from .steps import Step, nothing, selective
+
+Array = npt.NDArray[Any]
+Lanes = npt.NDArray[np.intp]
+Function = Callable[..., Any]
+
+COMPLETE_TX = "mbarrier::complete_tx::bytes"
+MULTICAST = "multicast::cluster"
+OPERATIONS = frozenset(["and", "or", "xor", "add", "inc", "dec", "min", "max"])
+_PACKED = frozenset({"f16", "bf16"})
+
+
+class Range:
+    """One side of a bulk copy: from an address operand and sizes to offsets in the arena."""
+
+    def __init__(self, context: Context, space: str, operand: Operand, access: str, granule: int = 16) -> None:
+        self.wave, self.site = context.wave, context.site
+        self.space = space
+        self.access = access
+        self.granule = granule
+        self.place = context.place(operand)
+
+    def part(self, lanes: Lanes, sizes: Array) -> Array:
+        """Offsets in the arena's bytes; raises for the first lane whose range is not there."""
+        addresses = self._addresses(lanes)
+        for values, what in ((sizes, "the size"), (addresses, "the address")):
+            wrong = (values % self.granule).nonzero()[0]
+            if len(wrong):
+                message = f"{what}, {int(values[wrong[0]]):#x}, is not a multiple of {self.granule}"
+                raise self._fault("misaligned", lanes, addresses, sizes, int(wrong[0]), message)
+        valid, offsets = (self._global if self.space == "global" else self._shared)(lanes, addresses, sizes)
+        wrong = (~valid).nonzero()[0]
+        if len(wrong):
+            raise self._fault("out-of-bounds", lanes, addresses, sizes, int(wrong[0]), "")
+        return offsets
+
+    def _addresses(self, lanes: Lanes) -> Array:
+        base, offset = self.place.base, self.place.offset
+        if base is None:
+            return np.full(len(lanes), offset, np.int64)
+        addresses = base[lanes].astype(np.int64) + offset
+        return addresses & 0xFFFFFFFF if base.dtype.itemsize == 4 else addresses
+
+    def _global(self, _lanes: Lanes, addresses: Array, sizes: Array) -> tuple[Array, Array]:
+        return self.wave.arena.valid(addresses.view(np.uint64), sizes.astype(np.uint64)), addresses - GLOBAL_BASE
+
+    def _shared(self, lanes: Lanes, addresses: Array, sizes: Array) -> tuple[Array, Array]:
+        wave = self.wave
+        inside = addresses - wave.reserved - (SHARED_WINDOW if self.space == "generic" else 0)
+        valid = (inside >= 0) & (inside + sizes <= wave.shape.shared_bytes)
+        return valid, wave.shared_offset + wave.cta_of[lanes] * wave.shared_stride + inside
+
+    def _fault(self, kind: str, lanes: Lanes, addresses: Array, sizes: Array, index: int, message: str) -> LaneError:
+        return LaneError(
+            kind, int(lanes[index]), self.site, address=int(addresses[index]), nbytes=int(sizes[index]),
+            space=self.space, access=self.access, message=message,
+        )  # fmt: skip
+
+
+def decode(context: Context) -> Step:
+    """cp.async.bulk and cp.reduce.async.bulk, but for tensors."""
+    words = context.parts[context.parts.index("bulk") + 1 :]
+    plan, ids = context.function.plan, context.wave.ids
+    if words[0] == "commit_group":
+        return selective(lambda sel: plan.copies.commit(sel, "bulk"))
+    if words[0] == "wait_group":
+        pending, read = int(getattr(context.instruction.operands[0], "value", 0)), "read" in words
+        return selective(lambda sel: plan.copies.wait(ids[sel], pending, "bulk", read=read))
+    if words[0] == "prefetch":
+        return nothing()
+    if SPACES.get(words[0]) not in ("shared", "global") or SPACES.get(words[1]) not in ("shared", "global"):
+        raise context.unsupported()
+    return _Copies(context, SPACES[words[0]], SPACES[words[1]]).step()
+
+
+class _Copies:
+    """A decoded bulk copy or reduction."""
+
+    def __init__(self, context: Context, target: str, source: str) -> None:
+        self.context = context
+        self.wave, self.plan = context.wave, context.function.plan
+        operands = list(context.instruction.operands)
+        self.reduction = self._reduction(context)
+        self.to = Range(context, target, operands.pop(0), "write" if self.reduction is None else "rmw")
+        self.from_ = Range(context, source, operands.pop(0), "read")
+        self.size = context.source(operands.pop(0), "u32")
+        self.found = locator(context, "shared", operands.pop(0), 8, "rmw") if COMPLETE_TX in context.parts else None
+        self.ctas = context.source(operands.pop(0), "u16") if MULTICAST in context.parts else None
+        self.keep = context.source(operands.pop(), "u16") if "cp_mask" in context.parts else None
+
+    @staticmethod
+    def _reduction(context: Context) -> tuple[np.dtype[Any], Function] | None:
+        if context.parts[1] != "reduce":
+            return None
+        word = context.parts[-1]
+        operation = next((part for part in context.parts if part in OPERATIONS), "")
+        function = atomic_function("add.ftz" if (operation, word) == ("add", "f32") else operation, word)
+        if function is None:
+            raise context.unsupported()
+        return WORD_DTYPES[word], function
+
+    def step(self) -> Step:
+        ids = self.wave.ids
+        return selective(lambda sel: self._issue(ids[sel]))
+
+    def _issue(self, lanes: Lanes) -> None:
+        sizes = per_lane(self.size, lanes)
+        sources, targets = self.from_.part(lanes, sizes), self.to.part(lanes, sizes)
+        units = units_of(self.found, lanes) if self.found is not None else None
+        masks = per_lane(self.keep, lanes, 0xFFFF)
+        for k in range(len(lanes)):
+            source, target, size = int(sources[k]), int(targets[k]), int(sizes[k])
+            unit = None if units is None else int(units[k])
+            for shift in self._destinations(lanes[k : k + 1]):
+                self._start(lanes[k : k + 1], source, target + shift, size, None if unit is None else unit + (shift >> 3), int(masks[k]))
+
+    def _destinations(self, lane: Lanes) -> list[int]:
+        """How far from its own each destination CTA's shared memory lies."""
+        if self.ctas is None:
+            return [0]
+        mask = int(per_lane(self.ctas, lane)[0])
+        if mask >> 1:
+            raise LaneError(
+                "out-of-bounds", int(lane[0]), self.context.site, address=(mask.bit_length() - 1) << RANK_SHIFT, space="shared",
+                access="write", message=f"the mask of CTAs, {mask:#x}, names ranks that the cluster does not have",
+            )  # fmt: skip
+        return [0] if mask else []
+
+    def _start(self, lane: Lanes, source: int, target: int, size: int, unit: int | None, mask: int) -> None:
+        raw = self.wave.arena.raw
+        into = raw[target : target + size]
+        complete = None if unit is None else self.plan.mbarriers.completion(unit, size)
+        self.plan.copies.issue(
+            BulkOperation(
+                lane,
+                raw[source : source + size].copy,
+                _writer(into, self.reduction, mask),
+                complete,
+                "bulk" if unit is None else "",
+                EMPTY if unit is None else frozenset((unit,)),
+            )
+        )
+
+
+def _writer(into: Array, reduction: tuple[np.dtype[Any], Function] | None, mask: int) -> Callable[[Any], None]:
+    """What stores the data of a copy."""
+    if reduction is not None:
+        dtype, function = reduction
+        typed = into.view(dtype)
+
+        def reduce(data: Array) -> None:
+            typed[...] = function(typed, data.view(dtype), None)
+
+        return reduce
+    if mask == 0xFFFF:
+        return lambda data: np.copyto(into, data)
+    chosen = np.tile((mask >> np.arange(16)) & 1, len(into) // 16).astype(np.bool_)
+    return lambda data: np.copyto(into, data, where=chosen)
+
+
+# st.async and red.async -------------------------------------------------------------------------------------------------
+
+
+def _space(context: Context) -> str:
+    return next((SPACES[part] for part in context.parts if part in SPACES), "generic")
+
+
+def _issue_signalled(context: Context, write: Callable[[Any], Callable[[], None]], mbar: Operand | None, nbytes: int) -> Step:
+    """An operation whose values are read now; `write` resolves the addresses and gives what stores when it lands."""
+    plan, ids = context.function.plan, context.wave.ids
+    found = barrier_locator(context, mbar) if mbar is not None else None
+
+    def part(sel: Any) -> None:
+        lanes = ids[sel]
+        store = write(lanes)
+        units = units_of(found, lanes) if found is not None else np.zeros(0, np.int64)
+
+        def complete() -> None:
+            plan.mbarriers.transact(units, np.full(len(units), -nbytes))
+
+        plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=frozenset(units.tolist())))
+
+    return selective(part)
+
+
+def decode_store(context: Context) -> Step:
+    """st.async."""
+    address, values, *rest = context.instruction.operands
+    raw = RAW_DTYPES[WORD_DTYPES[context.parts[-1]].itemsize]
+    sources = [context.source_as(value, raw) for value in flatten(values)]
+    nbytes = raw.itemsize * len(sources)
+    found = locator(context, _space(context), address, nbytes, "write")
+
+    def write(lanes: Lanes) -> Callable[[], None]:
+        view, index = found.part(lanes)
+        rows = np.empty((len(lanes), len(sources)), raw)
+        for column, source in enumerate(sources):
+            rows[:, column] = source[lanes] if source.ndim else source
+        return lambda: scatter(view, index, rows, nbytes)
+
+    return _issue_signalled(context, write, rest[0] if COMPLETE_TX in context.parts else None, nbytes)
+
+
+def decode_reduction(context: Context) -> Step:
+    """red.async."""
+    address, value, *rest = context.instruction.operands
+    word = context.parts[-1]
+    operation = next((part for part in context.parts if part in OPERATIONS), "")
+    function = atomic_function(operation, word)
+    if function is None:
+        raise context.unsupported()
+    source, dtype = context.source(value, word), WORD_DTYPES[word]
+    found = locator(context, _space(context), address, dtype.itemsize, "rmw")
+
+    def write(lanes: Lanes) -> Callable[[], None]:
+        view, index = found.part(lanes)
+        given = source[lanes] if source.ndim else source
+        return lambda: _discard(read_modify_write(view.view(dtype), index, operation, function, given, None))
+
+    return _issue_signalled(context, write, rest[0] if COMPLETE_TX in context.parts else None, dtype.itemsize)
+
+
+def _discard(_old: Array) -> None:
+    """A reduction returns nothing."""
+
+
+def decode_fill(context: Context) -> Step:
+    """st.bulk: zeros, at once."""
+    address, size = context.instruction.operands[:2]
+    space = _space(context)
+    to, wave = Range(context, space, address, "write", granule=8), context.wave
+    sizes = context.source(size, "u64" if _wide(context, size) else "u32")
+
+    def part(sel: Any) -> None:
+        lanes = wave.ids[sel]
+        counts = per_lane(sizes, lanes)
+        for start, count in zip(to.part(lanes, counts).tolist(), counts.tolist(), strict=True):
+            wave.arena.raw[start : start + count] = 0
+
+    return selective(part)
+
+
+def _wide(context: Context, size: Operand) -> bool:
+    name = getattr(size, "name", None)
+    return name is not None and context.raw(name).dtype.itemsize == 8

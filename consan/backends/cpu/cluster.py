@@ -1,0 +1,137 @@
+"""Clusters: barrier.cluster, mapa and getctarank (PTX ISA, "barrier.cluster", "mapa", "getctarank").
+
+The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic one is that in the shared window. An
+address without rank bits is one's own.
+
+Not handled: clusters of more than one CTA. What a second CTA changes here is `cluster_of` alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .barriers import Waiter
+from .groups import Group
+from .memory import SHARED_WINDOW
+from .operands import Context
+from .steps import Step, selective
+from .wave import Wave
+
+if TYPE_CHECKING:
+    from .code import BoundBlock
+    from .scheduler import Scheduler
+
+Array = npt.NDArray[Any]
+Lanes = npt.NDArray[np.intp]
+RANK_SHIFT = 24
+RANKS = 16  # the most CTAs that a cluster may have
+
+
+class ClusterBarriers:
+    """The barrier of every cluster of the wave: one arrival per thread and phase."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.cluster_of = wave.cta_of
+        self.clusters = wave.shape.ctas
+        self.arrived = np.zeros(wave.lanes, np.bool_)
+        self.turn = np.zeros(wave.lanes, np.int64)  # phase of the thread's last arrival, counted from 1
+        self.phase = np.zeros(self.clusters, np.int64)  # phases completed
+        self.reset()
+
+    def reset(self) -> None:
+        """A new wave starts."""
+        for table in (self.arrived, self.turn, self.phase):
+            table[...] = 0
+        self.waiters: list[Waiter] = []
+        self.in_use = False
+
+    def arrive(self, lanes: Lanes) -> list[Waiter]:
+        """Threads arrive; a second arrival in one phase is no further one. Returns the waiters released."""
+        self.in_use = True
+        self.turn[lanes] = self.phase[self.cluster_of[lanes]] + 1
+        self.arrived[lanes] = True
+        return self.settle()
+
+    def settle(self) -> list[Waiter]:
+        """Complete the phases for which every thread that has not exited has arrived."""
+        if not self.in_use:
+            return []
+        missing = np.bincount(self.cluster_of[self.wave.live & ~self.arrived], minlength=self.clusters)
+        present = np.bincount(self.cluster_of[self.arrived], minlength=self.clusters)
+        done = (missing == 0) & (present > 0)
+        if not done.any():
+            return []
+        self.phase[done] += 1
+        self.arrived[done[self.cluster_of]] = False
+        self.in_use = bool(self.arrived.any())
+        released, kept = list[Waiter](), list[Waiter]()
+        for waiter in self.waiters:
+            free = done[self.cluster_of[waiter.lanes]]
+            for chosen, target in ((free, released), (~free, kept)):
+                if chosen.any():
+                    target.append(Waiter(waiter.lanes[chosen], waiter.stack, waiter.resume, waiter.turn, waiter.site, None))
+        self.waiters = kept
+        return released
+
+    def open_to(self, lanes: Lanes) -> Array:
+        """Which threads' last phase is complete."""
+        return np.asarray(self.phase[self.cluster_of[lanes]] >= self.turn[lanes])
+
+
+def decode_arrive(context: Context) -> Step:
+    """barrier.cluster.arrive."""
+    if context.parts[1:3] != ("cluster", "arrive"):
+        raise context.unsupported()
+    plan, ids = context.function.plan, context.wave.ids
+    return selective(lambda sel: plan.resume(plan.cluster_barriers.arrive(ids[sel])))
+
+
+class ClusterWait:
+    """barrier.cluster.wait: the end of a block."""
+
+    def __init__(self, context: Context, following: BoundBlock) -> None:
+        self.barriers = context.function.plan.cluster_barriers
+        self.site = context.site
+        self.following = following
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:  # noqa: D102 - an End
+        lanes = group.lanes
+        free = self.barriers.open_to(lanes)
+        if free.all():
+            return self.following
+        self.barriers.waiters.append(Waiter(lanes[~free], group.stack, self.following, group.round, self.site, None))
+        if not free.any():
+            return None
+        group.set_lanes(lanes[free])
+        return self.following
+
+
+def decode_mapa(context: Context) -> Step:
+    """mapa: the same place in the CTA of another rank."""
+    destination, address, rank = context.instruction.operands
+    word = context.parts[-1]
+    target, source, ranks = context.target(destination, word), context.source(address, word), context.source(rank, "u32")
+    base = np.array(0 if "shared::cluster" in context.parts else SHARED_WINDOW, source.dtype if word == "u64" else np.uint32)
+    inside, shift = source.dtype.type((1 << RANK_SHIFT) - 1), source.dtype.type(RANK_SHIFT)
+    count = len(context.wave.ids)
+
+    def part(sel: Any) -> None:
+        given = np.broadcast_to(source, count)[sel]
+        there = np.broadcast_to(ranks, count)[sel].astype(source.dtype)
+        target.write(sel, base + (((given - base) & inside) | (there << shift)))
+
+    return selective(part)
+
+
+def decode_getctarank(context: Context) -> Step:
+    """getctarank: the rank of the CTA that an address lies in."""
+    destination, address = context.instruction.operands
+    word = context.parts[-1]
+    target, source = context.target(destination, "u32"), context.source(address, word)
+    shift, ranks = source.dtype.type(RANK_SHIFT), source.dtype.type(RANKS - 1)
+    count = len(context.wave.ids)
+    return selective(lambda sel: target.write(sel, ((np.broadcast_to(source, count)[sel] >> shift) & ranks).astype(np.uint32)))

@@ -1,0 +1,206 @@
+"""Decoding of mbarrier instructions and of cp.async.mbarrier.arrive (PTX ISA, "mbarrier").
+
+try_wait ends a block, since it parks its lanes; the others are steps. Semantics, scopes and suspend-time hints have no effect: memory is
+coherent here and a parked lane costs nothing. With a seed, try_wait sometimes gives up at once instead, as its time limit allows.
+
+Not handled: objects outside shared memory (a fault).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Operand
+
+from .access import SPACES, locator
+from .address import Locator
+from .barriers import Waiter
+from .copies import Operation
+from .groups import Group
+from .mbarriers import MBarriers, pending_of
+from .operands import Context
+from .steps import Step, selective
+
+if TYPE_CHECKING:
+    from .code import BoundBlock
+    from .scheduler import Scheduler
+
+Array = npt.NDArray[Any]
+Lanes = npt.NDArray[np.intp]
+GIVE_UP = 0.25  # how often a seed lets some lanes of a try_wait time out at once
+
+
+def barrier_locator(context: Context, operand: Operand) -> Locator:
+    """What finds the mbarrier of an address operand in the instruction's state space."""
+    space = next((SPACES[part] for part in context.parts if SPACES.get(part) == "shared"), "generic")
+    return locator(context, space, operand, 8, "rmw")
+
+
+def units_of(found: Locator, lanes: Any) -> Array:
+    """The objects of the selected lanes, as 8-byte items of the arena."""
+    wave = found.wave
+    view, index = found.part(lanes)
+    start = wave.shared_offset >> 3
+    outside = (index < start) | (index >= start + (wave.shared_stride * wave.shape.ctas >> 3))
+    if view is not wave.arena.views[3] or outside.any():
+        lane = int(wave.ids[lanes][outside.argmax() if view is wave.arena.views[3] else 0])
+        raise found.fault("out-of-bounds", lane, int(found.base[lane]) + found.offset if found.base is not None else 0, "shared")
+    return index
+
+
+def per_lane(source: Array | None, lanes: Array, default: int = 1) -> Array:
+    """A source of the selected lanes as 64-bit integers."""
+    if source is None or source.ndim == 0:
+        return np.full(len(lanes), default if source is None else int(source), np.int64)
+    return source[lanes].astype(np.int64)
+
+
+def _init(context: Context, barriers: MBarriers) -> Step:
+    address, count = context.instruction.operands
+    found, counts, ids = barrier_locator(context, address), context.source(count, "u32"), context.wave.ids
+    return selective(lambda sel: barriers.init(units_of(found, sel), per_lane(counts, ids[sel])))
+
+
+def _inval(context: Context, barriers: MBarriers) -> Step:
+    found = barrier_locator(context, context.instruction.operands[0])
+    return selective(lambda sel: barriers.inval(units_of(found, sel)))
+
+
+def _transactions(context: Context, barriers: MBarriers) -> Step:
+    """expect_tx and complete_tx."""
+    address, count = context.instruction.operands
+    found, counts, ids = barrier_locator(context, address), context.source(count, "u32"), context.wave.ids
+    sign = 1 if context.parts[1] == "expect_tx" else -1
+    return selective(lambda sel: barriers.transact(units_of(found, sel), sign * per_lane(counts, ids[sel])))
+
+
+def _arrive(context: Context, barriers: MBarriers) -> Step:
+    """arrive and arrive_drop."""
+    destination, address, *rest = context.instruction.operands
+    found, ids = barrier_locator(context, address), context.wave.ids
+    target = context.target(destination, "b64")
+    operand = context.source(rest[0], "u32") if rest else None
+    expects, drop = "expect_tx" in context.parts, context.parts[1] == "arrive_drop"
+
+    def part(sel: Any) -> None:
+        units, lanes = units_of(found, sel), ids[sel]
+        given = per_lane(operand, lanes)
+        tx = given if expects else None
+        states = barriers.arrive(units, np.ones_like(given) if expects else given, tx, drop=drop)
+        target.write(sel, states)
+
+    return selective(part)
+
+
+def _test(context: Context, barriers: MBarriers) -> tuple[Locator, Callable[[Array, Lanes], Array]]:
+    """The object's locator, and the test of units for lanes."""
+    address, phase = context.instruction.operands[1:3]
+    found = barrier_locator(context, address)
+    if "parity" in context.parts:
+        parity = context.source(phase, "u32")
+        return found, lambda units, lanes: barriers.complete_by_parity(units, parity[lanes] if parity.ndim else parity)
+    state = context.source(phase, "b64")
+    return found, lambda units, lanes: barriers.complete_by_state(units, state[lanes] if state.ndim else state)
+
+
+def _test_wait(context: Context, barriers: MBarriers) -> Step:
+    found, test = _test(context, barriers)
+    target, ids = context.target(context.instruction.operands[0], "pred"), context.wave.ids
+    return selective(lambda sel: target.write(sel, test(units_of(found, sel), ids[sel])))
+
+
+def _pending_count(context: Context, _barriers: MBarriers) -> Step:
+    destination, state = context.instruction.operands
+    target, states = context.target(destination, "u32"), context.source(state, "b64")
+    return selective(lambda sel: target.write(sel, pending_of(states[sel] if states.ndim else states).astype(np.uint32)))
+
+
+_STEPS: dict[str, Callable[[Context, MBarriers], Step]] = {
+    "init": _init,
+    "inval": _inval,
+    "expect_tx": _transactions,
+    "complete_tx": _transactions,
+    "arrive": _arrive,
+    "arrive_drop": _arrive,
+    "test_wait": _test_wait,
+    "pending_count": _pending_count,
+}
+
+
+def decode(context: Context) -> Step:
+    """Any mbarrier instruction but try_wait."""
+    decoder = _STEPS.get(context.parts[1])
+    if decoder is None:
+        raise context.unsupported()
+    return decoder(context, context.function.plan.mbarriers)
+
+
+class TryWait:
+    """mbarrier.try_wait: the end of a block."""
+
+    def __init__(self, context: Context, following: BoundBlock) -> None:
+        self.plan = context.function.plan
+        self.found, self.test = _test(context, self.plan.mbarriers)
+        self.target = context.target(context.instruction.operands[0], "pred")
+        self.site = context.site
+        self.following = following
+
+    def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
+        """Lanes whose phase is complete go on; the others are parked, each until its own object's phase completes."""
+        lanes = group.lanes
+        units = units_of(self.found, lanes)
+        complete = self.test(units, lanes)
+        self.target.write(lanes, complete)
+        if complete.all():
+            return self.following
+        stay = self._stay(~complete, scheduler)
+        if not stay.any():
+            return self.following
+        waiter = Waiter(lanes[stay], group.stack, self.following, group.round, self.site, None)
+        self.plan.mbarriers.park(waiter, units[stay], self.target)
+        if stay.all():
+            return None
+        group.set_lanes(lanes[~stay])
+        return self.following
+
+    @staticmethod
+    def _stay(incomplete: Array, scheduler: Scheduler) -> Array:
+        rng = scheduler.rng
+        if rng is None or rng.random() >= GIVE_UP:
+            return incomplete
+        return np.asarray(incomplete & (rng.random(len(incomplete)) < rng.random()))
+
+
+class ArriveOn(Operation):
+    """The arrive-on that cp.async.mbarrier.arrive asks for: it lands after the cp.async operations before it."""
+
+    after = "async"
+
+    def __init__(self, lanes: Lanes, barriers: MBarriers, units: Array) -> None:
+        super().__init__(lanes)
+        self.barriers = barriers
+        self.units = units
+        self.signals = frozenset(units.tolist())
+
+    def land(self) -> None:  # noqa: D102 - as in Operation
+        self.barriers.arrive(self.units, np.ones(len(self.units), np.int64))
+
+
+def decode_arrive_on(context: Context) -> Step:
+    """cp.async.mbarrier.arrive: without .noinc one more arrival is pending from now until it lands."""
+    plan, ids = context.function.plan, context.wave.ids
+    found = barrier_locator(context, context.instruction.operands[0])
+    counts = "noinc" not in context.parts
+
+    def part(sel: Any) -> None:
+        units, lanes = units_of(found, sel), ids[sel]
+        if counts:
+            for unit in units.tolist():
+                plan.mbarriers.signal(unit, arrivals=-1)
+        plan.copies.issue(ArriveOn(lanes, plan.mbarriers, units))
+
+    return selective(part)
