@@ -83,7 +83,7 @@ def chunk_addresses(descriptor: npt.ArrayLike, rows: int, elements: int, element
     else:
         line, chunk = np.arange(elements), begin // per + np.arange(-(-rows // per))[:, None]
     address = _linear(f, line, chunk, major)
-    return address ^ ((address >> 7) - f.base & f.width - 1) << 4
+    return np.asarray(address ^ ((address >> 7) - f.base & f.width - 1) << 4)
 
 
 def operand_addresses(descriptor: npt.ArrayLike, rows: int, elements: int, element_bytes: int, major: int) -> Array:
@@ -92,9 +92,9 @@ def operand_addresses(descriptor: npt.ArrayLike, rows: int, elements: int, eleme
     inside = np.arange(CHUNK // element_bytes) * element_bytes
     expanded = chunks[..., None] + inside
     if major == K_MAJOR:
-        return expanded.reshape(*chunks.shape[:-1], -1)[..., :elements]
+        return np.asarray(expanded.reshape(*chunks.shape[:-1], -1)[..., :elements])
     swapped = np.swapaxes(expanded, -1, -2)  # [chunks of a column, T, elements]
-    return swapped.reshape(*chunks.shape[:-2], -1, elements)[..., :rows, :]
+    return np.asarray(swapped.reshape(*chunks.shape[:-2], -1, elements)[..., :rows, :])
 
 
 def operand_chunks(descriptor: int, rows: int, elements: int, element_bytes: int, major: int) -> Array:

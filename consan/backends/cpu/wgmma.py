@@ -59,7 +59,7 @@ class Product(Operation):
     after = FAMILY
 
     def land_some(self, due: Bools) -> Operation | None:  # noqa: D102 - as in Operation
-        warps = due.reshape(-1, WARP).any(1)
+        warps = np.asarray(due.reshape(-1, WARP).any(1))
         self._subset(warps).land()
         return self._subset(~warps) if not warps.all() else None
 

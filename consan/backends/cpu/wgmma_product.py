@@ -64,7 +64,7 @@ class Form:
         """A [warps, 16, K] from registers [4, warps, 32]."""
         warps = words.shape[1]
         numbers = self.a.decode(words.view(self.a.dtype).reshape(2, 2, warps, 8, 4, -1))  # c h warp g t j
-        return numbers.transpose(2, 1, 3, 0, 4, 5).reshape(warps, ROWS, -1)
+        return np.asarray(numbers.transpose(2, 1, 3, 0, 4, 5).reshape(warps, ROWS, -1))
 
     def fragment_d(self, words: Array) -> Array:
         """D [warps, 16, N] from registers [count, warps, 32], as numbers to calculate with."""
@@ -75,7 +75,7 @@ class Form:
             split = numbers.reshape(blocks, 2, warps, 8, 4, 2).transpose(2, 1, 3, 0, 4, 5)  # j h warp g t b
         else:
             split = numbers.reshape(blocks, 2, 2, warps, 8, 4).transpose(3, 1, 4, 0, 5, 2)  # j h b warp g t
-        return split.reshape(warps, ROWS, self.n)
+        return np.asarray(split.reshape(warps, ROWS, self.n))
 
     def registers_of(self, result: Array) -> Array:
         """Registers [count, lanes] from D [warps, 16, N]."""
