@@ -40,6 +40,14 @@ WAIT_HISTORY = 4
 WARP_SYNCS = 4
 COPY_RANGES = 16
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
+# Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
+MBARRIERS = 64
+OPERATIONS = 128
+BLOCK_BYTES = 128
+#: Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, phases of the mbarriers observed.
+CLOCK = 2 * MAX_WARPS + MBARRIERS
+GROUP_WAITS = 4
+COPY_TIES = 4
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 
@@ -53,6 +61,10 @@ class Kind(enum.IntEnum):
     OUT_OF_BOUNDS = 4
     READ_EXPLAINED = 5  # bookkeeping: an uninitialised read whose unordered write came later (folded into the race)
     BARRIER_MISUSE = 6
+    MISSING_PROXY_FENCE = 7
+    LIFETIME = 8
+    DEADLOCK = 9
+    WAITER = 10  # bookkeeping: one more waiter of a deadlock
 
 
 class Hazard(enum.IntEnum):
@@ -76,12 +88,43 @@ class Reason(enum.IntEnum):
     OVERLAPPING_COPIES = 6
     SOURCE_OVERWRITTEN = 7
     COUNTS_DISAGREE = 8
+    NOT_INITIALISED = 9
+    INVALIDATED = 10
+    INITIALISED_TWICE = 11
+    INIT_NOT_PUBLISHED = 12
+    BYTES_USED = 13
+    TOO_MANY_ARRIVALS = 14
+    PHASE_LAPPED = 15
+    TX_RANGE = 16
+    COUNT_RANGE = 17
+    NO_COMPLETE = 18
+    SIGNALS_PENDING = 19
+    DIVERGENT = 20
+    NO_PROXY_FENCE = 21
+    WRITER_NO_FENCE = 22  # policy isa: only the issuer fenced (D2)
+    READ_NO_FENCE = 23  # policy isa: generic read before an asynchronous write (D1)
+    OTHER_LANES = 24  # the edge was acquired by other lanes of the warp only
+    READ_WAIT_ONLY = 25
+    AT_EXIT = 26
+    OTHER_ISSUER = 27  # waited for by a thread that did not issue
+    MISALIGNED = 28
 
 
 FLAG_SAME_WARP = 1
 FLAG_SAME_VALUE = 2
 FLAG_OTHER_ASYNC = 4
 FLAG_OTHER_ATOMIC = 8
+
+
+class Operation(enum.IntEnum):
+    """What an operation in flight is; bit 0: it writes shared memory."""
+
+    BULK_STORE = 2
+    BULK_LOAD = 3
+    WGMMA = 4
+    STORE_ASYNC = 5
+    COPY_ASYNC = 7
+    BULK_REDUCE = 9
 
 
 @dataclass(frozen=True)
@@ -127,25 +170,42 @@ FINDING = _struct(
     "FindingRecord",
     """u32 valid; u32 module; u32 kind; u32 hazard; u32 reason; u32 flags; u32 site; u32 other_site; u32 entry; u32 table;
     u32 ctaid[3]; u32 ntid[3]; u32 thread; u32 other_thread; u32 offset; u32 bytes; u32 epoch; u32 other_epoch;
-    u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 pad[4]""",
+    u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
+    u64 barrier_state; u32 barrier_expected; u32 parity""",
 )
 THREAD = _struct(
     "Thread",
     f"""u64 state; u32 commits; u32 wait_count; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
     u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits;
     u64 lost_low; u64 lost_high; u32 lost_groups; u32 released; u64 flags_read; u64 retires;
-    u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}]""",
+    u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
+    u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 bulk_issued; u32 matrix_issued;
+    u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
+    u64 bulk_waits[{GROUP_WAITS}]; u64 matrix_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}]""",
 )
 SLOT = _struct(
     "Slot",
-    f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 shape; u64 size;
+    f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 engine; u64 coarse; u64 shape; u64 size;
     u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
     u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
     u32 full_epoch[2]; u32 write_scrub; u32 pad; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
     u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 named_lanes[{NAMED_BARRIERS * MAX_WARPS}]; u32 exited[{MAX_WARPS}];
     u32 found[{TABLE_ENTRIES // 32}]""",
 )
-STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT)
+MBARRIER = _struct(
+    "MBarrier",
+    """u64 state; u32 expected; u32 first_phase; u32 waited; u32 thread; u32 epoch; u32 site; u32 life; u32 last_site""",
+)
+ENGINE = _struct(
+    "Engine",
+    f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 exits; u32 verdict;
+    u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}]""",
+)
+OPERATION = _struct(
+    "OperationRecord",
+    """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 epoch; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2; u64 pad""",
+)
+STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION)
 
 
 def offsets(struct: Struct) -> dict[str, int]:
@@ -179,9 +239,9 @@ def _constants() -> dict[str, int]:
     names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
-        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC"""
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC MBARRIERS OPERATIONS BLOCK_BYTES CLOCK GROUP_WAITS COPY_TIES"""
     constants = {name: globals()[name] for name in names.split()}
-    for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason)):
+    for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}
     return constants
 

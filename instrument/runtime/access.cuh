@@ -14,7 +14,7 @@
 // Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
 #pragma once
 
-enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8 };
+enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_BARRIER = 16, ACCESS_ENGINE = 32 };
 
 struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 
@@ -23,6 +23,8 @@ struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 #define LOW_ATOMIC (1u << 15)
 #define LOW_MARKER (1u << 14)
 #define LOW_PAYLOAD 0x3fffu
+// With HIGH_ASYNC the two flags say what the record is: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its number).
+#define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
 
 DEVICE u32 record_warp(u64 r) { return (u32)(r >> 39) & 31; }
 DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
@@ -57,7 +59,11 @@ DEVICE u32 write_epoch(const Caller &c, u64 record) {
 DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
     u32 seen = high_word(c.state) - 1;
 #if CONSAN_PARTIAL
-    u32 vector = load32(load64(FIELD(c.slot, Slot, vectors)) + 4 * ((c.me >> 5) * MAX_WARPS + warp));
+#if CONSAN_ENGINE
+    u32 vector = clock_entry(c.slot, c.me, warp);
+#else
+    u32 vector = load32(own_vector(c.slot, c.me) + 4 * warp);
+#endif
     // Vectors are not cleared between CTAs: entries of an earlier CTA are below this interval's start.
     seen = max(seen, vector);
 #endif
@@ -97,6 +103,7 @@ DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_sit
     f.reason = (c.me >> 5 == other >> 5) ? REASON_NO_WARP_SYNC : REASON_NO_BARRIER;
     if (c.me >> 5 == other >> 5) f.flags |= FLAG_SAME_WARP;
     f.group = f.commits = f.retired = 0; f.address = c.offset;
+    f.operation = f.own_operation = f.barrier = f.phase = f.barrier_expected = f.parity = 0; f.barrier_state = 0;
     return f;
 }
 
@@ -158,6 +165,20 @@ DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
     if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
 }
 
+#if CONSAN_ENGINE
+COLD void barrier_bytes_used(Caller c, u64 record);
+DEVICE bool written_by_operation(const Caller &c, u32 cell);
+DEVICE void mark_block(const Caller &c, bool write);
+DEVICE void look_for_operations(const Caller &c);
+#endif
+
+DEVICE void check_asynchronous(const Caller &c, u64 at, u64 record, u32 hazard) {
+#if CONSAN_ENGINE
+    if ((u32)record & LOW_TYPE) return barrier_bytes_used(c, record);
+#endif
+    check_copy(c, at, record, hazard);
+}
+
 // ---- reads --------------------------------------------------------------------------------------------------------------
 
 // First reader of a granule that this CTA has not written: leave a marker, so that a later unordered write can explain it.
@@ -184,9 +205,19 @@ COLD void look_for_atomics(Caller c, u32 cell) {
 COLD void read_slow(Caller c, u32 cell) {
     u64 at = load64(FIELD(c.slot, Slot, writes)) + 8ull * cell, record = load64(at);
     u32 epoch = write_epoch(c, record);
-    if (!alive(c, record, epoch)) return read_uninitialised(c, at, record);
-    if ((u32)record & LOW_MARKER) return;
-    if ((u32)(record >> 32) & HIGH_ASYNC) return check_copy(c, at, record, HAZARD_RAW);
+    if (!alive(c, record, epoch)) {
+#if CONSAN_ENGINE
+        if (written_by_operation(c, cell)) return;
+#endif
+        return read_uninitialised(c, at, record);
+    }
+    if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, at, record, HAZARD_RAW);
+    if ((u32)record & LOW_MARKER) {
+#if CONSAN_ENGINE
+        written_by_operation(c, cell);
+#endif
+        return;
+    }
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
     if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD) == c.bytes) return;
@@ -280,6 +311,7 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
 COLD void write_slow(Caller c, u64 record, u64 mine) {
     u32 epoch = write_epoch(c, record), low = (u32)record, other = record_thread(record);
     if (!alive(c, record, epoch)) return;
+    if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
     if (low & LOW_MARKER) {
         // The read record of that thread reports the race; tell the host that this uninitialised read has its write.
         if (ordered(c, other, epoch)) return;
@@ -289,7 +321,6 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
         f.reason = REASON_NONE; f.flags = 0;
         return report(c.slot, f);
     }
-    if ((u32)(record >> 32) & HIGH_ASYNC) return check_copy(c, 0, record, HAZARD_WAW);
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = low & LOW_ATOMIC;
     // Morally strong only with complete overlap (8.7): the widths must agree.
@@ -432,6 +463,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     u32 marks[COUNT];
     for (u32 i = 0; i < COUNT; ++i) marks[i] = high_word(state);
     store_entries<COUNT>(summary, marks);
+#if CONSAN_ENGINE
+    mark_block(c, false);
+#endif
     record_fence();
     load_entries<COUNT>(row, entries);
     u64 records[COUNT];
@@ -443,6 +477,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
         if (i && records[i] == records[i - 1]) continue;
         if (!settled(c, records[i], base)) read_slow(c, cell + i);
     }
+#if CONSAN_ENGINE
+    look_for_operations(c);
+#endif
 }
 
 template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low, const Head &head) {
@@ -460,8 +497,14 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
         for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, pack(lows[i], high_word(mine)), base);
     else
         plain_cells<COUNT>(c, writes, high_word(mine), lows, base);
+#if CONSAN_ENGINE
+    mark_block(c, true);
+#endif
     record_fence();
     check_readers<COUNT>(c, cell);
+#if CONSAN_ENGINE
+    look_for_operations(c);
+#endif
 }
 
 #define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site, 0, head_of(slot, me)); }

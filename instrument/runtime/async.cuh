@@ -70,7 +70,7 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
         u64 record = load64(writes + 8ull * i);
         u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> 12)) & WRITE_EPOCH_MASK;
         // Older than this CTA: an earlier one's.
-        if (!(high & HIGH_ASYNC) || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
+        if (!(high & HIGH_ASYNC) || (u32)record & LOW_TYPE || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
         u64 after = settled_copy(slot, state, record);
         if (after != record) swap64(writes + 8ull * i, record, after);
     }

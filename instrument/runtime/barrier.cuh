@@ -27,11 +27,6 @@ COLD void report_counts(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 first
     report(slot, f);
 }
 
-DEVICE u32 existing_lanes(u64 slot, u32 me) {
-    u32 threads = load32(FIELD(slot, Slot, thread_count)) - (me & ~31u);
-    return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
-}
-
 // Whether these lanes complete their warp's arrival. A warp may come to the hook in several groups of lanes, although the
 // barrier itself waits for all of them; it counts once, when its last lane that has not exited is there.
 DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
@@ -57,8 +52,6 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
     }
 }
 
-DEVICE u64 own_vector(u64 slot, u32 me) { return load64(FIELD(slot, Slot, vectors)) + 4ull * (me >> 5) * MAX_WARPS; }
-
 // A release: what this warp did so far is one epoch, what follows is the next.
 DEVICE u64 advance(u64 slot, u64 state, u32 me) {
     u32 epoch = low_word(state) + 1;
@@ -68,26 +61,51 @@ DEVICE u64 advance(u64 slot, u64 state, u32 me) {
 }
 
 DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
-    return load64(FIELD(slot, Slot, deposits)) + 8ull * MAX_WARPS * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
+    return load64(FIELD(slot, Slot, deposits)) + 8ull * VECTOR * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
 }
 
 DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
-    u32 warps = load32(FIELD(slot, Slot, warp_count)), own = me >> 5;
-    u64 place = deposit_place(slot, id, generation), vector = own_vector(slot, me);
-    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
-        u32 epoch = w == own ? low_word(state) : max(load32(vector + 4 * w), high_word(state) - 1);
-        raise64(place + 8 * w, pack(epoch, generation + 1));
-    }
+    u64 place = deposit_place(slot, id, generation), row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, mask);
+    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        raise64(place + 8 * i, pack(published(slot, row, i, me, low_word(state), high_word(state), some), generation + 1));
+    });
 }
 
 DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
-    u32 warps = load32(FIELD(slot, Slot, warp_count));
-    u64 place = deposit_place(slot, id, generation), vector = own_vector(slot, me);
-    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
-        u64 deposit = load64(place + 8 * w);
-        if (high_word(deposit) == generation + 1) raise32(vector + 4 * w, low_word(deposit));
-    }
+    u64 place = deposit_place(slot, id, generation), row = target_row(slot, me, mask);
+    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u64 deposit = load64(place + 8 * i);
+        if (high_word(deposit) == generation + 1) raise32(row + 4 * i, low_word(deposit));
+    });
 }
+
+#if CONSAN_ENGINE
+// A barrier of the whole CTA orders all accesses by epochs alone; what proxy fences have passed and which phases were observed is
+// joined through a row of the CTA, of two parities like full_epoch.
+DEVICE void join_before(u64 slot, u32 me, u32 parity) {
+    u32 mask = active_mask();
+    u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, mask);
+    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        if (i < MAX_WARPS) return;
+        u32 value = published(slot, row, i, me, 0, 0, some);
+        if (value > load32(full + 4 * i)) raise32(full + 4 * i, value);
+    });
+}
+
+DEVICE void join_after(u64 slot, u32 me, u32 parity) {
+    u32 mask = active_mask();
+    u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
+    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        if (i < MAX_WARPS) return;
+        u32 value = load32(full + 4 * i);
+        if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
+    });
+    store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
+    __syncwarp(mask);
+}
+#endif
 
 // Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook.
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site) {
@@ -96,6 +114,9 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     if (count == ALL_THREADS) {
         u32 parity = load32(THREAD_FIELD(thread, full_barriers)) & 1;
         raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
+#if CONSAN_ENGINE
+        join_before(slot, me, parity);
+#endif
         return state;
     }
     // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
@@ -118,6 +139,9 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
         store32(THREAD_FIELD(thread, warp_epoch), epoch);
         set_warp_epoch(slot, me, epoch);
         epoch_moved(slot, me, low_word(state), epoch);
+#if CONSAN_ENGINE
+        join_after(slot, me, number & 1);
+#endif
         return pack(epoch, epoch);
     }
     u32 mask = active_mask();
@@ -134,14 +158,14 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
 // errs towards silence. Edges are kept per warp: a lane publishes, and takes, for its whole warp.
 
 DEVICE u32 flag_index(u64 slot, u32 address) { return ((address - load32(FIELD(slot, Slot, low))) / 4 * 0x9E3779B1u) >> 26; }
-DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flags)) + 4ull * MAX_WARPS * index; }
+DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flags)) + 4ull * VECTOR * index; }
 
 DEVICE void take_flag(u64 slot, u32 me, u32 index) {
-    u64 cell = flag_cell(slot, index), vector = own_vector(slot, me);
-    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) {
-        u32 epoch = load32(cell + 4 * w);
-        if (epoch) raise32(vector + 4 * w, epoch);
-    }
+    u64 cell = flag_cell(slot, index), row = own_vector(slot, me);
+    each_entry(slot, 0, 1, [&](u32 i) {
+        u32 value = load32(cell + 4 * i);
+        if (value) raise32(row + 4 * i, value);
+    });
 }
 
 // Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
@@ -149,9 +173,9 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     if (!slot) return state;
     u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread_record(slot, me), released));
     if (!released) return state;
-    u64 cell = flag_cell(slot, flag_index(slot, address)), vector = own_vector(slot, me);
-    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w)
-        raise32(cell + 4 * w, w == me >> 5 ? released : max(load32(vector + 4 * w), high_word(state) - 1));
+    u64 cell = flag_cell(slot, flag_index(slot, address)), row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, 1u << (me & 31));
+    each_entry(slot, 0, 1, [&](u32 i) { raise32(cell + 4 * i, published(slot, row, i, me, released, high_word(state), some)); });
     return releases ? advance(slot, state, me) : state;
 }
 
@@ -164,9 +188,16 @@ HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     store64(seen, load64(seen) | 1ull << index);
 }
 
+#if CONSAN_ENGINE
+DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread);
+#endif
+
 HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
+#if CONSAN_ENGINE
+    take_relaxed_wait(slot, me, thread);
+#endif
     for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
     store64(THREAD_FIELD(thread, flags_read), 0);
     store32(THREAD_FIELD(thread, released), low_word(state));
@@ -202,6 +233,10 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     else remember_sync(thread, mask, epoch);
     set_warp_epoch(slot, me, epoch);
     epoch_moved(slot, me, low_word(state), epoch);
+#if CONSAN_ENGINE
+    share_acquired(slot, me, mask);
+    __syncwarp(mask);
+#endif
     return pack(epoch, high_word(state));
 }
 #endif

@@ -3,6 +3,8 @@
 //   CONSAN_PARTIAL  0, 1      named, counted or warp barriers (vector clocks), or whole-CTA barriers only (one counter)
 //   CONSAN_ASYNC    0, 1      cp.async
 //   CONSAN_CLUSTER  0, 1      shadow operations at .gpu scope
+//   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
+//   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
 //
 // Scoped memory operations, special registers and warp helpers of the shadow runtime.
 //

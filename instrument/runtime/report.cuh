@@ -8,11 +8,13 @@
 struct Finding {
     u32 kind, hazard, reason, flags, site, other_site, me, other, offset, bytes, epoch, other_epoch, group, commits, retired;
     u64 address;
+    u32 operation, own_operation, barrier, phase, barrier_expected, parity;
+    u64 barrier_state;
 };
 
 DEVICE u64 finding_key(const Finding &f, u32 module) {
     u32 first = min(f.site, f.other_site), second = max(f.site, f.other_site);
-    return 1ull << 63 | (u64)(module & 0xfff) << 51 | (u64)f.kind << 46 | (u64)(f.flags & 3) << 44 | (u64)f.reason << 40 | (u64)first << 20 | second;
+    return 1ull << 63 | (u64)(module & 0xfff) << 51 | (u64)f.kind << 46 | (u64)(f.flags & 3) << 44 | (u64)f.reason << 36 | (u64)first << 18 | second;
 }
 
 COLD void write_record(u64 slot, u64 at, const Finding &f, u32 entry_index) {
@@ -23,7 +25,8 @@ COLD void write_record(u64 slot, u64 at, const Finding &f, u32 entry_index) {
     r.ntid[0] = ntid_x(); r.ntid[1] = ntid_y(); r.ntid[2] = ntid_z();
     r.thread = f.me; r.other_thread = f.other; r.offset = f.offset; r.bytes = f.bytes; r.epoch = f.epoch; r.other_epoch = f.other_epoch;
     r.group = f.group; r.commits = f.commits; r.retired = f.retired; r.shared_bytes = load32(FIELD(slot, Slot, bytes)); r.address = f.address;
-    r.pad[0] = r.pad[1] = r.pad[2] = r.pad[3] = 0;
+    r.operation = f.operation; r.own_operation = f.own_operation; r.barrier = f.barrier; r.phase = f.phase;
+    r.barrier_state = f.barrier_state; r.barrier_expected = f.barrier_expected; r.parity = f.parity;
     r.valid = 0;
     const u64 *words = (const u64 *)&r;
     for (u32 i = 1; i < sizeof(r) / 8; ++i) host_store64(at + 8 * i, words[i]);

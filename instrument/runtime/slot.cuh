@@ -27,7 +27,28 @@
 #define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
 #define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
 
-struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, writes, reads, size, tag; };
+struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
+
+// Entries of a clock. With asynchronous engines: epochs of the warps, epochs that a proxy fence has passed, phases of mbarriers.
+#if CONSAN_ENGINE
+#define VECTOR CLOCK
+#define VECTOR_ROWS (2 * MAX_WARPS)  // of each warp: what all its lanes have seen, and what some have
+#else
+#define VECTOR MAX_WARPS
+#define VECTOR_ROWS MAX_WARPS
+#endif
+
+#if CONSAN_ENGINE
+#define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * sizeof(OperationRecord))
+// Of each block: last operation listed, start of the interval of the last generic read, epoch of the last generic write; and by
+// warp: last read, last write. One block is 128 bytes.
+#define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
+#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (3ull + 2 * (WARPS)), 128)
+static_assert(sizeof(Engine) % 8 == 0, "Engine");
+#else
+#define ENGINE_BYTES 0
+#define COARSE_BYTES(BYTES, WARPS) 0
+#endif
 
 DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
 
@@ -41,15 +62,17 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.threads = align_up(sizeof(Slot), 128);
     s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
 #if CONSAN_PARTIAL
-    s.deposits = s.vectors + MAX_WARPS * MAX_WARPS * 4;
-    s.flags = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * MAX_WARPS * 8;
-    s.writes = s.flags + FLAG_CELLS * MAX_WARPS * 4;
+    s.deposits = s.vectors + VECTOR_ROWS * VECTOR * 4;
+    s.flags = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * VECTOR * 8;
+    s.engine = s.flags + FLAG_CELLS * VECTOR * 4;
 #else
-    s.deposits = s.flags = s.writes = s.vectors;
+    s.deposits = s.flags = s.engine = s.vectors;
 #endif
+    s.coarse = s.engine + ENGINE_BYTES;
+    s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.warps);
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
-    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 4) << 40 | (u64)s.warps << 32 | s.cells;
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 4 | CONSAN_ENGINE << 5) << 40 | (u64)s.warps << 32 | s.cells;
     return s;
 }
 
@@ -135,6 +158,37 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
     return slot;
 }
 
+#if CONSAN_ENGINE
+// Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the
+// clocks is older than anything of this one.
+COLD void prepare_engine(u64 engine) {
+    gpu_store64(FIELD(engine, Engine, op_next), gpu_load32(FIELD(engine, Engine, op_next)));
+    gpu_store64(FIELD(engine, Engine, barrier_count), 0);
+    gpu_store64(FIELD(engine, Engine, exits), 0);
+    gpu_store64(FIELD(engine, Engine, phase_base), pack(gpu_load32(FIELD(engine, Engine, phase_base)), gpu_load32(FIELD(engine, Engine, op_next))));
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, acquired) + 4 * w, 0);
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, fenced) + 4 * w, 0);
+    for (u32 w = 0; w < MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, waiting) + 8 * w, 0);
+    for (u32 i = 0; i < MBARRIERS; i += 2) gpu_store64(FIELD(engine, Engine, keys) + 4 * i, 0);
+}
+
+#define PHASE_LIMIT (1u << 20)
+
+// Before the slot is handed on: the next CTA's phases begin above all of this one's, at an even number, so that parities agree.
+COLD void release_engine(u64 slot, bool wrapped) {
+    u64 engine = load64(FIELD(slot, Slot, engine));
+    u32 count = min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS), next = load32(FIELD(engine, Engine, phase_base));
+    for (u32 i = 0; i < count; ++i) next = max(next, (u32)(load64(engine + sizeof(Engine) + i * sizeof(MBarrier)) >> 42) + 1);
+    next = (next + 2) & ~1u;
+    if (wrapped || next > PHASE_LIMIT || load32(FIELD(engine, Engine, op_next)) > 1u << 30) {
+        u64 vectors = load64(FIELD(slot, Slot, vectors));
+        clear_bytes(vectors, load64(FIELD(slot, Slot, writes)) - vectors);
+        next = 0;
+    }
+    store32(FIELD(engine, Engine, phase_base), next);
+}
+#endif
+
 COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 shared_bytes, u32 module, u32 entry, u64 directory) {
     if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) {
         gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
@@ -143,6 +197,8 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
         gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
         gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
         gpu_store64(FIELD(slot, Slot, flags), slot + s.flags);
+        gpu_store64(FIELD(slot, Slot, engine), slot + s.engine);
+        gpu_store64(FIELD(slot, Slot, coarse), slot + s.coarse);
         gpu_store64(FIELD(slot, Slot, size), s.size);
         gpu_store64(FIELD(slot, Slot, runtime), runtime);
         gpu_store64(FIELD(slot, Slot, low), pack(0, shared_bytes));
@@ -167,6 +223,9 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
 #if CONSAN_PARTIAL
     for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);
     for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
+#endif
+#if CONSAN_ENGINE
+    prepare_engine(slot + s.engine);
 #endif
     // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
     for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
@@ -295,6 +354,9 @@ COLD void release_slot(u64 slot) {
         for (u32 b = 0; b < NAMED_BARRIERS; ++b) store64(FIELD(slot, Slot, named) + 8 * b, 0);
         clear_bytes(reads, (u64)cells * 4);
     }
+#if CONSAN_ENGINE
+    release_engine(slot, wrapped);
+#endif
     for (u32 w = 0; w < rows; ++w) {
         bool stale = next - load32(FIELD(slot, Slot, row_scrub) + 4 * w) > 2 * READ_PERIOD;
         if (!wrapped && !stale) continue;
@@ -335,6 +397,10 @@ HOOK u64 __consan_find(u64 runtime) {
     return slot == NO_SLOT ? 0 : slot;
 }
 
+#if CONSAN_ENGINE
+DEVICE void check_operations_at_exit(u64 slot, u64 state);
+#endif
+
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (!runtime) return;
     if (slot) { raise32(FIELD(slot, Slot, latest), low_word(state)); }
@@ -347,6 +413,9 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 #endif
     u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
     if (before + __popc(mask) != thread_total()) return;
+#if CONSAN_ENGINE
+    if (slot) check_operations_at_exit(slot, state);
+#endif
     if (slot) release_slot(slot);
     gpu_release64(place, 0);
 }

@@ -1,0 +1,115 @@
+// Clocks of warps (CONSAN_PARTIAL) and their parts.
+//
+// A clock has an entry for each warp: the latest epoch of it whose accesses are ordered before this warp's next one. With
+// asynchronous engines also, for each warp, the latest epoch that has moreover passed a proxy fence (SEMANTICS 2.4), and for each
+// mbarrier the number of phases that have been observed (2.7): all three travel with every edge.
+// An edge that only some lanes of a warp took goes to a second row, which serves the lanes in `acquired`, and joins the warp's
+// own row at the next barrier of the whole warp. (Several edges taken by different lanes share that row: they err towards silence.)
+#pragma once
+
+#if CONSAN_PARTIAL
+DEVICE u64 clock_row(u64 slot, u32 warp) { return load64(FIELD(slot, Slot, vectors)) + 4ull * VECTOR * warp; }
+DEVICE u64 own_vector(u64 slot, u32 me) { return clock_row(slot, me >> 5); }
+
+DEVICE u32 existing_lanes(u64 slot, u32 me) {
+    u32 threads = load32(FIELD(slot, Slot, thread_count)) - (me & ~31u);
+    return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
+}
+
+// The lanes of the caller's warp that have not exited.
+DEVICE u32 living_lanes(u64 slot, u32 me) { return existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)); }
+#endif
+
+#if CONSAN_ENGINE
+DEVICE u64 engine_of(u64 slot) {
+    u64 engine, coarse;
+    constant_pair(FIELD(slot, Slot, engine), engine, coarse);
+    return engine;
+}
+static_assert(offsetof(Slot, engine) % 16 == 0 && offsetof(Slot, coarse) == offsetof(Slot, engine) + 8, "constant_pair");
+
+DEVICE u64 mbarrier_at(u64 engine, u32 index) { return engine + sizeof(Engine) + (u64)index * sizeof(MBarrier); }
+DEVICE u64 mbarrier_clock(u64 engine, u32 index, u32 phase) {
+    return engine + sizeof(Engine) + MBARRIERS * sizeof(MBarrier) + (u64)(index * 2 + (phase & 1)) * (CLOCK * 4);
+}
+// Epoch of a warp at which it observed the latest phase of a barrier.
+DEVICE u64 observed_at(u64 engine, u32 warp, u32 index) {
+    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4) + (u64)(warp * MBARRIERS + index) * 4;
+}
+DEVICE u64 operation_at(u64 engine, u32 index) {
+    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
+}
+#define FENCED MAX_WARPS         // first entry of the fenced epochs
+#define PHASES (2 * MAX_WARPS)   // first entry of the phases
+
+DEVICE bool lane_acquired(u64 slot, u32 me) { return load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) >> (me & 31) & 1; }
+
+DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
+    u64 row = own_vector(slot, me) + 4 * entry;
+    u32 value = load32(row);
+    return lane_acquired(slot, me) ? max(value, load32(row + 4ull * VECTOR * MAX_WARPS)) : value;
+}
+#endif
+
+#if CONSAN_PARTIAL
+// Calls f(entry) for the entries in use, beginning with the `first`th and going on by `step`.
+template <typename F> DEVICE void each_entry(u64 slot, u32 first, u32 step, F f) {
+    u32 warps = load32(FIELD(slot, Slot, warp_count));
+#pragma unroll 1
+    for (u32 w = first; w < warps; w += step) f(w);
+#if CONSAN_ENGINE
+#pragma unroll 1
+    for (u32 w = first; w < warps; w += step) f(FENCED + w);
+    u32 barriers = min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS);
+#pragma unroll 1
+    for (u32 b = first; b < barriers; b += step) f(PHASES + b);
+#endif
+}
+
+// What lanes `mask` of the caller's warp know: the value of an entry that they publish. `own` is their own epoch.
+DEVICE u32 published(u64 slot, u64 row, u32 entry, u32 me, u32 own, u32 start, bool some) {
+    u32 value = load32(row + 4 * entry);
+#if CONSAN_ENGINE
+    if (some) value = max(value, load32(row + 4ull * VECTOR * MAX_WARPS + 4 * entry));
+#endif
+    if (entry >= MAX_WARPS) return value;
+    return entry == me >> 5 ? own : max(value, start - 1);
+}
+
+// Whether any lane of the mask has knowledge that its whole warp has not.
+DEVICE bool some_acquired(u64 slot, u32 me, u32 mask) {
+#if CONSAN_ENGINE
+    return load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) & mask;
+#else
+    return false;
+#endif
+}
+
+// The row that an edge taken by lanes `mask` goes to.
+DEVICE u64 target_row(u64 slot, u32 me, u32 mask) {
+    u64 row = own_vector(slot, me);
+#if CONSAN_ENGINE
+    u32 living = living_lanes(slot, me);
+    if ((mask & living) == living) return row;
+    or32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5), mask);
+    row += 4ull * VECTOR * MAX_WARPS;
+#endif
+    return row;
+}
+#endif
+
+#if CONSAN_ENGINE
+// After a barrier of lanes `mask` of the caller's warp: what one of them knows all of them know.
+DEVICE void share_acquired(u64 slot, u32 me, u32 mask) {
+    u64 at = FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5);
+    u32 some = load32(at), living = living_lanes(slot, me);
+    if (!(some & mask)) return;
+    if ((mask & living) != living) { or32(at, mask); return; }
+    u64 row = own_vector(slot, me);
+    each_entry(slot, lanes_below(active_mask()), __popc(active_mask()), [&](u32 i) {
+        u32 value = load32(row + 4ull * VECTOR * MAX_WARPS + 4 * i);
+        if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
+    });
+    store32(at, 0);
+}
+#endif

@@ -1,0 +1,143 @@
+// Operands of wgmma in shared memory: which bytes a descriptor names, and how long they are read (SEMANTICS 2.10).
+//
+// The products of a warpgroup read the same operands in all four of its warps, and each warp waits for itself. So its first warp
+// lists an operand, all four check that what they read is complete, and the operand is free when all four have waited.
+// Footprints are exact to the 16-byte chunk (ISA "Strides", "Canonical Layouts"); consecutive slices along K that step through
+// one line of the swizzle pattern share a record.
+#pragma once
+
+#if CONSAN_ENGINE
+// In `shape` the descriptor, in `shape2`: rows, chunks along K (K-major) or elements along K, major, and where shared memory begins.
+DEVICE u64 pack_shape(u32 rows, u32 depth, u32 major, u32 window) { return (u64)window << 32 | major << 31 | depth << 16 | rows; }
+DEVICE u32 shape_rows(const Operation &o) { return (u32)o.shape2 & 0xffff; }
+DEVICE u32 shape_depth(const Operation &o) { return (u32)o.shape2 >> 16 & 0x7fff; }
+DEVICE u32 shape_major(const Operation &o) { return (u32)o.shape2 >> 31; }
+DEVICE u32 shape_window(const Operation &o) { return (u32)(o.shape2 >> 32); }
+
+struct Descriptor { u32 start, leading, stride, base, width; };  // width: chunks in a line of the swizzle pattern
+
+DEVICE Descriptor read_descriptor(u64 bits) {
+    Descriptor d;
+    d.start = ((u32)bits & 0x3fff) << 4; d.leading = ((u32)(bits >> 16) & 0x3fff) << 4; d.stride = ((u32)(bits >> 32) & 0x3fff) << 4;
+    d.base = (u32)(bits >> 49) & 7;
+    u32 mode = (u32)(bits >> 62);
+    d.width = mode ? 16u >> mode : 1;
+    return d;
+}
+
+// Whether the chunk at distance `at` from the start, swizzle undone, is one of a line of `width` chunks: line and chunk.
+DEVICE bool in_lines(u32 at, u32 width, u32 &line, u32 &chunk) {
+    line = at / (16 * width); chunk = at % (16 * width) / 16;
+    return at < 128 * width;
+}
+
+DEVICE bool k_major_covers(const Operation &o, const Descriptor &d, u32 distance) {
+    u32 steps = d.width == 1 ? shape_depth(o) : 1, line, chunk;
+    for (u32 c = 0; c < steps; ++c) {
+        u32 at = distance - c * d.leading;
+        if ((int)at < 0) return false;
+        u32 eight = d.stride ? at / d.stride : 0;
+        if (in_lines(at - eight * d.stride, d.width, line, chunk) && eight * 8 + line < shape_rows(o) && (d.width == 1 || chunk < shape_depth(o))) return true;
+    }
+    return false;
+}
+
+DEVICE bool mn_major_covers(const Operation &o, const Descriptor &d, u32 distance) {
+    u32 chunks = shape_rows(o) / 8, outer = (chunks + d.width - 1) / d.width, line, chunk;
+    u32 across = d.width == 1 ? d.stride : d.leading, along = d.width == 1 ? d.leading : d.stride;
+    for (u32 q = 0; q < outer; ++q)
+        for (u32 k = 0; k < (shape_depth(o) + 7) / 8; ++k) {
+            u32 at = distance - q * across - k * along;
+            if ((int)at >= 0 && in_lines(at, d.width, line, chunk) && k * 8 + line < shape_depth(o) && q * d.width + chunk < chunks) return true;
+        }
+    return false;
+}
+
+DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high) {
+    Descriptor d = read_descriptor(o.shape);
+    for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
+        u32 address = chunk + shape_window(o);
+        address ^= (((address >> 7) - d.base) & (d.width - 1)) << 4;
+        u32 distance = address - d.start;
+        if ((int)distance >= 0 && (shape_major(o) ? mn_major_covers(o, d, distance) : k_major_covers(o, d, distance))) return true;
+    }
+    return false;
+}
+
+// The range that holds all chunks.
+DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
+    Descriptor d = read_descriptor(o.shape);
+    u32 low = d.start & ~(16 * d.width - 1), chunks = rows / 8, span;
+    if (!major) span = (rows + 7) / 8 * d.stride - d.stride + (d.width == 1 ? (depth - 1) * d.leading : 0);
+    else if (d.width == 1) span = ((depth + 7) / 8 - 1) * d.leading + (chunks - 1) * d.stride;
+    else span = ((depth + 7) / 8 - 1) * d.stride + ((chunks + d.width - 1) / d.width - 1) * d.leading;
+    o.low = low; o.high = low + span + 128 * d.width;
+}
+
+// The next slice along K inside one line of the pattern: the record grows.
+DEVICE bool grow_operand(const Caller &c, const Operation &o, u32 depth) {
+    u64 engine = engine_of(c.slot);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+    for (u32 i = 0; i < count; ++i) {
+        u64 at = operation_at(engine, i);
+        if (load64(at) != pack(o.low, o.high)) continue;
+        Operation old = load_operation(at);
+        if (old.sequence <= base || kind_of(old) != OPERATION_WGMMA || old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) continue;
+        u32 first = (u32)old.shape & 0x3fff, mine = (u32)o.shape & 0x3fff;
+        if (mine >= first && mine + depth <= first + shape_depth(old)) return true;
+        if (mine != first + shape_depth(old)) continue;
+        store64(at + 48, pack_shape(shape_rows(old), shape_depth(old) + depth, 0, shape_window(old)));
+        return true;
+    }
+    return false;
+}
+
+// One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
+HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+    if (!slot) return;
+    u32 leader = me & ~127u, window = load32(FIELD(slot, Slot, low));
+    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, 0};
+    Operation o;
+    o.kind = OPERATION_WGMMA; o.site = site; o.thread = leader; o.epoch = low_word(state); o.barrier = o.phase = 0;
+    o.group = load32(THREAD_FIELD(thread_record(slot, leader), matrix_commits));
+    o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, window);
+    bound_operand(o, rows, depth, major);
+    c.bytes = o.high - o.low;
+    if (!enter_access(c, head_of(slot, me), o.low)) return;
+    o.low -= window; o.high -= window;
+    u32 place = OPERATIONS;
+    o.sequence = 0;
+    if (me == leader && !grow_operand(c, o, depth)) place = list_operation(c, o);
+    if (me < leader + 32) {
+        o.sequence = __shfl_sync(0xffffffffu, o.sequence, 0);
+        if (o.sequence) mark_operation(slot, o, lane_id(), 32);
+    }
+    record_fence();
+    __syncwarp();
+    if (lane_id() == 0) meet_other_operations(c, o, place);
+    check_initialised(c, o, lane_id(), 32);
+    check_blocks(c, o, lane_id(), 32);
+    __syncwarp();
+}
+
+HOOK void __consan_matrix_commit(u64 slot, u64 state, u32 me) {
+    if (!slot) return;
+    u64 at = THREAD_FIELD(thread_record(slot, me & ~31u), matrix_commits);
+    u32 commits = load32(at);
+    __syncwarp();
+    if (lane_id() == 0) store32(at, commits + 1);
+    __syncwarp();
+}
+
+HOOK void __consan_matrix_wait(u64 slot, u64 state, u32 me, u32 pending) {
+    if (!slot) return;
+    __syncwarp();
+    u64 thread = thread_record(slot, me & ~31u);
+    u32 commits = load32(THREAD_FIELD(thread, matrix_commits));
+    if (lane_id() == 0 && commits > pending && commits - pending > load32(THREAD_FIELD(thread, matrix_retired))) {
+        store32(THREAD_FIELD(thread, matrix_retired), commits - pending);
+        remember_group_wait(thread, offsetof(Thread, matrix_waits), low_word(state), commits - pending);
+    }
+    __syncwarp();
+}
+#endif

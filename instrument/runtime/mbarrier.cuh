@@ -1,0 +1,293 @@
+// mbarriers: life cycle, phases, counts, and the edges that they carry (SEMANTICS 2.7).
+//
+// Each barrier of the CTA has a number, a shadow of its state in one word, and two clocks, one for each parity of the phase: an
+// arrival joins what its thread knows to the clock of the phase that it arrives at, a wait takes the clock of the phase that it has
+// observed. The shadow is brought up to date before the real instruction, and bytes are credited when a copy is issued, so it runs
+// ahead of the chip, in a legal program by one phase at most.
+// Phases are counted through all the CTAs that a slot serves; a barrier's first phase is even.
+#pragma once
+
+#if CONSAN_ENGINE
+#define NO_BARRIER 0xffffffffu
+#define TX_LIMIT (1 << 20)
+enum Life : u32 { LIFE_NONE = 0, LIFE_LIVE = 1, LIFE_OVER = 2 };
+enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4 };
+enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4 };
+
+DEVICE u32 state_phase(u64 state) { return (u32)(state >> 42); }
+DEVICE u32 state_pending(u64 state) { return (u32)(state >> 22) & 0xfffff; }
+DEVICE int state_tx(u64 state) { return (int)((u32)state << 10) >> 10; }
+DEVICE u64 make_state(u32 phase, u32 pending, int tx) { return (u64)phase << 42 | (u64)(pending & 0xfffff) << 22 | ((u32)tx & 0x3fffff); }
+
+struct Change { u64 before, after; };
+
+// Arrivals and bytes, in one step; a phase that is complete gives way to the next (ISA "Phase Completion of the mbarrier object").
+DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
+    u64 before = load64(at);
+    for (;;) {
+        u32 phase = state_phase(before), pending = state_pending(before), expected = load32(FIELD(at, MBarrier, expected));
+        int tx = state_tx(before) + bytes;
+        u32 left = pending - min(arrivals, pending), over = arrivals - min(arrivals, pending);
+        if (left == 0 && tx == 0) {
+            // Arrivals beyond the count go to the following phases, each of which they may complete.
+            u32 each = expected ? expected : 1;
+            phase += 1 + over / each;
+            left = expected - over % each;
+        }
+        u64 after = make_state(phase, left, tx), seen = swap64(at, before, after);
+        if (seen == before) return {before, after};
+        before = seen;
+    }
+}
+
+COLD void report_barrier(Caller c, u64 engine, u32 index, u32 reason, u32 other_site, u32 other) {
+    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, other_site, other, 0);
+    f.reason = reason; f.flags = 0; f.bytes = 8; f.barrier = c.offset + 1;
+    if (index < MBARRIERS) {
+        u64 at = mbarrier_at(engine, index);
+        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
+        f.phase = state_phase(f.barrier_state) - load32(FIELD(at, MBarrier, first_phase));
+    }
+    report(c.slot, f);
+}
+
+DEVICE u32 find_barrier(u64 engine, u32 offset) {
+    u32 count = min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS);
+    u64 keys = FIELD(engine, Engine, keys);
+    for (u32 i = 0; i < count; i += 4) {
+        u32 k[4];
+        load_entries<4>(keys + 4 * i, k);
+        for (u32 j = 0; j < 4; ++j)
+            if (k[j] == offset + 1) return i + j;
+    }
+    return NO_BARRIER;
+}
+
+// The number of a barrier that is about to be used; reports what is wrong with it.
+COLD u32 barrier_in_use(Caller c) {
+    if (!enter_access(c, head_of(c.slot, c.me), c.offset)) return NO_BARRIER;
+    u64 engine = engine_of(c.slot);
+    u32 index = find_barrier(engine, c.offset);
+    if (index == NO_BARRIER) {
+        // Beyond the table nothing is known of a barrier.
+        if (load32(FIELD(engine, Engine, barrier_count)) > MBARRIERS) count_evicted(c.slot);
+        else report_barrier(c, engine, NO_BARRIER, REASON_NOT_INITIALISED, 0, c.me);
+        return NO_BARRIER;
+    }
+    u64 at = mbarrier_at(engine, index);
+    u32 thread = load32(FIELD(at, MBarrier, thread)), epoch = load32(FIELD(at, MBarrier, epoch));
+    if (load32(FIELD(at, MBarrier, life)) != LIFE_LIVE) {
+        report_barrier(c, engine, index, REASON_INVALIDATED, load32(FIELD(at, MBarrier, last_site)), thread);
+        return NO_BARRIER;
+    }
+    // Seen by everybody who has passed a barrier of the CTA since: the usual case.
+    if (epoch >= high_word(c.state) && !ordered(c, thread, epoch))
+        report_barrier(c, engine, index, REASON_INIT_NOT_PUBLISHED, load32(FIELD(at, MBarrier, site)), thread);
+    return index;
+}
+
+DEVICE Caller barrier_caller(u64 slot, u64 state, u32 me, u32 address, u32 site) {
+    Caller c = {slot, state, me, site, ACCESS_BARRIER, address, 8};
+    return c;
+}
+
+COLD void barrier_bytes_used(Caller c, u64 record) {
+    if (c.flags & ACCESS_BARRIER) return;
+    u64 engine = engine_of(c.slot);
+    u32 index = (u32)record & LOW_PAYLOAD;
+    if (index >= MBARRIERS || load32(FIELD(mbarrier_at(engine, index), MBarrier, life)) != LIFE_LIVE) return;
+    report_barrier(c, engine, index, REASON_BYTES_USED, record_site(record), record_thread(record));
+}
+
+// The write of a barrier's eight bytes by init and inval; `high` and `low` make the record of init name the barrier.
+DEVICE void write_barrier_bytes(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 high, u32 low) {
+    write_hook<8>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_BARRIER, nullptr, high, low, head_of(slot, me));
+}
+
+HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count) {
+    if (!slot) return;
+    Caller c = barrier_caller(slot, state, me, address, site);
+    if (!enter_access(c, head_of(slot, me), address)) return;
+    u64 engine = engine_of(slot);
+    if (count == 0 || count >= 1u << 20) report_barrier(c, engine, NO_BARRIER, REASON_COUNT_RANGE, 0, me);
+    u32 index = find_barrier(engine, c.offset);
+    if (index == NO_BARRIER) {
+        index = gpu_add32(FIELD(engine, Engine, barrier_count), 1);
+        if (index >= MBARRIERS) { count_evicted(slot); return; }
+    } else if (load32(FIELD(mbarrier_at(engine, index), MBarrier, life)) == LIFE_LIVE) {
+        u64 at = mbarrier_at(engine, index);
+        report_barrier(c, engine, index, REASON_INITIALISED_TWICE, load32(FIELD(at, MBarrier, site)), load32(FIELD(at, MBarrier, thread)));
+    }
+    u64 at = mbarrier_at(engine, index);
+    u32 first = state_phase(load64(at)) + 2 & ~1u;
+    if (first < load32(FIELD(engine, Engine, phase_base)) || !load32(FIELD(engine, Engine, keys) + 4 * index)) first = load32(FIELD(engine, Engine, phase_base));
+    store32(FIELD(at, MBarrier, expected), count);
+    store32(FIELD(at, MBarrier, first_phase), first);
+    store32(FIELD(at, MBarrier, waited), first);
+    store32(FIELD(at, MBarrier, thread), me);
+    store32(FIELD(at, MBarrier, epoch), low_word(state));
+    store32(FIELD(at, MBarrier, site), site);
+    store32(FIELD(at, MBarrier, last_site), site);
+    store64(at, make_state(first, count, 0));
+    store32(FIELD(at, MBarrier, life), LIFE_LIVE);
+    record_fence();
+    store32(FIELD(engine, Engine, keys) + 4 * index, c.offset + 1);
+    write_barrier_bytes(slot, state, me, address, site, HIGH_ASYNC, LOW_MARKER | index);
+}
+
+HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 site) {
+    if (!slot) return;
+    Caller c = barrier_caller(slot, state, me, address, site);
+    u32 index = barrier_in_use(c);
+    c.offset -= load32(FIELD(slot, Slot, low));
+    if (index == NO_BARRIER) return;
+    u64 at = mbarrier_at(engine_of(slot), index), word = load64(at);
+    if (state_tx(word) != 0) report_barrier(c, engine_of(slot), index, REASON_SIGNALS_PENDING, load32(FIELD(at, MBarrier, last_site)), load32(FIELD(at, MBarrier, thread)));
+    store32(FIELD(at, MBarrier, life), LIFE_OVER);
+    store32(FIELD(at, MBarrier, last_site), site);
+    write_barrier_bytes(slot, state, me, address, site, 0, 0);
+}
+
+// Lanes that name one barrier act as one: the first does it for all.
+struct Group { u32 mask, leader; };
+
+DEVICE Group barrier_group(u32 address) {
+    u32 active = active_mask(), leader = __ffs(active) - 1;
+    u32 first = __shfl_sync(active, address, leader);
+    if (__ballot_sync(active, first == address) == active) return {active, leader};
+    u32 mask = __match_any_sync(active, address);
+    return {mask, (u32)__ffs(mask) - 1};
+}
+
+DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 mask) {
+    u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
+    bool some = some_acquired(c.slot, c.me, mask);
+    each_entry(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 value = published(c.slot, row, i, c.me, own, high_word(c.state), some);
+        if (value > load32(place + 4 * i)) raise32(place + 4 * i, value);
+    });
+}
+
+// What is wrong with an arrival, seen from the state before and after it.
+DEVICE void check_arrival(const Caller &c, u64 engine, u32 index, const Change &change, u32 arrivals, u32 flags) {
+    u64 at = mbarrier_at(engine, index);
+    u32 last = load32(FIELD(at, MBarrier, last_site)), thread = load32(FIELD(at, MBarrier, thread)), waited = load32(FIELD(at, MBarrier, waited));
+    u32 before = state_phase(change.before), after = state_phase(change.after);
+    if (arrivals > state_pending(change.before)) report_barrier(c, engine, index, REASON_TOO_MANY_ARRIVALS, load32(FIELD(at, MBarrier, site)), thread);
+    // Two phases complete, and nobody has waited for the first of them.
+    else if (after != before && before > load32(FIELD(at, MBarrier, first_phase)) && waited < before) report_barrier(c, engine, index, REASON_PHASE_LAPPED, last, thread);
+    if (flags & ARRIVE_NO_COMPLETE && after != before) report_barrier(c, engine, index, REASON_NO_COMPLETE, load32(FIELD(at, MBarrier, site)), thread);
+    int tx = state_tx(change.after);
+    if (tx >= TX_LIMIT || tx <= -TX_LIMIT) report_barrier(c, engine, index, REASON_TX_RANGE, last, thread);
+    store32(FIELD(at, MBarrier, last_site), c.site);
+}
+
+HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count, u32 bytes, u32 flags) {
+    if (!slot) return state;
+    Caller c = barrier_caller(slot, state, me, address, site);
+    u32 index = barrier_in_use(c);
+    c.offset -= load32(FIELD(slot, Slot, low));
+    Group group = barrier_group(address);
+    if (index == NO_BARRIER) return advance(slot, state, me);
+    u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
+    u32 own = low_word(state);
+    if (flags & ARRIVE_RELAXED) own = load32(THREAD_FIELD(thread_record(slot, me), released));
+    if (own) deposit_at_barrier(c, engine, index, state_phase(load64(at)), own, group.mask);
+    u32 total = __reduce_add_sync(group.mask, count);
+    int tx = (int)__reduce_add_sync(group.mask, bytes);
+    if (lane_id() == group.leader) {
+        if (flags & ARRIVE_DROP) {
+            u32 expected = load32(FIELD(at, MBarrier, expected));
+            store32(FIELD(at, MBarrier, expected), expected - min(total, expected));
+        }
+        if (tx) change_barrier(at, 0, tx);
+        check_arrival(c, engine, index, change_barrier(at, total, 0), total, flags);
+    }
+    __syncwarp(group.mask);
+    return flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
+}
+
+// expect-tx (positive) and complete-tx (negative) without an arrival.
+DEVICE void change_bytes(const Caller &c, u32 index, int bytes) {
+    u64 engine = engine_of(c.slot);
+    check_arrival(c, engine, index, change_barrier(mbarrier_at(engine, index), 0, bytes), 0, 0);
+}
+
+HOOK void __consan_mbarrier_tx(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes) {
+    if (!slot) return;
+    Caller c = barrier_caller(slot, state, me, address, site);
+    u32 index = barrier_in_use(c);
+    c.offset -= load32(FIELD(slot, Slot, low));
+    if (index != NO_BARRIER) change_bytes(c, index, (int)bytes);
+}
+
+// cp.async.mbarrier.arrive: the copies of this thread so far complete with the current phase. Without .noinc the count goes up
+// and down again, which the shadow, ahead of the chip, need not show.
+HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 noinc) {
+    if (!slot) return;
+    Caller c = barrier_caller(slot, state, me, address, site);
+    u32 index = barrier_in_use(c);
+    c.offset -= load32(FIELD(slot, Slot, low));
+    if (index == NO_BARRIER) return;
+    u64 engine = engine_of(slot), at = mbarrier_at(engine, index), thread = thread_record(slot, me);
+    u32 group = load32(THREAD_FIELD(thread, commits)) + 1, ties = load32(THREAD_FIELD(thread, ties));
+    store64(THREAD_WORD(thread, copy_ties, ties % COPY_TIES), pack(group, index << 24 | state_phase(load64(at))));
+    store32(THREAD_FIELD(thread, ties), ties + 1);
+    store32(THREAD_FIELD(thread, commits), group);
+    if (noinc) check_arrival(c, engine, index, change_barrier(at, 1, 0), 1, 0);
+}
+
+// ---- waits ----------------------------------------------------------------------------------------------------------------
+
+// Before the instruction: which barrier, and how far its shadow is.
+HOOK u64 __consan_mbarrier_before(u64 slot, u64 state, u32 me, u32 address, u32 site) {
+    if (!slot) return 0;
+    u32 index = barrier_in_use(barrier_caller(slot, state, me, address, site));
+    if (index == NO_BARRIER) return pack(0, NO_BARRIER);
+    return pack(state_phase(load64(mbarrier_at(engine_of(slot), index))), index);
+}
+
+// The phase that a successful wait has observed. The chip is at the shadow's phase or one behind it; of two phases with the
+// requested parity the later one can only have been waited for if the shadow has moved on since.
+DEVICE u32 observed_phase(u32 before, u32 after, u32 parity) {
+    if (((before - 1) & 1) == parity) return before - 1;
+    return after > before ? before : before - 2;
+}
+
+DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask) {
+    u64 place = mbarrier_clock(engine, index, phase), row = target_row(c.slot, c.me, mask);
+    each_entry(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 value = load32(place + 4 * i);
+        if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
+    });
+    if (lane_id() == __ffs(mask) - 1) {
+        raise32(row + 4 * (PHASES + index), phase + 1);
+        raise32(observed_at(engine, c.me >> 5, index), low_word(c.state));
+    }
+}
+
+HOOK void __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
+    if (!slot || !(flags & WAIT_DONE)) return;
+    u32 index = high_word(snapshot), before = low_word(snapshot);
+    u32 mask = __match_any_sync(active_mask(), snapshot);
+    if (index == NO_BARRIER) return;
+    u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
+    u32 first = load32(FIELD(at, MBarrier, first_phase));
+    u32 phase = __shfl_sync(mask, observed_phase(before, state_phase(load64(at)), parity), __ffs(mask) - 1);
+    if ((int)(phase - first) < 0) return;
+    if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
+    Caller c = {slot, state, me, site, 0, 0, 0};
+    if (flags & WAIT_RELAXED) store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index));
+    else observe(c, engine, index, phase, mask);
+    __syncwarp(mask);
+}
+
+// A fence after a relaxed wait makes it an acquire pattern.
+DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread) {
+    u64 wait = load64(THREAD_FIELD(thread, relaxed_wait));
+    if (!wait) return;
+    store64(THREAD_FIELD(thread, relaxed_wait), 0);
+    Caller c = {slot, load64(FIELD(slot, Slot, state)), me, 0, 0, 0, 0};
+    observe(c, engine_of(slot), high_word(wait), low_word(wait) - 1, 1u << lane_id());
+}
+#endif

@@ -1,0 +1,417 @@
+// Asynchronous operations on shared memory that are too wide to be written into cells: bulk and tensor copies, matrix operands.
+//
+// They are listed by byte range, one record for each, with what their completion hangs on: a phase of an mbarrier, or a group of
+// the issuing thread or warp. A record stays when its operation is complete: who has not observed that still conflicts with it. It is
+// replaced by the next operation on the same range that is ordered after it.
+// Generic accesses and operations meet through a coarse table of blocks of 128 bytes: an operation writes its number into the
+// blocks of its range, an access that finds one looks at the list; an access leaves its warp's epoch in its block, and an operation
+// that finds one looks at the cells. Both record first and look afterwards, so one of two concurrent ones sees the other. The
+// epochs of a block are those of the latest access of each warp.
+#pragma once
+
+#if CONSAN_ENGINE
+struct Operation { u32 low, high, sequence, kind, site, thread, epoch, barrier, phase, group; u64 shape, shape2; };
+
+#define OPERATION_WRITES 1u
+#define INFORMED 0x100u  // in `kind`: the issuer had observed the phases before this one
+
+DEVICE u64 coarse_of(u64 slot) {
+    u64 engine, coarse;
+    constant_pair(FIELD(slot, Slot, engine), engine, coarse);
+    return coarse;
+}
+// mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
+DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_WARPS = 3 };  // then two rows a warp: reads, writes
+
+#define COARSE_ASYNC 32u
+
+DEVICE void mark_block(const Caller &c, bool write) {
+    u32 stride = coarse_stride(c.slot), at = c.offset / BLOCK_BYTES * 4, epoch = low_word(c.state);
+    u64 coarse = coarse_of(c.slot) + at;
+    u32 entry = epoch << 6 | (c.flags & ACCESS_COPY ? COARSE_ASYNC : 0) | (c.me & 31);
+    store32(coarse + (u64)stride * (ROW_WARPS + 2 * (c.me >> 5) + write), entry);
+    store32(coarse + (u64)stride * (write ? ROW_WRITES : ROW_READS), write ? epoch : high_word(c.state));
+}
+
+DEVICE Operation load_operation(u64 at) {
+    Operation o;
+    u64 words[7];
+    for (u32 i = 0; i < 7; ++i) words[i] = load64(at + 8 * i);
+    o.low = (u32)words[0]; o.high = (u32)(words[0] >> 32); o.sequence = (u32)words[1]; o.kind = (u32)(words[1] >> 32);
+    o.site = (u32)words[2]; o.thread = (u32)(words[2] >> 32); o.epoch = (u32)words[3]; o.barrier = (u32)(words[3] >> 32);
+    o.phase = (u32)words[4]; o.group = (u32)(words[4] >> 32); o.shape = words[5]; o.shape2 = words[6];
+    return o;
+}
+
+DEVICE void store_operation(u64 at, const Operation &o) {
+    store64(at + 8, pack(0, o.kind));
+    store64(at, pack(o.low, o.high));
+    store64(at + 16, pack(o.site, o.thread)); store64(at + 24, pack(o.epoch, o.barrier));
+    store64(at + 32, pack(o.phase, o.group)); store64(at + 40, o.shape); store64(at + 48, o.shape2);
+    record_fence();
+    store64(at + 8, pack(o.sequence, o.kind));
+}
+
+DEVICE u32 kind_of(const Operation &o) { return o.kind & 0xff; }
+
+DEVICE u32 phases_observed(const Caller &c, u32 barrier) { return clock_entry(c.slot, c.me, PHASES + barrier); }
+
+// ---- completion -----------------------------------------------------------------------------------------------------------
+
+struct Waits { u64 history; u32 retired; };
+
+// Epoch of the earliest wait that covers a group; 0 if it has left the history.
+DEVICE u32 covering_group_wait(u64 thread, u32 offset, u32 group) {
+    u32 epoch = 0;
+    for (u32 i = 0; i < GROUP_WAITS; ++i) {
+        u64 wait = load64(thread_word(thread, offset + 8 * i));
+        if (wait && high_word(wait) > group && (!epoch || low_word(wait) < epoch)) epoch = low_word(wait);
+    }
+    return epoch;
+}
+
+DEVICE bool group_observed(const Caller &c, u32 issuer, u32 group, u32 retired, u32 history) {
+    if (retired <= group) return false;
+    if (issuer == c.me) return true;
+    u32 epoch = covering_group_wait(thread_record(c.slot, issuer), history, group);
+    // Where the history does not reach back to the covering wait, its oldest entry errs towards a finding; waits that follow
+    // each other closely enough for that are of a thread that this one would have to have heard of four times less often.
+    return epoch && ordered(c, issuer, epoch);
+}
+
+DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
+    u32 first = o.thread >> 5 & ~3u;
+    for (u32 w = first; w < first + 4; ++w) {
+        u64 thread = thread_record(c.slot, w << 5);
+        u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
+        if (w == c.me >> 5 ? retired <= o.group : !group_observed(c, w << 5, o.group, retired, offsetof(Thread, matrix_waits))) return false;
+    }
+    return true;
+}
+
+// Whether the caller has observed that the operation is over.
+DEVICE bool observed(const Caller &c, const Operation &o) {
+    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) return phases_observed(c, o.barrier) > o.phase;
+    if (kind_of(o) == OPERATION_WGMMA) return matrix_observed(c, o);
+    return group_observed(c, o.thread, o.group, load32(THREAD_FIELD(thread_record(c.slot, o.thread), bulk_read)), offsetof(Thread, bulk_waits));
+}
+
+// ---- which bytes ------------------------------------------------------------------------------------------------------------
+
+DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high);
+
+DEVICE bool covers(const Operation &o, u32 low, u32 high) {
+    return o.low < high && low < o.high && (kind_of(o) != OPERATION_WGMMA || matrix_covers(o, low, high));
+}
+
+// ---- findings ---------------------------------------------------------------------------------------------------------------
+
+DEVICE u32 why_not_observed(const Caller &c, const Operation &o) {
+    u64 engine = engine_of(c.slot), thread = thread_record(c.slot, o.thread);
+    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) {
+        if (load32(own_vector(c.slot, c.me) + 4ull * VECTOR * MAX_WARPS + 4 * (PHASES + o.barrier)) > o.phase) return REASON_OTHER_LANES;
+        return load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, waited)) > o.phase ? REASON_WAITED_NO_BARRIER : REASON_NOT_WAITED;
+    }
+    bool matrix = kind_of(o) == OPERATION_WGMMA;
+    u32 commits = load32(matrix ? THREAD_FIELD(thread, matrix_commits) : THREAD_FIELD(thread, bulk_commits));
+    u32 retired = load32(matrix ? THREAD_FIELD(thread, matrix_retired) : THREAD_FIELD(thread, bulk_read));
+    if (o.group >= commits) return REASON_NOT_COMMITTED;
+    if (o.group < retired) return o.thread >> 5 == c.me >> 5 && !matrix ? REASON_OTHER_LANES : REASON_WAITED_NO_BARRIER;
+    return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && o.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
+}
+
+DEVICE void describe_operation(const Caller &c, Finding &f, const Operation &o) {
+    u64 engine = engine_of(c.slot), thread = thread_record(c.slot, o.thread);
+    f.operation = kind_of(o); f.group = o.group;
+    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) {
+        u64 at = mbarrier_at(engine, o.barrier);
+        f.barrier = load32(FIELD(engine, Engine, keys) + 4 * o.barrier);
+        f.phase = o.phase - load32(FIELD(at, MBarrier, first_phase));
+        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
+        return;
+    }
+    bool matrix = kind_of(o) == OPERATION_WGMMA;
+    f.commits = load32(matrix ? THREAD_FIELD(thread, matrix_commits) : THREAD_FIELD(thread, bulk_commits));
+    f.retired = load32(matrix ? THREAD_FIELD(thread, matrix_retired) : THREAD_FIELD(thread, bulk_read));
+}
+
+// A refill that nobody gave leave for is a race with the accesses of the last fill, not a missing wait: the accessing warp has
+// observed all earlier phases and published nothing since, or the issuer itself did not know that the earlier phase was over.
+DEVICE bool too_early_refill(u64 slot, const Operation &o, u32 accessor, u32 epoch) {
+    if (kind_of(o) != OPERATION_BULK_LOAD) return false;
+    u64 engine = engine_of(slot);
+    if (o.phase == load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, first_phase))) return false;
+    if (!(o.kind & INFORMED)) return true;
+    u32 phases = load32(clock_row(slot, accessor >> 5) + 4 * (PHASES + o.barrier));
+    return phases >= o.phase && epoch == load32(observed_at(engine, accessor >> 5, o.barrier));
+}
+
+// The caller's access (or operation) meets operation `o`.
+COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
+    bool writes = own_operation ? own_operation & OPERATION_WRITES : (c.flags & (ACCESS_WRITE | ACCESS_RMW)) != 0;
+    u32 hazard = !(kind_of(o) & OPERATION_WRITES) ? HAZARD_WAR : writes ? HAZARD_WAW : HAZARD_RAW;
+    bool race = !own_operation && too_early_refill(c.slot, o, c.me, low_word(c.state));
+    Finding f = make_finding(c, race ? KIND_DATA_RACE : KIND_MISSING_WAIT, hazard, o.site, o.thread, FLAG_OTHER_ASYNC);
+    f.flags = FLAG_OTHER_ASYNC;
+    if (!race) f.reason = why_not_observed(c, o);
+    else { f.reason = REASON_NO_BARRIER; f.hazard = HAZARD_WAR; }
+    f.own_operation = own_operation;
+    describe_operation(c, f, o);
+    report(c.slot, f);
+}
+
+// ---- generic accesses look at operations ------------------------------------------------------------------------------------
+
+COLD bool meet_operations(Caller c, bool report_them) {
+    u64 engine = engine_of(c.slot);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = false;
+#pragma unroll 1
+    for (u32 i = 0; i < count; ++i) {
+        u64 at = operation_at(engine, i), range = load64(at);
+        if (low_word(range) >= c.offset + c.bytes || high_word(range) <= c.offset) continue;
+        Operation o = load_operation(at);
+        if (o.sequence <= base || !covers(o, c.offset, c.offset + c.bytes)) continue;
+        written |= (o.kind & OPERATION_WRITES) != 0;
+        if (report_them && (writes || o.kind & OPERATION_WRITES) && !observed(c, o)) report_operation(c, o, 0);
+    }
+    return written;
+}
+
+DEVICE bool operation_near(const Caller &c) {
+    u32 number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
+    return number > load32(FIELD(engine_of(c.slot), Engine, op_base));
+}
+
+DEVICE void look_for_operations(const Caller &c) {
+    if (operation_near(c)) meet_operations(c, true);
+}
+
+DEVICE bool written_by_operation(const Caller &c, u32 cell) {
+    if (!operation_near(c)) return false;
+    Caller granule = c;
+    granule.offset = cell * CONSAN_GRANULE; granule.bytes = CONSAN_GRANULE;
+    return meet_operations(granule, false);
+}
+
+// ---- operations look at generic accesses --------------------------------------------------------------------------------------
+
+DEVICE bool fenced(const Caller &c, u32 warp, u32 epoch) { return epoch <= clock_entry(c.slot, c.me, FENCED + warp); }
+
+COLD void report_proxy(Caller c, u32 hazard, u32 site, u32 other, u32 own_operation, u32 reason) {
+    Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, hazard, site, other, 0);
+    f.flags = 0; f.reason = reason; f.own_operation = own_operation;
+    report(c.slot, f);
+}
+
+COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 other, u32 epoch) {
+    bool wait = o.kind & OPERATION_WRITES && kind_of(o) == OPERATION_BULK_LOAD && !too_early_refill(c.slot, o, other, epoch) && hazard == HAZARD_WAR;
+    Finding f = make_finding(c, wait ? KIND_MISSING_WAIT : KIND_DATA_RACE, hazard, site, other, 0);
+    f.own_operation = kind_of(o); f.other_epoch = epoch;
+    if (wait) {
+        describe_operation(c, f, o);
+        f.operation = 0;
+        f.reason = why_not_observed(c, o);
+    }
+    report(c.slot, f);
+}
+
+// One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
+DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 record) {
+    u32 epoch = write_epoch(c, record), other = record_thread(record), hazard = o.kind & OPERATION_WRITES ? HAZARD_WAW : HAZARD_RAW;
+    if (!alive(c, record, epoch) || (u32)(record >> 32) & HIGH_OLD) return false;
+    c.offset = cell * CONSAN_GRANULE; c.bytes = CONSAN_GRANULE;
+    if ((u32)(record >> 32) & HIGH_ASYNC) {
+        if ((u32)record & LOW_TYPE) { barrier_bytes_used(c, record); return false; }
+        Copy s = copy_state(c, other, group_of(c.slot, record));
+        if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
+        // As a write by its issuer, when it was waited for.
+        epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
+    } else if ((u32)record & LOW_MARKER) {
+        if (ordered(c, other, epoch)) return false;
+        Caller reader = c;
+        reader.site = record_site(record); reader.me = other;
+        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
+        f.reason = REASON_NONE; f.flags = 0;
+        report(c.slot, f);
+        return false;
+    } else if (!ordered(c, other, epoch)) {
+        report_access(c, o, hazard, record_site(record), other, epoch);
+        return true;
+    }
+    if (!fenced(c, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_NO_PROXY_FENCE); return true; }
+#if CONSAN_ISA
+    if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * (other >> 5))) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_WRITER_NO_FENCE); return true; }
+#endif
+    return false;
+}
+
+COLD void check_written_block(Caller c, const Operation &o, u32 low, u32 high) {
+    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0;
+    for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
+        if (!covers(o, max(chunk, low), min(chunk + 16, high))) continue;
+        for (u32 at = max(chunk, low); at < min(chunk + 16, high); at += CONSAN_GRANULE) {
+            u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
+            if (record && record != last && check_written_cell(c, o, at / CONSAN_GRANULE, record)) return;
+            last = record;
+        }
+    }
+}
+
+COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 warp) {
+    u64 row = load64(FIELD(c.slot, Slot, reads)) + (u64)load32(FIELD(c.slot, Slot, row)) * (warp + 1);
+    for (u32 at = low; at < high; at += CONSAN_GRANULE) {
+        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE));
+        if (!entry || !covers(o, at, at + CONSAN_GRANULE)) continue;
+        u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
+        if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
+        c.offset = at; c.bytes = CONSAN_GRANULE;
+        if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
+        if (!ordered(c, other, epoch)) { report_access(c, o, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch); return; }
+#if CONSAN_ISA
+        if (!fenced(c, warp, epoch)) { report_proxy(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_READ_NO_FENCE); return; }
+#endif
+    }
+}
+
+// All warps' latest accesses to one block of the operation's range.
+COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
+    u64 coarse = coarse_of(c.slot) + 4ull * block;
+    u32 stride = coarse_stride(c.slot), warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
+    u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
+    if (low >= high) return;
+    bool suspect = false;
+    for (u32 w = 0; w < warps; ++w) {
+        u32 entry = written ? load32(coarse + (u64)stride * (ROW_WARPS + 2 * w + 1)) : 0;
+        if (entry && entry >> 6 >= base) {
+            bool async = entry & COARSE_ASYNC;
+            suspect |= async || !ordered(c, w << 5 | (entry & 31), entry >> 6) || !fenced(c, w, entry >> 6);
+#if CONSAN_ISA
+            suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
+#endif
+        }
+        u32 reader = read ? load32(coarse + (u64)stride * (ROW_WARPS + 2 * w)) : 0;
+        if (!reader || reader >> 6 < base) continue;
+        bool fine = ordered(c, w << 5 | (reader & 31), reader >> 6) && w != c.me >> 5;
+#if CONSAN_ISA
+        fine &= fenced(c, w, reader >> 6);
+#endif
+        if (!fine) check_read_block(c, o, low, high, w);
+    }
+    if (suspect) check_written_block(c, o, low, high);
+}
+
+// Blocks of the range from the `first`th on, by `step`: a warp shares an operand's blocks among its lanes.
+DEVICE void check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
+    u64 coarse = coarse_of(c.slot);
+    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base)), start = high_word(c.state);
+    bool writes = o.kind & OPERATION_WRITES;
+#pragma unroll 1
+    for (u32 four = (o.low / BLOCK_BYTES & ~3u) + 4 * first; four * BLOCK_BYTES < o.high; four += 4 * step) {
+        u32 written[4], read[4] = {0, 0, 0, 0};
+        load_entries<4>(coarse + (u64)stride * ROW_WRITES + 4 * four, written);
+        if (writes) load_entries<4>(coarse + (u64)stride * ROW_READS + 4 * four, read);
+        for (u32 i = 0; i < 4; ++i) {
+            // Epochs of before this CTA, or none at all.
+            bool w = written[i] >= base && written[i];
+#if CONSAN_ISA
+            bool r = read[i] >= base && read[i];
+#else
+            bool r = read[i] == start;
+#endif
+            if (w || r) check_block(c, o, four + i, w, r);
+        }
+    }
+}
+
+// ---- issuing ----------------------------------------------------------------------------------------------------------------
+
+DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
+    u64 coarse = coarse_of(slot);
+    for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) store32(coarse + 4ull * block, o.sequence);
+}
+
+// A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
+DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old) {
+    if (o.low != old.low || o.high != old.high || kind_of(o) != kind_of(old) || o.shape != old.shape || o.shape2 != old.shape2) return false;
+    if (kind_of(o) == OPERATION_WGMMA) return o.thread == old.thread;
+    if (kind_of(o) == OPERATION_BULK_STORE) return o.thread == old.thread;
+    return observed(c, old);
+}
+
+// Puts an operation on the list; returns its place, or OPERATIONS if there is none.
+DEVICE u32 list_operation(const Caller &c, Operation &o) {
+    u64 engine = engine_of(c.slot);
+    u32 base = load32(FIELD(engine, Engine, op_base)), count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), place = OPERATIONS;
+    o.sequence = gpu_add32(FIELD(engine, Engine, op_next), 1) + 1;
+    for (u32 i = 0; i < count && place == OPERATIONS; ++i) {
+        u64 at = operation_at(engine, i), range = load64(at);
+        if (range != pack(o.low, o.high)) continue;
+        Operation old = load_operation(at);
+        if (old.sequence > base && supersedes(c, o, old) && swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind)) place = i;
+    }
+    if (place == OPERATIONS) place = gpu_add32(FIELD(engine, Engine, op_count), 1);
+    if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
+    store_operation(operation_at(engine, place), o);
+    return place;
+}
+
+// The other operations that overlap.
+COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) {
+    u64 engine = engine_of(c.slot);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+#pragma unroll 1
+    for (u32 i = 0; i < count; ++i) {
+        u64 at = operation_at(engine, i), range = load64(at);
+        if (i == place || low_word(range) >= o.high || high_word(range) <= o.low) continue;
+        Operation other = load_operation(at);
+        if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) continue;
+        // Two operands of matrix products only read; for the others a range is exact.
+        if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) continue;
+        if (observed(c, other)) continue;
+        Caller both = c;
+        both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
+        if (too_early_refill(c.slot, other, c.me, low_word(c.state))) {
+            Finding f = make_finding(both, KIND_DATA_RACE, HAZARD_WAR, other.site, other.thread, 0);
+            f.own_operation = kind_of(o); f.flags = FLAG_OTHER_ASYNC;
+            describe_operation(both, f, other);
+            report(c.slot, f);
+        } else report_operation(both, other, kind_of(o));
+    }
+}
+
+// Nothing has written a block that an operation reads.
+COLD void read_unwritten(Caller c, const Operation &o) {
+    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
+    f.reason = REASON_NONE; f.flags = 0; f.own_operation = kind_of(o);
+    report(c.slot, f);
+}
+
+DEVICE void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
+    u64 coarse = coarse_of(c.slot), engine = engine_of(c.slot), writes = load64(FIELD(c.slot, Slot, writes));
+    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), op_base = load32(FIELD(engine, Engine, op_base)), known_low = 0, known_high = 0;
+    for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
+        u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
+        u32 written = load32(coarse + (u64)stride * ROW_WRITES + 4ull * block);
+        if ((written && written >= base) || (low >= known_low && high <= known_high)) continue;
+        bool found = false;
+        for (u32 i = 0; i < count && !found; ++i) {
+            Operation other = load_operation(operation_at(engine, i));
+            if (other.sequence <= op_base || !(other.kind & OPERATION_WRITES) || other.low > low || other.high < high) continue;
+            found = true; known_low = other.low; known_high = other.high;
+        }
+        for (u32 at = low; at < high && !found; at += 16) {
+            if (!covers(o, at, at + 16)) continue;
+            Caller chunk = c;
+            chunk.offset = at; chunk.bytes = 16; chunk.flags = 0;
+            u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
+            if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
+            if (meet_operations(chunk, false)) continue;
+            read_unwritten(chunk, o);
+            return;
+        }
+    }
+}
+#endif
