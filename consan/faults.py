@@ -13,11 +13,12 @@ from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, Frame
 
 if TYPE_CHECKING:
-    from consan.backends.cpu import Blocked, Fault, LaunchStats
+    from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
+NAMED: Final = 3  # mbarriers that the message of a deadlock names; the waiters list them all
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
@@ -77,7 +78,7 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
         **_where(place),
     )
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
-    detail = ": ".join(filter(None, (_ADDRESS_FAULTS[fault.kind], fault.message)))
+    detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
 
 
@@ -106,12 +107,33 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
     waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier
+    if blocked.mbarrier is not None:
+        waiter |= _mbarrier(blocked.mbarrier)
     waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
     return waiter
+
+
+def _mbarrier(state: BarrierState) -> dict[str, Any]:
+    """An mbarrier by its shared address, with its phase and what it still waits for."""
+    return {"mbarrier": state.address, "phase": state.phase, "pending": state.pending, "expected": state.expected, "tx": state.tx}
+
+
+def _phrase(state: BarrierState) -> str:
+    """`mbarrier 0x408 (phase 1: 2 of 32 arrivals and 64 bytes are missing)`."""
+    missing = [f"{state.pending} of {state.expected} arrivals"] if state.pending else []
+    if state.tx > 0:
+        missing.append(f"{state.tx} bytes")
+    more = f"; {-state.tx} bytes more have come than were expected" if state.tx < 0 else ""
+    verb = "are missing" if missing else "nothing is missing"
+    return f"mbarrier {state.address:#x} (phase {state.phase}: {' '.join(filter(None, (' and '.join(missing), verb)))}{more})"
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
     waiters = tuple(_waiter(b, prepared) for b in blocked)
     numbers = sorted({b.barrier for b in blocked if b.barrier is not None})
-    barrier = " and ".join(f"barrier {n}" for n in numbers) or "each other"
-    return describe(Finding(kind="deadlock", kernel=entry, waiters=waiters), barrier=barrier)
+    states = list(dict.fromkeys(b.mbarrier for b in blocked if b.mbarrier is not None))
+    named = [*(f"barrier {n}" for n in numbers), *map(_phrase, states[:NAMED])]
+    if len(states) > NAMED:
+        named.append(f"{len(states) - NAMED} more mbarriers")
+    barrier = _mbarrier(states[0]) if len(states) == 1 else None
+    return describe(Finding(kind="deadlock", kernel=entry, waiters=waiters, barrier=barrier), barrier=" and ".join(named) or "each other")

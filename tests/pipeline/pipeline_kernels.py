@@ -40,8 +40,9 @@ UNMODELLED = """
 NOT_EXECUTED = """
 .visible .entry not_executed()
 {
-  .shared .align 8 .b64 bar;
-  mbarrier.init.shared.b64 [bar], 1;
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<2>;
+  multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];
   ret;
 }
 """
@@ -66,6 +67,23 @@ DEADLOCK = """
   setp.lt.u32 %p1, %r1, 32;
   @%p1 bar.sync 1, 64;
   @!%p1 bar.sync 2, 64;
+  ret;
+}
+"""
+STARVED = """
+.visible .entry starved()
+{
+  .reg .b32 %r<2>;
+  .reg .pred %p<3>;
+  .shared .align 16 .b64 bars[2];
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 mbarrier.init.shared.b64 [bars+8], 2;
+  bar.sync 0;
+  @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bars+8], 64;
+AGAIN:
+  mbarrier.try_wait.parity.shared.b64 %p2, [bars+8], 0;
+  @!%p2 bra AGAIN;
   ret;
 }
 """
@@ -101,4 +119,4 @@ SCALARS = """
   ret;
 }
 """
-MODULE = HEAD + CLEAN + RACY + UNMODELLED + NOT_EXECUTED + SPIN + DEADLOCK + DIVERGENT + IN_PARTS + SCALARS
+MODULE = HEAD + CLEAN + RACY + UNMODELLED + NOT_EXECUTED + SPIN + DEADLOCK + STARVED + DIVERGENT + IN_PARTS + SCALARS

@@ -128,8 +128,8 @@ def test_what_is_not_modelled_is_named_with_its_line() -> None:
 def test_what_the_machine_does_not_execute_is_named_with_its_line() -> None:
     with pytest.raises(NotSupported) as caught:
         run("not_executed")
-    number = line("mbarrier.init", "not_executed")
-    assert f"does not execute 'mbarrier.init.shared.b64 [bar], 1;' (line {number} of the PTX)" in str(caught.value)
+    number = line("multimem", "not_executed")
+    assert f"does not execute 'multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];' (line {number} of the PTX)" in str(caught.value)
 
 
 def test_a_deadlock_names_who_waits_where() -> None:
@@ -138,6 +138,17 @@ def test_a_deadlock_names_who_waits_where() -> None:
     assert (report.verdict, finding.kind, finding.kernel) == ("violations", "deadlock", "deadlock")
     assert {(waiter["warp"], waiter["barrier"]) for waiter in finding.waiters} == {(0, 1), (1, 2)}
     assert {waiter["ptx_line"] for waiter in finding.waiters} == {line("bar.sync 1", "deadlock"), line("bar.sync 2", "deadlock")}
+
+
+def test_a_deadlock_at_an_mbarrier_says_what_is_missing() -> None:
+    (finding,) = [finding for finding in run("starved").findings if finding.kind == "deadlock"]
+    assert finding.barrier is not None
+    state = {"phase": 0, "pending": 1, "expected": 2, "tx": 64}
+    assert finding.barrier.items() >= state.items()
+    assert f"mbarrier {finding.barrier['mbarrier']:#x} (phase 0: 1 of 2 arrivals and 64 bytes are missing)" in finding.message
+    assert [waiter["warp"] for waiter in finding.waiters] == [0, 1]
+    assert all(waiter.items() >= finding.barrier.items() and waiter["why"] == "mbarrier" for waiter in finding.waiters)
+    assert {waiter["ptx_line"] for waiter in finding.waiters} == {line("try_wait", "starved")}
 
 
 def test_an_aligned_barrier_that_a_warp_reaches_in_parts() -> None:

@@ -82,7 +82,11 @@ def test_arrivals_of_one_instruction_may_end_several_phases() -> None:
     [
         ("mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;", 0),
         ("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [bar], 64; mbarrier.complete_tx.shared.b64 [bar], 48;", 0),
-        ("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %rd11, [bar], 64; mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [bar], 64;", 1),
+        (
+            "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %rd11, [bar], 64;"
+            "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [bar], 64;",
+            1,
+        ),
         ("mbarrier.complete_tx.shared.b64 [bar], 64; mbarrier.arrive.shared.b64 _, [bar];", 0),
         ("mbarrier.complete_tx.shared.b64 [bar], 64; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;", 1),
         ("mbarrier.complete_tx.b64 [%rd8], 64; mbarrier.expect_tx.relaxed.cta.b64 [%rd8], 64; mbarrier.arrive.b64 _, [%rd8];", 1),
@@ -144,7 +148,8 @@ def test_parked_lanes_do_not_stop_their_warp(seed: int) -> None:
 
 
 def test_try_wait_under_a_predicate() -> None:
-    body = f"""{init(1)} setp.ge.u32 %p2, %r0, 20; mov.pred %p1, %p2; W: @!%p1 mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @%p2 bra R;
+    body = f"""{init(1)} setp.ge.u32 %p2, %r0, 20; mov.pred %p1, %p2; W: @!%p1 mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @%p2 bra R;
     @!%p1 bra W; bra E; R: setp.eq.u32 %p3, %r0, 31; @%p3 mbarrier.arrive.shared.b64 _, [bar]; E: selp.u32 %r5, 1, 0, %p1;
     st.global.u32 [%rd3], %r5;"""
     np.testing.assert_array_equal(run(kernel(body, BAR)), [1] * 32)
@@ -153,7 +158,8 @@ def test_try_wait_under_a_predicate() -> None:
 def test_only_seeds_time_out_before_the_phase_completes() -> None:
     """One attempt of each of 256 threads at a barrier that thread 0 completes later."""
     body = f"""{init(1)} setp.eq.u32 %p2, %r0, 0; @%p2 bra A; mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; bra E;
-    A: mov.pred %p1, %p2; mov.u32 %r7, 0; L: add.u32 %r7, %r7, 1; setp.lt.u32 %p3, %r7, 500; @%p3 bra L; mbarrier.arrive.shared.b64 _, [bar];
+    A: mov.pred %p1, %p2; mov.u32 %r7, 0; L: add.u32 %r7, %r7, 1; setp.lt.u32 %p3, %r7, 500; @%p3 bra L;
+    mbarrier.arrive.shared.b64 _, [bar];
     E: selp.u32 %r5, 1, 0, %p1; st.global.u32 [%rd3], %r5;"""
     assert run(kernel(body, BAR), block=256, seed=0).all()
     assert any(not run(kernel(body, BAR), block=256, seed=seed).all() for seed in range(1, 12))
@@ -224,7 +230,8 @@ extern "C" __global__ void k(unsigned* out, const unsigned* in) {
   __shared__ alignas(16) unsigned tile[2][256];
   auto addr = [](void* p) { return (unsigned)__cvta_generic_to_shared(p); };
   auto wait = [&](unsigned long long* b, unsigned parity) {
-    asm volatile("{\\n.reg .pred P;\\nLAB:\\nmbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1, 0x989680;\\n@P bra DONE;\\nbra LAB;\\nDONE:\\n}"
+    asm volatile("{\\n.reg .pred P;\\nLAB:\\nmbarrier.try_wait.parity.shared::cta.b64 P, [%0], %1, 0x989680;\\n"
+                 "@P bra DONE;\\nbra LAB;\\nDONE:\\n}"
                  :: "r"(addr(b)), "r"(parity) : "memory"); };
   auto arrive = [&](unsigned long long* b) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(addr(b)) : "memory"); };
   if (threadIdx.x == 0) {

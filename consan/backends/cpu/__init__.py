@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from .faults import Blocked, Fault, LaunchStats, UnsupportedInstruction
+from .faults import BarrierState, Blocked, Fault, LaunchStats, UnsupportedInstruction
 from .machine import Machine
 from .module import EntryInfo, LoadedModule, ParamInfo
 
-__all__ = ["Blocked", "EntryInfo", "Fault", "LaunchStats", "LoadedModule", "Machine", "ParamInfo", "UnsupportedInstruction"]
+__all__ = ["BarrierState", "Blocked", "EntryInfo", "Fault", "LaunchStats", "LoadedModule", "Machine", "ParamInfo", "UnsupportedInstruction"]
