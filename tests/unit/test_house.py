@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = {
     "instrument": ("consan._errors", "consan.instrument"),
     "reports": ("consan._errors", "consan.instrument.layout", "consan.instrument.sites", "consan.reports"),
-    "consan/backends": ("consan._errors", "consan.backends", "consan.instrument.ptx", "consan.toolchain"),
+    "consan/backends": ("consan._errors", "consan.backends", "consan.instrument.ptx", "consan.tensormap", "consan.toolchain"),
     "consan/toolchain": ("consan._errors", "consan.toolchain"),
 }
 FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))

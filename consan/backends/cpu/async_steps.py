@@ -1,6 +1,6 @@
 """Decoding of non-bulk cp.async (PTX ISA, "cp.async", "cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all").
 
-`copies` decides when a copy lands. Bulk copies are in bulk.py, cp.async.mbarrier.arrive in mbarrier_steps.py.
+`copies` decides when a copy lands. Bulk copies are in bulk.py, tensor copies in tensor.py, cp.async.mbarrier.arrive in mbarrier_steps.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from consan.instrument.ptx import Immediate, Negated, Operand, Register
 
-from . import bulk, mbarrier_steps
+from . import bulk, mbarrier_steps, tensor
 from .access import locator
 from .address import GlobalLocator, Located
 from .copies import Copy
@@ -29,6 +29,8 @@ _MODIFIER = re.compile(r"L[12]::|global$|shared$|shared::cta$|ca$|cg$")
 def decode(context: Context) -> Step:
     """Any cp instruction."""
     parts = context.parts
+    if "tensor" in parts:
+        return tensor.decode_copy(context)
     if "bulk" in parts:
         return bulk.decode(context)
     if parts[1:4] == ("async", "mbarrier", "arrive"):

@@ -102,6 +102,19 @@ def decode(context: Context) -> Step:
     return _Copies(context, SPACES[words[0]], SPACES[words[1]]).step()
 
 
+def destinations(context: Context, ctas: Array | None, lane: Lanes) -> list[int]:
+    """How far from its own shared memory that of each destination CTA of a lane lies; `ctas` is the mask of .multicast::cluster."""
+    if ctas is None:
+        return [0]
+    mask = int(per_lane(ctas, lane)[0])
+    if mask >> 1:
+        raise LaneError(
+            "out-of-bounds", int(lane[0]), context.site, address=(mask.bit_length() - 1) << RANK_SHIFT, space="shared",
+            access="write", message=f"the mask of CTAs, {mask:#x}, names ranks that the cluster does not have",
+        )  # fmt: skip
+    return [0] if mask else []
+
+
 class _Copies:
     """A decoded bulk copy or reduction."""
 
@@ -140,20 +153,8 @@ class _Copies:
         for k in range(len(lanes)):
             source, target, size = int(sources[k]), int(targets[k]), int(sizes[k])
             unit = None if units is None else int(units[k])
-            for shift in self._destinations(lanes[k : k + 1]):
+            for shift in destinations(self.context, self.ctas, lanes[k : k + 1]):
                 self._start(lanes[k : k + 1], source, target + shift, size, None if unit is None else unit + (shift >> 3), int(masks[k]))
-
-    def _destinations(self, lane: Lanes) -> list[int]:
-        """How far from its own each destination CTA's shared memory lies."""
-        if self.ctas is None:
-            return [0]
-        mask = int(per_lane(self.ctas, lane)[0])
-        if mask >> 1:
-            raise LaneError(
-                "out-of-bounds", int(lane[0]), self.context.site, address=(mask.bit_length() - 1) << RANK_SHIFT, space="shared",
-                access="write", message=f"the mask of CTAs, {mask:#x}, names ranks that the cluster does not have",
-            )  # fmt: skip
-        return [0] if mask else []
 
     def _start(self, lane: Lanes, source: int, target: int, size: int, unit: int | None, mask: int) -> None:
         raw = self.wave.arena.raw

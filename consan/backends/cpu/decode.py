@@ -11,7 +11,7 @@ from typing import Any
 
 from consan.instrument.ptx import Instruction
 
-from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, wgmma
+from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, tensor, wgmma
 from .faults import UnsupportedInstruction
 from .operands import Context
 from .steps import Step, effect, nothing, predicated
@@ -54,6 +54,7 @@ TABLE: dict[str, Decoder] = {
     "mapa": cluster.decode_mapa,
     "getctarank": cluster.decode_getctarank,
     "wgmma": wgmma.decode,
+    "tensormap": tensor.decode_tensormap,
     "activemask": _activemask,
     "nanosleep": _ignored,
     **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "createpolicy", "pmevent", "setmaxnreg"), _ignored),
