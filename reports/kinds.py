@@ -284,12 +284,47 @@ _SCOPE = Kind(
     {GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge")},
 )
 
+_NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"
+_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} (warpgroup_wait<{leave}>()) before {second_at}"
+
 _REGISTER_HAZARD = Kind(
     "register-hazard",
     "register hazard",
     "error",
-    "registers of the wgmma.mma_async at {first_at} are touched at {second_at} before it has been waited for",
-    {GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}")},
+    "{registers} of the wgmma.mma_async at {first_at}: touched at {second_at} before it has been waited for",
+    {
+        "touched-before-wait/RAW": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} can come before the wgmma.mma_async at {first_at} has written its result",
+        ),
+        "touched-before-wait/WAR": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} can overwrite A while the wgmma.mma_async at {first_at} still reads it",
+        ),
+        "touched-before-wait/WAW": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} and the wgmma.mma_async at {first_at} can land in either order",
+        ),
+        "not-committed": Situation(
+            "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
+            "commit with {commit} (warpgroup_commit_batch()) after {first_at} and before the wait",
+            "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
+        ),
+        "no-fence": Situation(
+            "wgmma.fence.sync.aligned between (1) and (2)",
+            "put wgmma.fence.sync.aligned (warpgroup_arrive()) after {first_at} and before {second_at}",
+            "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
+        ),
+        "never-fenced": Situation(
+            "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
+            "put wgmma.fence.sync.aligned (warpgroup_arrive()) before {first_at}",
+            "the wgmma.mma_async at {first_at} can be the first one, and no wgmma.fence comes before it",
+        ),
+        GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}"),
+    },
 )
 
 _GLOBAL_RACE = Kind(
@@ -329,7 +364,7 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
     """The finding with severity, message, missing and fix filled in.
 
     `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
-    `barrier` ("named barrier 1"), `shared_bytes`, `bytes` (a phrase).
+    `barrier` ("named barrier 1"), `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     chosen = select(kind, _refined(finding, situation), finding.hazard)
@@ -415,7 +450,8 @@ def words_of(finding: Finding, facts: dict[str, Any]) -> dict[str, str]:
     words = _access_words(finding) if finding.accesses else dict.fromkeys(_ACCESS_WORDS, "an unknown place")
     operation = words["operation"]
     given = {name: str(value) for name, value in facts.items() if value is not None}
-    base = {"leave": "0", "barrier": "the barrier", "shared_bytes": "less", "bytes": _bytes_phrase(finding), **words, **given}
+    unknown = {"leave": "0", "barrier": "the barrier", "registers": "registers", "shared_bytes": "less"}
+    base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     wait, wait_cpp = WAITS.get(operation, WAITS["cp.async"])
     return {
         "wait": wait.format_map(base),

@@ -22,25 +22,29 @@ Choices where the ISA is strict and nothing can go wrong, or where it says nothi
 - A call ends all knowledge: whatever was in flight or unfenced is forgotten, and functions that are not kernels begin fenced.
 - A guarded wait, fence or commit is counted as not executed, unless what depends on it has the same guard.
 
+Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Compilers' output has no such copies when
+optimised (the value before and after an `mma_async` is one register, tied by the "+f" of the inline assembly). Debug builds do: each
+statement's values go through memory, right after the `mma_async` too, whatever the source does about waiting. ptxas then makes the
+instructions synchronous; nothing is said about such modules (`.target sm_90a, debug`).
+
 Not handled: metadata registers of sparse forms (the ISA does not ask for it), and registers that a callee has in flight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+import heapq
+from dataclasses import dataclass
 
-from consan.instrument.isa import sources
-from consan.instrument.isa.roles import names
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Graph, Key, Step, graph_of, key_of, repeated_guards, split, written
-from consan.instrument.ptx import Function, Immediate, Instruction, Module, Vector
+from consan.instrument.passes.flow import Graph, Key, Step, graph_of, repeated_guards, split, written
+from consan.instrument.passes.wgmma_state import Event, Hazard, Report, State, apply, events_of, ignore
+from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.sites import Place
 
-_OLDEST = 8  # wait_group leaves at most 7 groups pending: older ones are alike
-_UNCOMMITTED = -1
 _SPLITS = 64  # predicates that are tried to show that a hazard has no path
+_DOUBLINGS = 4  # that did: the graph is at most 16 times as large
+Found = dict[tuple[str, int, int], Hazard]
 
 
 @dataclass(frozen=True)
@@ -63,351 +67,97 @@ class StaticFinding:
     kind: str = "register-hazard"
 
 
-# --- what instructions do to the registers of interest ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Event:
-    """One instruction that matters. `name` is the wgmma instruction's, "call", or "touch"; `order` its place in the text."""
-
-    order: int
-    name: str
-    instruction: Instruction
-    reads: tuple[Key, ...] = ()
-    writes: tuple[Key, ...] = ()
-    count: int = 0
-
-    @property
-    def shape(self) -> str:
-        """The shape of a matrix instruction."""
-        return next(part for part in self.instruction.parts if part.startswith("m64"))
-
-    @property
-    def discards(self) -> bool:
-        """Whether scale-d is a constant false, so that the accumulators are written only."""
-        operands = self.instruction.operands
-        scale = operands[3] if len(operands) > 3 else None
-        return isinstance(scale, Immediate) and not scale.value
-
-
-def _events(function: Function) -> dict[int, _Event]:
-    """The events of a function by the identity of the instruction; none where it has no matrix instruction."""
-    instructions = list(function.instructions())
-    matrix = [i for i in instructions if i.parts[:2] == ("wgmma", "mma_async")]
-    watched = {key for i in matrix for group in _matrix_registers(i) for key in group}
-    spelled = {name for _, name in watched}
-    found = {}
-    for order, instruction in enumerate(instructions if matrix else ()):
-        event = _event(order, instruction, watched, spelled)
-        if event is not None:
-            found[id(instruction)] = event
-    return found
-
-
-def _matrix_registers(instruction: Instruction) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """Registers of A (none where it is a descriptor) and accumulators."""
-    accumulators, a = instruction.operands[0], instruction.operands[1]
-    scope = instruction.scope
-    fragments = tuple(key_of(scope, name) for name in names(a)) if isinstance(a, Vector) else ()
-    return fragments, tuple(key_of(scope, name) for name in names(accumulators))
-
-
-def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set[str]) -> _Event | None:
-    parts = instruction.parts
-    if parts[0] == "wgmma":
-        if parts[1] == "mma_async":
-            return _Event(order, parts[1], instruction, *_matrix_registers(instruction))
-        leave = instruction.operands[0] if instruction.operands else None
-        count = int(leave.value) if isinstance(leave, Immediate) else 0
-        return _Event(order, parts[1], instruction, count=count)
-    if parts[0] == "call":
-        return _Event(order, "call", instruction)
-    if not any(name in spelled for operand in instruction.operands for name in names(operand)):
-        return None
-    writes = tuple(key for key in written(instruction) if key in watched)
-    reads = tuple(key for key in _read(instruction) if key in watched)
-    return _Event(order, "touch", instruction, reads, writes) if reads or writes else None
-
-
-def _read(instruction: Instruction) -> Iterator[Key]:
-    try:
-        found: Iterable[str] = sources(instruction)
-    except (LookupError, ValueError):
-        found = names(instruction.operands[1:])
-    return (key_of(instruction.scope, name) for name in found)
-
-
-# --- the state of a path ----------------------------------------------------------------------------------------------------
-
-_InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted
-_Access = tuple[Key, str]  # how a register was accessed: "write", "read", "A", or the shape that accumulated into it
-
-
-@dataclass
-class _State:
-    """What may hold on some path to a point; `fenced` is what must."""
-
-    accumulators: dict[Key, _InFlight] = field(default_factory=dict)
-    fragments: dict[Key, _InFlight] = field(default_factory=dict)
-    unfenced: dict[_Access, int] = field(default_factory=dict)
-    fenced: bool = False
-
-    def copy(self) -> _State:
-        """One that can be changed."""
-        return _State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced)
-
-    def join(self, other: _State) -> bool:
-        """Add the paths of another state: the youngest of each. Whether that changed anything."""
-        changed = self.fenced and not other.fenced
-        self.fenced = self.fenced and other.fenced
-        changed |= _least(self.accumulators, other.accumulators)
-        changed |= _least(self.fragments, other.fragments)
-        return _least(self.unfenced, other.unfenced) or changed
-
-    def flights(self) -> tuple[dict[Key, _InFlight], ...]:
-        """Both tables of what is in flight."""
-        return (self.accumulators, self.fragments)
-
-
-def _least(mine: dict, other: dict) -> bool:  # type: ignore[type-arg]
-    changed = False
-    for key, value in other.items():
-        if key not in mine or value < mine[key]:
-            mine[key] = value
-            changed = True
-    return changed
-
-
-@dataclass(frozen=True)
-class _Hazard:
-    """A finding by the order of its instructions in the text."""
-
-    reason: str
-    hazard: str
-    first: int
-    second: int
-    first_role: str
-    second_role: str
-    registers: tuple[str, ...]
-    leave: int = 0
-
-    @property
-    def identity(self) -> tuple[str, int, int]:
-        """What stays the same whatever paths are looked at."""
-        return (self.reason, self.second, self.first if self.reason != "no-fence" else 0)
-
-
-Report = Callable[[_Hazard], None]
-
-
-def _ignore(hazard: _Hazard) -> None:
-    """While the states are still growing nothing is reported."""
-
-
-# --- what each event does to the state ----------------------------------------------------------------------------------------
-
-
-def _commit(state: _State, event: _Event, report: Report) -> None:
-    for table in state.flights():
-        for key, (age, order, early) in table.items():
-            table[key] = (min(age + 1, _OLDEST), order, early)
-
-
-def _wait(state: _State, event: _Event, report: Report) -> None:
-    for table in state.flights():
-        for key, (age, order, _) in list(table.items()):
-            if age >= event.count:
-                del table[key]
-            elif age == _UNCOMMITTED:
-                table[key] = (age, order, True)
-
-
-def _fence(state: _State, event: _Event, report: Report) -> None:
-    state.unfenced.clear()
-    state.fenced = True
-
-
-def _call(state: _State, event: _Event, report: Report) -> None:
-    for table in (*state.flights(), state.unfenced):
-        table.clear()
-    state.fenced = True
-
-
-def _touch(state: _State, event: _Event, report: Report) -> None:
-    _early(state, state.accumulators, event.reads, event, ("RAW", "wgmma accumulator", "read"), report)
-    _early(state, state.accumulators, event.writes, event, ("WAW", "wgmma accumulator", "write"), report)
-    _early(state, state.fragments, event.writes, event, ("WAR", "wgmma A operand", "write"), report)
-    for keys, how in ((event.reads, "read"), (event.writes, "write")):
-        for key in keys:
-            state.unfenced.setdefault((key, how), event.order)
-
-
-def _early(
-    state: _State, table: dict[Key, _InFlight], keys: tuple[Key, ...], event: _Event, words: tuple[str, str, str], report: Report
-) -> None:
-    """Report registers that are in flight, and forget their instruction: what follows on this path is the same defect."""
-    hit: dict[_InFlight, list[str]] = {}
-    for key in keys:
-        if key in table:
-            hit.setdefault(table[key], []).append(key[1])
-    for (age, order, early), registers in hit.items():
-        reason = "not-committed" if early else "touched-before-wait"
-        report(_Hazard(reason, words[0], order, event.order, words[1], words[2], tuple(dict.fromkeys(registers)), max(age, 0)))
-        for each in state.flights():
-            for key in [key for key, value in each.items() if value[1] == order]:
-                del each[key]
-
-
-def _matrix(state: _State, event: _Event, report: Report) -> None:
-    fragments, accumulators = event.reads, event.writes
-    _early(state, state.accumulators, fragments, event, ("RAW", "wgmma accumulator", "wgmma A operand"), report)
-    _unfenced(state, event, report)
-    for key in fragments:
-        state.fragments[key] = (_UNCOMMITTED, event.order, False)
-        state.unfenced.setdefault((key, "A"), event.order)
-    for key in accumulators:
-        state.accumulators[key] = (_UNCOMMITTED, event.order, False)
-        state.unfenced.setdefault((key, event.shape), event.order)
-
-
-def _unfenced(state: _State, event: _Event, report: Report) -> None:
-    """Report accesses that no fence separates from this instruction, and forget them."""
-    if not state.fenced:
-        names_of = tuple(dict.fromkeys(name for _, name in (*event.writes, *event.reads)))
-        report(_Hazard("no-fence", "RAW", event.order, event.order, "wgmma accumulator", "wgmma accumulator", names_of))
-    state.fenced = True
-    mine = {**dict.fromkeys(event.reads, "A"), **dict.fromkeys(event.writes, event.shape)}
-    found = [(order, key, how) for (key, how), order in state.unfenced.items() if _conflicts(how, mine.get(key))]
-    if not found:
-        return
-    order, key, how = min(found)
-    use = mine[key]
-    report(
-        _Hazard(
-            "no-fence",
-            _hazard(how, use, event.discards),
-            order,
-            event.order,
-            _ROLES.get(how, "wgmma accumulator"),
-            _ROLES.get(use, "wgmma accumulator"),
-            tuple(dict.fromkeys(name for _, (_, name), _ in sorted(found))),
-        )
-    )
-    for _, key, how in found:
-        del state.unfenced[key, how]
-
-
-_ROLES = {"A": "wgmma A operand", "read": "read", "write": "write"}
-
-
-def _conflicts(how: str, use: str | None) -> bool:
-    """Whether an access and a later use by a matrix instruction need a fence between them."""
-    if use is None or how == use:
-        return False
-    return not (how == "read" and use == "A")
-
-
-def _hazard(how: str, use: str, discards: bool) -> str:
-    if how in ("read", "A"):
-        return "WAR"
-    return "WAW" if discards and use != "A" else "RAW"
-
-
-_EFFECTS: dict[str, Callable[[_State, _Event, Report], None]] = {
-    "mma_async": _matrix,
-    "fence": _fence,
-    "commit_group": _commit,
-    "wait_group": _wait,
-    "call": _call,
-    "touch": _touch,
-}
-
-
-def _apply(state: _State, step: Step, event: _Event, report: Report) -> None:
-    """One step; what may not run leaves the paths on which it does not."""
-    before = state.copy() if step.guard is not None and event.name != "touch" else None
-    _EFFECTS[event.name](state, event, report)
-    if before is not None:
-        state.join(before)
-
-
-# --- the analysis --------------------------------------------------------------------------------------------------------------
-
-
-def _solve(graph: Graph, events: dict[int, _Event], fenced: bool) -> dict[tuple[str, int, int], _Hazard]:
+def _solve(graph: Graph, events: dict[int, Event], fenced: bool) -> Found:
     """The hazards of a graph, once the states at its nodes no longer grow."""
     relevant = [[(step, events[id(step.instruction)]) for step in node.steps if id(step.instruction) in events] for node in graph.nodes]
-    states: dict[int, _State] = {entry: _State(fenced=fenced) for entry in graph.entries}
-    pending = dict.fromkeys(graph.entries)
+    states: dict[int, State] = {entry: State(fenced=fenced) for entry in graph.entries}
+    pending = list(graph.entries)
     while pending:
-        # In the order of the text a loop is done before what follows it.
-        number = min(pending)
-        del pending[number]
-        state = _through(states[number], relevant[number], _ignore)
+        # In the order of the text: a loop comes to rest before what follows it is looked at.
+        number = heapq.heappop(pending)
+        state = _through(states[number], relevant[number], ignore)
         for successor in graph.nodes[number].successors:
+            grown = successor not in states or states[successor].join(state)
             if successor not in states:
                 states[successor] = state.copy()
-                pending[successor] = None
-            elif states[successor].join(state):
-                pending[successor] = None
-    found: dict[tuple[str, int, int], _Hazard] = {}
+            if grown and successor not in pending:
+                heapq.heappush(pending, successor)
+    found: list[Hazard] = []
     for number in sorted(states):
-        _through(states[number], relevant[number], lambda hazard: void(found.setdefault(hazard.identity, hazard)))
-    return found
+        _through(states[number], relevant[number], found.append)
+    return {hazard.identity: hazard for hazard in reversed(found)}
 
 
-def _through(state: _State, steps: list[tuple[Step, _Event]], report: Report) -> _State:
+def _through(state: State, steps: list[tuple[Step, Event]], report: Report) -> State:
     if not steps:
         return state
     state = state.copy()
     for step, event in steps:
-        _apply(state, step, event, report)
+        apply(state, step, event, report)
     return state
 
 
-def void(value: object) -> None:
-    """For a callback that must give nothing."""
-
-
-def _hazards(function: Function) -> tuple[list[_Hazard], dict[int, Instruction]]:
+def _hazards(function: Function) -> tuple[list[Hazard], dict[int, Instruction]]:
     """The hazards of one function, those without a path left out, and its instructions by their order."""
-    events = _events(function)
+    events = events_of(function)
     if not events:
         return [], {}
     graph, fenced = graph_of(function), function.kind != "entry"
     found = _solve(graph, events, fenced)
     if found:
-        writers: dict[Key, set[int]] = {}
-        for step in graph.steps():
-            for key in written(step.instruction):
-                writers.setdefault(key, set()).add(id(step.instruction))
-        for register in repeated_guards(graph)[:_SPLITS]:
-            possible = _solve(split(graph, register, writers.get(register, ())), events, fenced)
-            found = {identity: hazard for identity, hazard in found.items() if identity in possible}
+        found = _feasible(graph, events, fenced, found)
     return list(found.values()), {event.order: event.instruction for event in events.values()}
 
 
+def _feasible(graph: Graph, events: dict[int, Event], fenced: bool, found: Found) -> Found:
+    """The hazards that are left when paths on which one predicate has two values are taken away.
+
+    A split that takes no hazard away is not kept, so the graph doubles a few times only.
+    """
+    writers: dict[Key, set[int]] = {}
+    for step in graph.steps():
+        for key in written(step.instruction):
+            writers.setdefault(key, set()).add(id(step.instruction))
+    kept = 0
+    for register in repeated_guards(graph)[:_SPLITS]:
+        if not found or kept == _DOUBLINGS:
+            break
+        smaller = split(graph, register, writers.get(register, ()))
+        possible = _solve(smaller, events, fenced)
+        if {hazard.second for hazard in found.values()} - {hazard.second for hazard in possible.values()}:
+            graph, found, kept = smaller, possible, kept + 1
+    return found
+
+
 def find_register_hazards(module: Module) -> tuple[StaticFinding, ...]:
-    """The register hazards of all functions of a module, in the order of the text."""
-    found = []
-    for function in module.functions:
-        hazards, instructions = _hazards(function)
-        for hazard in sorted(hazards, key=lambda each: (each.second, each.first, each.reason)):
-            found.append(
-                StaticFinding(
-                    hazard.reason,
-                    hazard.hazard,
-                    place_of(module, instructions[hazard.first]),
-                    place_of(module, instructions[hazard.second]),
-                    hazard.first_role,
-                    hazard.second_role,
-                    hazard.registers,
-                    hazard.leave,
-                    function.name,
-                    _kernels(module, function.name),
-                )
-            )
-    return tuple(found)
+    """The register hazards of all functions of a module, in the order of the text; none of a debug build (see above)."""
+    functions = () if is_debug(module) else module.functions
+    return tuple(found for function in functions for found in _findings(module, function))
+
+
+def _findings(module: Module, function: Function) -> list[StaticFinding]:
+    hazards, instructions = _hazards(function)
+    kernels = _kernels(module, function.name) if hazards else ()
+    return [
+        StaticFinding(
+            hazard.reason,
+            hazard.hazard,
+            place_of(module, instructions[hazard.first]),
+            place_of(module, instructions[hazard.second]),
+            hazard.first_role,
+            hazard.second_role,
+            hazard.registers,
+            hazard.leave,
+            function.name,
+            kernels,
+        )
+        for hazard in sorted(hazards, key=lambda each: (each.second, each.first, each.reason))
+    ]
+
+
+def is_debug(module: Module) -> bool:
+    """Whether the text is a debug build, whose registers are not the program's: register hazards are not looked for there."""
+    return "debug" in module.targets
 
 
 def _kernels(module: Module, wanted: str) -> tuple[str, ...]:

@@ -1,0 +1,281 @@
+"""What a path through a function knows about its asynchronous matrix instructions, and what each instruction does to that.
+
+The rules of R-G4 and R-G5 (`registers.py` says what they are, and what is let pass) on one path: events are the instructions that
+touch accumulators or A registers, the wgmma instructions and calls; the state holds what is in flight and what no fence covers yet.
+Nothing here knows the control flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from consan.instrument.isa import sources
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import Key, Step, key_of, written
+from consan.instrument.ptx import Function, Immediate, Instruction, Vector
+
+_InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted
+_Access = tuple[Key, str]  # how a register was accessed: "write", "read", "A", or the shape that accumulated into it
+_K = TypeVar("_K")
+_V = TypeVar("_V", int, _InFlight)
+_OLDEST = 8  # wait_group leaves at most 7 groups pending: older ones are alike
+_UNCOMMITTED = -1
+
+
+# --- what instructions do to the registers of interest ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """One instruction that matters. `name` is the wgmma instruction's, "call", or "touch"; `order` its place in the text."""
+
+    order: int
+    name: str
+    instruction: Instruction
+    reads: tuple[Key, ...] = ()
+    writes: tuple[Key, ...] = ()
+    count: int = 0
+
+    @property
+    def shape(self) -> str:
+        """The shape of a matrix instruction."""
+        return next(part for part in self.instruction.parts if part.startswith("m64"))
+
+    @property
+    def discards(self) -> bool:
+        """Whether scale-d is a constant false, so that the accumulators are written only."""
+        operands = self.instruction.operands
+        scale = operands[3] if len(operands) > 3 else None
+        return isinstance(scale, Immediate) and not scale.value
+
+
+def events_of(function: Function) -> dict[int, Event]:
+    """The events of a function by the identity of the instruction; none where it has no matrix instruction."""
+    instructions = list(function.instructions())
+    matrix = [i for i in instructions if i.parts[:2] == ("wgmma", "mma_async")]
+    watched = {key for i in matrix for group in _matrix_registers(i) for key in group}
+    spelled = {name for _, name in watched}
+    found = {}
+    for order, instruction in enumerate(instructions if matrix else ()):
+        event = _event(order, instruction, watched, spelled)
+        if event is not None:
+            found[id(instruction)] = event
+    return found
+
+
+def _matrix_registers(instruction: Instruction) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Registers of A (none where it is a descriptor) and accumulators."""
+    accumulators, a = instruction.operands[0], instruction.operands[1]
+    scope = instruction.scope
+    fragments = tuple(key_of(scope, name) for name in names(a)) if isinstance(a, Vector) else ()
+    return fragments, tuple(key_of(scope, name) for name in names(accumulators))
+
+
+def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set[str]) -> Event | None:
+    parts = instruction.parts
+    if parts[0] == "wgmma":
+        if parts[1] == "mma_async":
+            return Event(order, parts[1], instruction, *_matrix_registers(instruction))
+        leave = instruction.operands[0] if instruction.operands else None
+        count = int(leave.value) if isinstance(leave, Immediate) else 0
+        return Event(order, parts[1], instruction, count=count)
+    if parts[0] == "call":
+        return Event(order, "call", instruction)
+    if not any(name in spelled for operand in instruction.operands for name in names(operand)):
+        return None
+    writes = tuple(key for key in written(instruction) if key in watched)
+    reads = tuple(key for key in _read(instruction) if key in watched)
+    return Event(order, "touch", instruction, reads, writes) if reads or writes else None
+
+
+def _read(instruction: Instruction) -> Iterator[Key]:
+    try:
+        found: Iterable[str] = sources(instruction)
+    except (LookupError, ValueError):
+        found = names(instruction.operands[1:])
+    return (key_of(instruction.scope, name) for name in found)
+
+
+# --- the state of a path ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class State:
+    """What may hold on some path to a point; `fenced` is what must."""
+
+    accumulators: dict[Key, _InFlight] = field(default_factory=dict)
+    fragments: dict[Key, _InFlight] = field(default_factory=dict)
+    unfenced: dict[_Access, int] = field(default_factory=dict)
+    fenced: bool = False
+
+    def copy(self) -> State:
+        """One that can be changed."""
+        return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced)
+
+    def join(self, other: State) -> bool:
+        """Add the paths of another state: the youngest of each. Whether that changed anything."""
+        changed = self.fenced and not other.fenced
+        self.fenced = self.fenced and other.fenced
+        changed |= _least(self.accumulators, other.accumulators)
+        changed |= _least(self.fragments, other.fragments)
+        return _least(self.unfenced, other.unfenced) or changed
+
+    def flights(self) -> tuple[dict[Key, _InFlight], ...]:
+        """Both tables of what is in flight."""
+        return (self.accumulators, self.fragments)
+
+
+def _least(mine: dict[_K, _V], other: dict[_K, _V]) -> bool:
+    changed = False
+    for key, value in other.items():
+        if key not in mine or value < mine[key]:
+            mine[key] = value
+            changed = True
+    return changed
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """A finding by the order of its instructions in the text."""
+
+    reason: str
+    hazard: str
+    first: int
+    second: int
+    first_role: str
+    second_role: str
+    registers: tuple[str, ...]
+    leave: int = 0
+
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """What stays the same whatever paths are looked at."""
+        return (self.reason, self.second, self.first if self.reason != "no-fence" else 0)
+
+
+Report = Callable[[Hazard], None]
+
+
+def ignore(hazard: Hazard) -> None:
+    """While the states are still growing nothing is reported."""
+
+
+# --- what each event does to the state ----------------------------------------------------------------------------------------
+
+
+def _commit(state: State, event: Event, report: Report) -> None:
+    for table in state.flights():
+        for key, (age, order, early) in table.items():
+            table[key] = (min(age + 1, _OLDEST), order, early)
+
+
+def _wait(state: State, event: Event, report: Report) -> None:
+    for table in state.flights():
+        for key, (age, order, _) in list(table.items()):
+            if age >= event.count:
+                del table[key]
+            elif age == _UNCOMMITTED:
+                table[key] = (age, order, True)
+
+
+def _fence(state: State, event: Event, report: Report) -> None:
+    state.unfenced.clear()
+    state.fenced = True
+
+
+def _call(state: State, event: Event, report: Report) -> None:
+    state.unfenced.clear()
+    for table in state.flights():
+        table.clear()
+    state.fenced = True
+
+
+def _touch(state: State, event: Event, report: Report) -> None:
+    _early(state, state.accumulators, event.reads, event, ("RAW", "wgmma accumulator", "read"), report)
+    _early(state, state.accumulators, event.writes, event, ("WAW", "wgmma accumulator", "write"), report)
+    _early(state, state.fragments, event.writes, event, ("WAR", "wgmma A operand", "write"), report)
+    for keys, how in ((event.reads, "read"), (event.writes, "write")):
+        for key in keys:
+            state.unfenced.setdefault((key, how), event.order)
+
+
+def _early(
+    state: State, table: dict[Key, _InFlight], keys: tuple[Key, ...], event: Event, words: tuple[str, str, str], report: Report
+) -> None:
+    """Report registers that are in flight, and forget their instruction: what follows on this path is the same defect."""
+    hit: dict[_InFlight, list[str]] = {}
+    for key in keys:
+        if key in table:
+            hit.setdefault(table[key], []).append(key[1])
+    for (age, order, early), registers in hit.items():
+        reason = "not-committed" if early else "touched-before-wait"
+        report(Hazard(reason, words[0], order, event.order, words[1], words[2], tuple(dict.fromkeys(registers)), max(age, 0)))
+        for each in state.flights():
+            for key in [key for key, value in each.items() if value[1] == order]:
+                del each[key]
+
+
+def _matrix(state: State, event: Event, report: Report) -> None:
+    fragments, accumulators = event.reads, event.writes
+    _early(state, state.accumulators, fragments, event, ("RAW", "wgmma accumulator", "wgmma A operand"), report)
+    _unfenced(state, event, report)
+    for key in fragments:
+        state.fragments[key] = (_UNCOMMITTED, event.order, False)
+        state.unfenced.setdefault((key, "A"), event.order)
+    for key in accumulators:
+        state.accumulators[key] = (_UNCOMMITTED, event.order, False)
+        state.unfenced.setdefault((key, event.shape), event.order)
+
+
+def _unfenced(state: State, event: Event, report: Report) -> None:
+    """Report accesses that no fence separates from this instruction, and forget them: what follows is the same defect."""
+    uses = {**dict.fromkeys(event.reads, "A"), **dict.fromkeys(event.writes, event.shape)}
+    found = sorted((order, key, how) for (key, how), order in state.unfenced.items() if _conflicts(how, uses.get(key)))
+    if found:
+        order, key, how = found[0]
+        hazard = _hazard(how, uses[key], event.discards)
+        registers = tuple(dict.fromkeys(name for _, (_, name), _ in found))
+        report(Hazard("no-fence", hazard, order, event.order, _role(how), _role(uses[key]), registers))
+    elif not state.fenced:
+        registers = tuple(name for _, name in uses)
+        report(Hazard("no-fence", "WAW" if event.discards else "RAW", event.order, event.order, _role(""), _role(""), registers))
+    state.fenced = True
+    for _, key, how in found:
+        del state.unfenced[key, how]
+
+
+def _role(how: str) -> str:
+    return {"A": "wgmma A operand", "read": "read", "write": "write"}.get(how, "wgmma accumulator")
+
+
+def _conflicts(how: str, use: str | None) -> bool:
+    """Whether an access and a later use by a matrix instruction need a fence between them."""
+    if use is None or how == use:
+        return False
+    return not (how == "read" and use == "A")
+
+
+def _hazard(how: str, use: str, discards: bool) -> str:
+    if how in ("read", "A"):
+        return "WAR"
+    return "WAW" if discards and use != "A" else "RAW"
+
+
+_EFFECTS: dict[str, Callable[[State, Event, Report], None]] = {
+    "mma_async": _matrix,
+    "fence": _fence,
+    "commit_group": _commit,
+    "wait_group": _wait,
+    "call": _call,
+    "touch": _touch,
+}
+
+
+def apply(state: State, step: Step, event: Event, report: Report) -> None:
+    """One step; what may not run leaves the paths on which it does not."""
+    before = state.copy() if step.guard is not None and event.name not in ("touch", "call") else None
+    _EFFECTS[event.name](state, event, report)
+    if before is not None:
+        state.join(before)

@@ -1,0 +1,112 @@
+"""Hazards that were found in the text of a kernel to findings: the same words and fields as for what ran.
+
+Decides roles, the asynchronous side and the situation (`kinds.py`). A hazard in the text has no thread, no CTA and no count: it
+is there on some path, once, in every kernel that can reach the function. Whether a kernel was launched is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from consan.instrument.sites import Place
+from consan.reports.kinds import describe
+from consan.reports.model import Access, AsyncInfo, Finding, Frame
+
+_SHOWN: Final = 4  # registers that are named; a tile has up to 128
+
+
+class StaticHazard(Protocol):
+    """What is read of a hazard (`instrument/passes/registers.py` makes them)."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of finding."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """The situation in the catalogue."""
+        ...
+
+    @property
+    def hazard(self) -> str:
+        """RAW, WAR or WAW."""
+        ...
+
+    @property
+    def first(self) -> Place:
+        """What comes first on the path."""
+        ...
+
+    @property
+    def second(self) -> Place:
+        """What comes too early; `first` again where a single instruction is at fault."""
+        ...
+
+    @property
+    def first_role(self) -> str:
+        """What (1) does with the registers."""
+        ...
+
+    @property
+    def second_role(self) -> str:
+        """What (2) does with the registers."""
+        ...
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        """The registers in conflict."""
+        ...
+
+    @property
+    def leave(self) -> int:
+        """The largest N of a wait that would cover (1)."""
+        ...
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that can reach the code."""
+        ...
+
+
+def static_findings(hazards: Iterable[StaticHazard], kernels: Iterable[str] | None = None) -> list[Finding]:
+    """One finding for each hazard and kernel that can reach it; `kernels` keeps those only."""
+    wanted = None if kernels is None else set(kernels)
+    return [_finding(hazard, name) for hazard in hazards for name in hazard.kernels if wanted is None or name in wanted]
+
+
+def _finding(hazard: StaticHazard, kernel: str) -> Finding:
+    alone = hazard.first == hazard.second
+    sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
+    finding = Finding(hazard.kind, kernel, hazard=hazard.hazard, accesses=tuple(_access(place, role) for place, role in sides))
+    situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
+    return describe(finding, situation, leave=hazard.leave, registers=_named(hazard.registers))
+
+
+def _access(place: Place, role: str) -> Access:
+    matrix = role.startswith("wgmma")
+    return Access(
+        role=role,
+        op=_opcode(place.ptx),
+        proxy="async" if matrix else "generic",
+        file=place.file or "",
+        line=place.line or 0,
+        column=place.column or 0,
+        ptx_line=place.ptx_line,
+        ptx=place.ptx,
+        asynchronous=AsyncInfo("wgmma") if matrix else None,
+        inlined=tuple(Frame(frame.function or "", frame.file, frame.line, frame.column) for frame in place.inlined),
+        space="register",
+    )
+
+
+def _opcode(ptx: str) -> str:
+    """The opcode of an instruction's text, which a guard may come before."""
+    words = ptx.rstrip(";").split()
+    return next((word for word in words if not word.startswith("@")), "")
+
+
+def _named(registers: tuple[str, ...]) -> str:
+    shown, more = ", ".join(registers[:_SHOWN]), len(registers) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
