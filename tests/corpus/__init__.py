@@ -1,5 +1,6 @@
 """Real PTX for tests: `corpus.available()` (see `make.py`). With `tests` on the path: `import corpus`."""
 
-from .make import Entry, available, entries, get, missing, notes
+from .host import Recorded
+from .make import Entry, available, cutlass_launch, entries, get, missing, notes
 
-__all__ = ["Entry", "available", "entries", "get", "missing", "notes"]
+__all__ = ["Entry", "Recorded", "available", "cutlass_launch", "entries", "get", "missing", "notes"]

@@ -10,8 +10,6 @@ import functools
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,7 +19,10 @@ from typing import Any
 
 from consan._errors import ConsanError
 from consan.toolchain import find, nvrtc
-from consan.toolchain.cache import Cache, default_folder, key
+from consan.toolchain.cache import key
+
+from . import host
+from .tools import CACHE, nvcc_version, run
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE / "kernels"
@@ -75,7 +76,6 @@ HOPPER = {
     "gluon_hopper": ("triton", ("matmul_specialised", "matmul_specialised_8_warps", "matmul_pipelined", "scale_in_place")),
 }
 MODULES = {"triton": "triton", "numba": "numba_cuda", "cupy": "cupy"}
-CACHE = Cache(default_folder() / "corpus")
 _CUTLASS_NEEDS = 3_002_000  # CUTLASS 4.2 under NVRTC needs a CCCL older than this
 
 
@@ -134,17 +134,8 @@ def _with_nvrtc(path: Path, arch: str, include_dirs: tuple[str, ...] = ()) -> st
     return CACHE.fetch_text(identity, lambda: nvrtc.compile_ptx(source, name=str(path), arch=arch, include_dirs=include_dirs).ptx)
 
 
-@functools.lru_cache(maxsize=1)
-def _nvcc_version() -> str | None:
-    program = shutil.which("nvcc")
-    if program is None or not (shutil.which("gcc") or shutil.which("clang")):
-        return None
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 else None
-
-
 def _nvcc_entries() -> Iterator[Entry]:
-    skip = None if _nvcc_version() else "nvcc with a host compiler is not on PATH"
+    skip = None if nvcc_version() else "nvcc with a host compiler is not on PATH"
     for name in WITH_NVCC:
         yield Entry(f"nvcc/{name}/sm_90a", "nvcc", "sm_90a", functools.partial(_with_nvcc, name, "sm_90a"), skip)
     yield Entry("nvcc-debug/sgemm_tiled/sm_80", "nvcc", "sm_80", functools.partial(_with_nvcc, "sgemm_tiled", "sm_80", ("-G",)), skip)
@@ -152,7 +143,7 @@ def _nvcc_entries() -> Iterator[Entry]:
 
 def _with_nvcc(name: str, arch: str, options: tuple[str, ...] = ("-lineinfo",)) -> str:
     path = KERNELS / f"{name}.cu"
-    identity = key("corpus-nvcc", path.read_text(), arch, str(path), _nvcc_version() or "", *options)
+    identity = key("corpus-nvcc", path.read_text(), arch, str(path), nvcc_version() or "", *options)
     return CACHE.fetch_text(identity, lambda: _run_nvcc(path, arch, options))
 
 
@@ -160,7 +151,7 @@ def _run_nvcc(path: Path, arch: str, options: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="consan-corpus-") as folder:
         target = Path(folder, "kernel.ptx")
         command = ["nvcc", "-ptx", "-std=c++17", f"-arch={nvrtc.virtual_arch(arch)}", *options, str(path), "-o", str(target)]
-        _run(command, dict(os.environ))
+        run(command, dict(os.environ))
         return target.read_text()
 
 
@@ -173,9 +164,18 @@ def _cutlass_entries() -> Iterator[Entry]:
     for name, arch in CUTLASS.items():
         nvcc = functools.partial(_with_nvcc, name, arch, ("-lineinfo", "--expt-relaxed-constexpr", f"-I{include}"))
         absent = None if include else f"nvidia-cutlass is not installed in {_interpreter()}"
-        yield Entry(f"nvcc/{name}/{arch}", "nvcc", arch, nvcc, absent or (None if _nvcc_version() else "nvcc is not on PATH"))
+        yield Entry(f"nvcc/{name}/{arch}", "nvcc", arch, nvcc, absent or (None if nvcc_version() else "nvcc is not on PATH"))
         in_process = functools.partial(_with_nvrtc, KERNELS / f"{name}.cu", arch, (str(include), *_older_libcudacxx()))
         yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, in_process, absent or without_nvrtc)
+    for name in host.KERNELS:
+        skip = absent or host.problem(name, Path(str(include)))
+        yield Entry(f"cutlass/{name}/sm_90a", "nvcc", "sm_90a", functools.partial(host.ptx, name, Path(str(include))), skip)
+
+
+def cutlass_launch(name: str, sizes: host.Dim3, addresses: host.Dim3, multiprocessors: int, encode: host.Encode) -> host.Recorded:
+    """How CUTLASS's own host code launches the kernel of an entry such as "cutlass/gemm_pingpong"."""
+    include = find.cutlass_include() or _probe()["cutlass"]
+    return host.record(name.removeprefix("cutlass/"), Path(str(include)), sizes, addresses, multiprocessors, encode)
 
 
 @functools.lru_cache(maxsize=1)
@@ -219,7 +219,7 @@ def _interpreter() -> str:
 def _probe() -> dict[str, str | None]:
     """Version of each framework in the other interpreter, and where CUTLASS is; None for what is absent."""
     try:
-        found = json.loads(_run([_interpreter(), "-c", _PROBE], dict(os.environ)))
+        found = json.loads(run([_interpreter(), "-c", _PROBE], dict(os.environ)))
     except (ConsanError, OSError, ValueError):
         found = dict.fromkeys((*FRAMEWORKS, "cutlass"))
     return dict(found)
@@ -252,7 +252,7 @@ def _with_framework(script_name: str, name: str, arch: str, version: str) -> str
     texts = (script.read_text(), *((PRODUCERS / "triton_hopper.py").read_text() for _ in range(script_name in HOPPER)))
     identity = key("corpus-framework", *texts, name, arch, version, str(script))
     command = [_interpreter(), "-W", "ignore", str(script), name, arch]
-    return CACHE.fetch_text(identity, lambda: _run(command, _framework_environment()))
+    return CACHE.fetch_text(identity, lambda: run(command, _framework_environment()))
 
 
 def _framework_environment() -> dict[str, str]:
@@ -267,10 +267,3 @@ def _framework_environment() -> dict[str, str]:
     if toolkit is not None:
         environment.setdefault("CUDA_HOME", str(toolkit))
     return environment
-
-
-def _run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode:
-        raise ConsanError(f"{' '.join(command[:6])} failed:\n{done.stderr.strip()[-3000:]}")
-    return done.stdout

@@ -14,9 +14,10 @@ from typing import Any
 import corpus
 import numpy as np
 import tensor_maps
-from real_cases import Array, Case, Dim3, Launch, Size
+from real_cases import Array, Built, Case, Dim3, Launch, Size
 
 ARCH = "sm_90a"
+MULTIPROCESSORS = 132
 
 
 @functools.cache
@@ -120,6 +121,11 @@ def grid_for(name: str, sizes: Dim3) -> int:
     return _cdiv(sizes[0], constants["BLOCK_M"]) * _cdiv(sizes[1], constants["BLOCK_N"])
 
 
+def resident(name: str, sizes: Dim3) -> int:
+    """CTAs of a persistent kernel: fewer than it has tiles."""
+    return max(1, min(grid_for(name, sizes) // 2, MULTIPROCESSORS))
+
+
 def triton_launch(name: str, grid: Dim3, arguments: list[Any], check: Callable[[], None]) -> Launch:
     """A launch as Triton's own launcher does it: the two scratch pointers come last."""
     said = notes(name)
@@ -128,12 +134,12 @@ def triton_launch(name: str, grid: Dim3, arguments: list[Any], check: Callable[[
     return Launch(grid, (said["threads"], 1, 1), [*arguments, scratch, np.uint64(0)], check, shared=said["shared"])
 
 
-def _loads(name: str, source: Format = HALF, out: Format = HALF, transposed: bool = False, at_most: int = 1 << 30) -> Case:
+def _loads(name: str, source: Format = HALF, out: Format = HALF, *, transposed: bool = False, persistent: bool = False) -> Case:
     def make(size: Size, rng: np.random.Generator) -> Launch:
         sizes = sizes_for(name, size)
         p = product(rng, sizes, source, out, transposed)
         strides = [np.int32(p.k), np.int32(p.k if transposed else p.n), np.int32(p.n)]
-        grid = (min(grid_for(name, sizes), at_most), 1, 1)
+        grid = (resident(name, sizes) if persistent else grid_for(name, sizes), 1, 1)
         return triton_launch(name, grid, [p.a, p.b, p.c, *p.sizes(), *strides], p.check)
 
     return Case(name, make)
@@ -186,7 +192,7 @@ def _gluon(name: str) -> Case:
 
 
 def _persistent(name: str) -> Case:
-    return _maps(name, lambda sizes: (min(grid_for(name, sizes), 1 if sizes[0] < 1024 else 132), 1, 1))
+    return _maps(name, lambda sizes: (resident(name, sizes), 1, 1))
 
 
 # -- attention ---------------------------------------------------------------------------------------------------------------------
@@ -240,7 +246,7 @@ _RING = {"elem_type": 6, "swizzle": 3}
 
 def _tma_gemm(size: Size, rng: np.random.Generator) -> Launch:
     """Two CTAs for four tiles, two of them in part outside; or as many CTAs as a GPU holds."""
-    sizes, ctas = ((192, 144, 208), 2) if size == "small" else ((2048, 2048, 2048), 132)
+    sizes, ctas = ((192, 144, 208), 2) if size == "small" else ((2048, 2048, 2048), MULTIPROCESSORS)
     p = product(rng, sizes)
     boxes = (p.a, (128, 64)), (p.b, (128, 64)), (p.c, (64, 64))
     maps = [tensor_maps.tiled(array, {**_RING, "block_size": box}) for array, box in boxes]
@@ -259,6 +265,39 @@ def _bulk_pipeline(size: Size, rng: np.random.Generator) -> Launch:
     return Launch((blocks, 1, 1), (160, 1, 1), [values, out, np.int32(rows)], check)
 
 
+# -- CUTLASS -----------------------------------------------------------------------------------------------------------------------
+
+
+def _cutlass(name: str, sizes: Dim3, *, tutorial: bool = False) -> Case:
+    """A kernel that CUTLASS's own host code launches; its tutorials' results have their rows innermost."""
+    small = sizes
+
+    def make(size: Size, rng: np.random.Generator) -> Launch:
+        sizes, multiprocessors = (small, 1) if size == "small" else ((2048, 2048, 2048), MULTIPROCESSORS)
+        p = product(rng, sizes)
+        held = _tutorial_layouts(p, name.endswith("_nt")) if tutorial else (p.a, p.b, p.c)
+
+        @functools.cache
+        def recorded(*addresses: int) -> corpus.Recorded:
+            a, b, c = addresses
+            return corpus.cutlass_launch(name, sizes, (a, b, c), multiprocessors, tensor_maps.encode)
+
+        shape = recorded(1 << 20, 1 << 30, 1 << 40)
+        arguments = [Built(held, lambda *at, i=i: recorded(*at).arguments[i]) for i in range(len(shape.arguments))]
+
+        def check() -> None:
+            np.testing.assert_array_equal(held[2].T if tutorial else held[2], p.wanted)
+
+        return Launch(shape.grid, shape.block, arguments, check, shape.shared, entry=shape.entry, cluster=shape.cluster)
+
+    return Case(name, make)
+
+
+def _tutorial_layouts(p: Product, m_innermost: bool) -> tuple[Array, Array, Array]:
+    a, b = (np.ascontiguousarray(array.T) for array in (p.a, p.b)) if m_innermost else (p.a, p.b)
+    return a, b, np.ascontiguousarray(p.c.T)
+
+
 HOPPER_CASES = (
     _loads("triton_hopper/matmul_2_stages"),
     _loads("triton_hopper/matmul_3_stages"),
@@ -268,7 +307,7 @@ HOPPER_CASES = (
     _loads("triton_hopper/matmul_fp8", FP8, HALF, transposed=True),
     _loads("triton_hopper/matmul_tf32", FLOAT, FLOAT, transposed=True),
     _loads("triton_hopper/matmul_int8", INT8, INT32, transposed=True),
-    _loads("triton_hopper/matmul_persistent", at_most=132),
+    _loads("triton_hopper/matmul_persistent", persistent=True),
     _maps("triton_hopper/matmul_host_tma"),
     _maps("triton_hopper/matmul_host_tma_4_stages"),
     _maps("triton_hopper/matmul_specialised"),
@@ -284,4 +323,12 @@ HOPPER_CASES = (
     Case("gluon_hopper/scale_in_place", _scale),
     Case("nvrtc/tma_gemm", _tma_gemm),
     Case("nvrtc/bulk_pipeline", _bulk_pipeline),
+    _cutlass("cutlass/wgmma_tn", (128, 128, 256), tutorial=True),
+    _cutlass("cutlass/wgmma_nt", (128, 128, 256), tutorial=True),
+    _cutlass("cutlass/wgmma_tma_tn", (256, 128, 256), tutorial=True),
+    _cutlass("cutlass/wgmma_tma_nt", (256, 128, 256), tutorial=True),
+    _cutlass("cutlass/gemm_specialised", (64, 80, 272)),
+    _cutlass("cutlass/gemm_pingpong", (64, 144, 272)),
+    _cutlass("cutlass/gemm_cooperative", (128, 80, 272)),
+    _cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272)),
 )
