@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from consan.instrument.isa import lookup
-from consan.instrument.passes import accesses, barriers, copies, frames
+from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions, propagate
 from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
@@ -26,7 +26,15 @@ Library = Callable[[Variant, str], RuntimeLibrary]
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _INLINE_LIMIT = 450_000  # characters of pasted bodies: beyond it the assembler's time grows faster than the kernel's speed
-_PASSES: tuple[Callable[[Context], None], ...] = (accesses.run, copies.run, barriers.run, frames.run)
+_PASSES: tuple[Callable[[Context], None], ...] = (
+    accesses.run,
+    copies.run,
+    barriers.run,
+    mbarriers.run,
+    bulk.run,
+    matrix.run,
+    frames.run,
+)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from consan.instrument.layout import (
     READ_SITE_LIMIT,
     Hazard,
     Kind,
+    Operation,
     Reason,
 )
 from consan.instrument.sites import Site
@@ -38,6 +39,9 @@ KIND_NAMES: Final = {
     Kind.UNINITIALIZED_READ: "uninitialized-read",
     Kind.OUT_OF_BOUNDS: "out-of-bounds",
     Kind.BARRIER_MISUSE: "barrier-misuse",
+    Kind.MISSING_PROXY_FENCE: "missing-proxy-fence",
+    Kind.LIFETIME: "lifetime",
+    Kind.DEADLOCK: "deadlock",
 }
 _SITUATIONS: Final = {
     Reason.NO_BARRIER: "no-barrier",
@@ -48,8 +52,33 @@ _SITUATIONS: Final = {
     Reason.OVERLAPPING_COPIES: "overlapping-copies",
     Reason.SOURCE_OVERWRITTEN: "source-overwritten",
     Reason.COUNTS_DISAGREE: "counts-disagree",
+    Reason.NOT_INITIALISED: "not-initialised",
+    Reason.INVALIDATED: "invalidated",
+    Reason.INITIALISED_TWICE: "initialised-twice",
+    Reason.INIT_NOT_PUBLISHED: "init-not-published",
+    Reason.BYTES_USED: "bytes-used",
+    Reason.TOO_MANY_ARRIVALS: "too-many-arrivals",
+    Reason.PHASE_LAPPED: "phase-lapped",
+    Reason.TX_RANGE: "tx-range",
+    Reason.COUNT_RANGE: "count-range",
+    Reason.NO_COMPLETE: "no-complete",
+    Reason.SIGNALS_PENDING: "signals-pending",
+    Reason.DIVERGENT: "divergent",
+    Reason.NO_PROXY_FENCE: "no-proxy-fence",
+    Reason.WRITER_NO_FENCE: "writer-no-fence",
+    Reason.READ_NO_FENCE: "read-no-fence",
+    Reason.OTHER_LANES: "other-lanes",
+    Reason.AT_EXIT: "exit",
+    Reason.OTHER_ISSUER: "other-issuer",
 }
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
+#: What an operation of the device's number is called (`AsyncInfo.kind`), and its role in words.
+_OPERATIONS: Final = {
+    Operation.BULK_STORE: ("bulk store", "asynchronous read"),
+    Operation.BULK_LOAD: ("bulk load", "asynchronous write"),
+    Operation.WGMMA: ("wgmma", "operand read"),
+    Operation.STORE_ASYNC: ("st.async", "asynchronous write"),
+}
 
 
 @dataclass(frozen=True)
@@ -134,13 +163,13 @@ def _facts(record: Any) -> dict[str, Any]:
 
 
 def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
-    own = _access(record, "site", "thread", module, None)
-    if kind in (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS):
+    own = _access(record, "site", "thread", module, _operation(record, "own_operation"))
+    if kind in (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS, Kind.LIFETIME) or (kind is Kind.BARRIER_MISUSE and not record["other_site"]):
         return (own,)
-    copy = None
-    if kind is Kind.MISSING_WAIT:
-        copy = AsyncInfo("cp.async", group=int(record["group"]))
-    other = _access(record, "other_site", "other_thread", module, copy)
+    action = _operation(record, "operation")
+    if kind is Kind.MISSING_WAIT and action is None and not record["own_operation"]:
+        action = AsyncInfo("cp.async", group=int(record["group"]))
+    other = _access(record, "other_site", "other_thread", module, action)
     if int(record["flags"]) & FLAG_OTHER_ATOMIC and not other.role:
         other = replace(other, role=_ROLES["rmw"])
     if not other.role:
@@ -148,7 +177,20 @@ def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> t
     return (other, own)
 
 
-def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites, copy: AsyncInfo | None) -> Access:
+def _operation(record: Any, name: str) -> AsyncInfo | None:
+    number = int(record[name])
+    if not number:
+        return None
+    word = _OPERATIONS[Operation(number)][0]
+    if int(record["barrier"]):
+        return AsyncInfo(word, barrier=int(record["barrier"]) - 1, phase=int(record["phase"]))
+    return AsyncInfo(word, group=int(record["group"]) if name == "operation" or not int(record["operation"]) else None)
+
+
+_ROLE_OF_KIND: Final = {word: role for word, role in _OPERATIONS.values()} | {"cp.async": "asynchronous copy"}
+
+
+def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites, action: AsyncInfo | None) -> Access:
     site = module.site(int(record[site_field]))
     thread = int(record[thread_field])
     begin = int(record["address"]) if _is_global(record) else int(record["offset"])
@@ -160,15 +202,17 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         warp=thread // 32,
         lane=thread % 32,
         bytes=(begin, begin + int(record["bytes"])) if record["bytes"] else None,
-        asynchronous=copy,
+        asynchronous=action,
+        proxy="async" if action is not None and action.kind in ("bulk store", "bulk load", "wgmma") else "generic",
         space="global" if _is_global(record) else "shared",
     )
     if site is None:
         return place
-    is_copy = site.family == "cp.async"
+    if action is None and site.family == "cp.async":
+        action = AsyncInfo("cp.async")
     return replace(
         place,
-        role="asynchronous copy" if is_copy else _ROLES[site.access],
+        role=_ROLE_OF_KIND[action.kind] if action is not None else _ROLES[site.access],
         op=site.opcode,
         file=site.file or "",
         line=site.line or 0,
@@ -176,7 +220,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         ptx_line=site.ptx_line,
         ptx=site.ptx,
         inlined=tuple(Frame(f.function or "", f.file, f.line, f.column) for f in site.inlined),
-        asynchronous=copy or (AsyncInfo("cp.async") if is_copy else None),
+        asynchronous=action,
     )
 
 

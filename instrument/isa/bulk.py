@@ -34,11 +34,11 @@ _REDUCE_OUT = "read src-addr shared::cta size async; rmw dst-addr global size as
 
 
 def _copies(name: str, block: str, **columns: Any) -> list[Row]:
-    return rows(_MOVE + name, "bulk", block, name=name, classes=_CLASSES, **{"status": "not modelled", **columns})
+    return rows(_MOVE + name, "bulk", block, name=name, classes=_CLASSES, **{"status": "checked", **columns})
 
 
 def _tensor(name: str, block: str, **columns: Any) -> list[Row]:
-    return rows(_MOVE + name, "tensor", block, name=name, classes=_CLASSES, **{"status": "not modelled", **columns})
+    return rows(_MOVE + name, "tensor", block, name=name, classes=_CLASSES, **{"status": "checked", **columns})
 
 
 BULK: list[Row] = [

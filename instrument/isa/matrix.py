@@ -194,7 +194,7 @@ WGMMA: list[Row] = [
         wgmma.mma_async.sync.aligned.k256.s32.b1.b1.and.popc acc, src, desc, src
         """,
         name="wgmma.mma_async",
-        status="not modelled",
+        status="checked",
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,
     ),
@@ -213,10 +213,10 @@ WGMMA: list[Row] = [
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,
     ),
-    *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="not modelled"),
-    *rows(_WGMMA + "wgmma.commit_group", "wgmma", "wgmma.commit_group.sync.aligned", name="wgmma.commit_group", status="not modelled"),
+    *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="checked"),
+    *rows(_WGMMA + "wgmma.commit_group", "wgmma", "wgmma.commit_group.sync.aligned", name="wgmma.commit_group", status="checked"),
     *rows(
-        _WGMMA + "wgmma.wait_group", "wgmma", "wgmma.wait_group.sync.aligned group-count", name="wgmma.wait_group", status="not modelled"
+        _WGMMA + "wgmma.wait_group", "wgmma", "wgmma.wait_group.sync.aligned group-count", name="wgmma.wait_group", status="checked"
     ),
 ]
 

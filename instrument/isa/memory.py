@@ -187,7 +187,7 @@ REMOTE: list[Row] = [
         st.async{.scope}{.ss}.completion_mechanism{.vec}.type [addr], src, [mbar]
         """,
         name="st.async",
-        status="not modelled",
+        status="checked",
         touch="write addr shared::cluster type async; rmw mbar shared::cluster 8",
         completion="mbarrier",
         classes={
@@ -221,7 +221,7 @@ REMOTE: list[Row] = [
         "bulk",
         "red.async.sem.scope{.ss}.completion_mechanism.op.type [addr], src, [mbar]",
         name="red.async",
-        status="not modelled",
+        status="checked",
         touch="rmw addr shared::cluster type async; rmw mbar shared::cluster 8",
         completion="mbarrier",
         classes={

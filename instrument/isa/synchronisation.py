@@ -122,7 +122,7 @@ FENCE: list[Row] = [
         "mbarrier-fence",
         "fence.mbarrier_init.sem.scope",
         name="fence.mbarrier_init",
-        status="not modelled",
+        status="checked",
         ordering=("release",),
         classes={"sem": "release", "scope": "cluster"},
     ),
@@ -137,7 +137,7 @@ FENCE: list[Row] = [
         fence.proxy.tensormap::generic.acquire.scope [addr], size
         """,
         name="fence.proxy",
-        status="not modelled",
+        status="checked",
         ordering=("proxy",),
         classes={**_PROXIES, "sem": "acquire release", "sync_restrict": "sync_restrict::shared::cta sync_restrict::shared::cluster"},
     ),
@@ -149,7 +149,7 @@ FENCE: list[Row] = [
         membar.proxy.async.async_space
         """,
         name="membar.proxy",
-        status="not modelled",
+        status="checked",
         ordering=("proxy",),
         classes=_PROXIES,
     ),
@@ -188,7 +188,7 @@ ASYNC_COPY: list[Row] = [
         "mbarrier",
         "cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [mbar]",
         name="cp.async.mbarrier.arrive",
-        status="not modelled",
+        status="checked",
         touch="rmw mbar ss 8",
         completion="mbarrier",
         classes={"ss": "shared shared::cta"},
@@ -205,7 +205,7 @@ def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row
         "mbarrier",
         block,
         name=f"mbarrier.{word}",
-        status="not modelled",
+        status="checked",
         touch=f"{access} mbar ss 8",
         completion="mbarrier",
         **columns,
@@ -263,7 +263,7 @@ MBARRIER: list[Row] = [
         "mbarrier",
         "mbarrier.pending_count.b64 dst, state",
         name="mbarrier.pending_count",
-        status="not modelled",
+        status="checked",
     ),
 ]
 

@@ -17,6 +17,7 @@ from consan.instrument.sites import FunctionStats, Unmodelled
 
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
+ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence"})
 _SHARED_SPACES = frozenset({"shared", "generic"})
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
 
@@ -35,7 +36,7 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work)
-    moving = ("barrier", "warp-barrier", "fence")
+    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence")
     plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan
 
@@ -61,7 +62,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:
     """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, where copies exist."""
     if row.family not in MEMORY_FAMILIES:
-        return row.family in SYNC_FAMILIES
+        return row.family in SYNC_FAMILIES | ENGINE_FAMILIES
     return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
 
 
@@ -106,13 +107,16 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     works = [work for plan in plans for work in plan.work]
     touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction)]
     widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
-    flags = _synchronises_by_flags(works)
+    engine = any(work.row.family in ENGINE_FAMILIES for work in works)
+    flags = engine or _synchronises_by_flags(works)
     return Variant(
         granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),
         partial=flags or any(_is_partial(work) for work in works),
         flags=flags,
-        asynchronous=any(work.row.family == "cp.async" for work in works),
+        asynchronous=engine or any(work.row.family == "cp.async" for work in works),
         cluster=base.cluster,
+        engine=engine,
+        isa=base.isa and engine,
         epoch_bits=base.epoch_bits,
         epoch_limit=base.epoch_limit,
     )

@@ -140,6 +140,16 @@ def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
     return target
 
 
+def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block) -> str:
+    """The same for an operand that may be a generic address of shared memory."""
+    if space != "generic":
+        return shared_address(snippet, address, scope)
+    wide, target = wide_address(snippet, address, scope), snippet.register("b32")
+    snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+    snippet.add(f"cvt.u32.u64 {target}, {wide};")
+    return target
+
+
 def wide_address(snippet: Snippet, address: Operand, scope: Block, space: str = "") -> str:
     """A 64-bit register with a generic or global address; `space` says where a symbol lives if it is not generic."""
     base, offset = _address_parts(address)

@@ -123,6 +123,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)));
     u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
     store32(THREAD_FIELD(thread, generation), generation);
+    state = together(state, mask);
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
@@ -202,16 +203,6 @@ HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
     store64(THREAD_FIELD(thread, flags_read), 0);
     store32(THREAD_FIELD(thread, released), low_word(state));
     return advance(slot, state, me);
-}
-
-DEVICE u32 maximum_over(u32 mask, u32 value) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(mask, value);
-#else
-    for (u32 lane = 0; lane < 32; ++lane)
-        if (mask >> lane & 1) value = max(value, __shfl_sync(mask, value, lane));
-    return value;
-#endif
 }
 
 // Keeps the newest barrier of each set of lanes; a set that a newer one contains is dropped with it.

@@ -90,6 +90,7 @@ HOOK void __consan_bulk_wait(u64 slot, u64 state, u32 me, u32 pending, u32 read_
 HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     if (!slot) return state;
     u32 mask = active_mask();
+    state = together(state, mask);
     u64 row = own_vector(slot, me), target = target_row(slot, me, mask);
     bool some = some_acquired(slot, me, mask);
     u32 warps = load32(FIELD(slot, Slot, warp_count));

@@ -188,6 +188,7 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     u32 index = barrier_in_use(c);
     c.offset -= load32(FIELD(slot, Slot, low));
     Group group = barrier_group(address);
+    state = together(state, group.mask);
     if (index == NO_BARRIER) return advance(slot, state, me);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 own = low_word(state);

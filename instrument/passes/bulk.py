@@ -1,0 +1,117 @@
+"""Bulk and tensor copies, their groups, st.async, red.async and st.bulk (ISA "cp.async.bulk", "cp.async.bulk.tensor").
+
+A copy is recorded when it is issued. The bytes of a tensor copy are in its tensor map, which the device reads where the instruction
+does: the driver keeps the size of the box there (`consan.tensormap`). A hook of a commit or a wait comes after the instruction.
+
+Not handled: copies to or from the shared memory of another CTA of the cluster; the sides in global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consan.instrument.isa import Access
+from consan.instrument.layout import Operation
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, wide_address, word
+from consan.instrument.passes.mbarriers import barrier_address, operand_of
+from consan.instrument.ptx import Address, Immediate, Operand, Register, Symbol, TensorAddress
+
+_BOX_BYTES = 64  # byte offset of the size of the box in a tensor map (consan.tensormap, field box_bytes)
+_GATHERED = 4  # rows of tile::gather4 and tile::scatter4
+
+
+def run(context: Context) -> None:
+    """Insert hooks at every bulk operation."""
+    for plan in context.plans.values():
+        for work in plan.work:
+            if work.row.family in ("bulk", "tensor"):
+                try:
+                    _handler(work)(context, plan, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+
+
+def _handler(work: Work) -> Callable[[Context, FunctionPlan, Work], None]:
+    name = work.row.name
+    if name == "cp.async.bulk.commit_group":
+        return _commit
+    if name == "cp.async.bulk.wait_group":
+        return _wait
+    if name == "st.bulk":
+        return _fill
+    return _copy
+
+
+def _shared_side(work: Work, access: str) -> Access | None:
+    found = (a for a in work.row.accesses(work.instruction) if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar"))
+    return next(found, None)
+
+
+def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
+    written, read = _shared_side(work, "write rmw"), _shared_side(work, "read")
+    if written is not None and read is not None:
+        raise Unsupported("a copy between CTAs")
+    side = written or read
+    if side is None or side.address is None or operand_of(work, "cta-mask") is not None:
+        raise Unsupported("no side in shared memory of this CTA")
+    instruction, snippet = work.instruction, Snippet()
+    address = shared_operand(snippet, side.address, side.space, instruction.scope)
+    size = _bytes(work, side, snippet)
+    site = context.site(plan, work, side.access, "shared", 0)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", size)]
+    if written is not None:
+        kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
+        arguments += [("b32", barrier_address(work, snippet)), ("b32", str(int(kind)))]
+    hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
+    snippet.call(context.hook(hook), arguments, guard=guard_text(instruction))
+    plan.stats.memory_sites += 1
+    context.edits.insert_before(instruction, snippet.text())
+
+
+def _bytes(work: Work, side: Access, snippet: Snippet) -> str:
+    tensor = operand_of(work, "tensor")
+    if tensor is not None:
+        return _box_bytes(work, tensor, snippet)
+    size = operand_of(work, "size")
+    if size is not None:
+        return word(size, snippet, work.instruction.scope)
+    if not side.total_bytes:
+        raise Unsupported("size")
+    return str(side.total_bytes)
+
+
+def _box_bytes(work: Work, tensor: Operand, snippet: Snippet) -> str:
+    if not isinstance(tensor, TensorAddress):
+        raise Unsupported("tensor operand")
+    base = tensor.base
+    target, instruction = snippet.register("b32"), work.instruction
+    address: Operand = base if isinstance(base, (Address, Register, Symbol, Immediate)) else Register(base.text)
+    where = wide_address(snippet, address, instruction.scope)
+    # A map that is a kernel parameter has a generic address too (ISA "cp.async.bulk.tensor", tensorMap).
+    snippet.add(f"ld.u32 {target}, [{where}+{_BOX_BYTES}];")
+    if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")):
+        snippet.add(f"mul.lo.u32 {target}, {target}, {_GATHERED};")
+    return target
+
+
+def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """st.bulk is a weak store of the executing thread, of any size."""
+    raise Unsupported("st.bulk")
+
+
+def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet = Snippet()
+    snippet.call(context.hook("__consan_bulk_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    plan.stats.sync_sites += 1
+
+
+def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet = Snippet()
+    pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
+    only = str(int("read" in work.instruction.parts))
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending), ("b32", only)]
+    snippet.call(context.hook("__consan_bulk_wait"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    plan.stats.sync_sites += 1

@@ -1,0 +1,88 @@
+"""Matrix products of a warpgroup (ISA "wgmma.mma_async"): their operands in shared memory, their groups.
+
+A descriptor is a 64-bit register whose meaning is decided at run time; rows, depth and major come from the opcode and its
+immediates. The registers that a product uses are the business of registers.py.
+
+Not handled: sparse forms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.ptx import Immediate, Operand, Vector
+
+_SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
+_ROWS_OF_A = 64
+_CHUNK_ROWS = 8  # elements of 16 bits in a chunk: only they can be transposed
+_K_CHUNKS = 2  # one instruction is always 32 bytes deep
+
+
+def run(context: Context) -> None:
+    """Insert hooks at every matrix product, commit and wait."""
+    handlers = {"wgmma.mma_async": _product, "wgmma.commit_group": _commit, "wgmma.wait_group": _wait, "wgmma.fence": _fence}
+    for plan in context.plans.values():
+        for work in plan.work:
+            if work.row.family == "wgmma":
+                try:
+                    handlers.get(work.row.name, _unknown)(context, plan, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+
+
+def _unknown(context: Context, plan: FunctionPlan, work: Work) -> None:
+    raise Unsupported(work.row.name)
+
+
+def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
+    instruction, snippet = work.instruction, Snippet()
+    site = context.site(plan, work, "read", "shared", 0)
+    for descriptor, rows, depth, major in operands_in_memory(work):
+        arguments = [*caller_arguments(), ("b64", descriptor.text), ("b32", str(site.number))]
+        arguments += [("b32", str(number)) for number in (rows, depth, major)]
+        snippet.call(context.hook("__consan_matrix_operand"), arguments, guard=guard_text(instruction))
+    plan.stats.memory_sites += 1
+    context.edits.insert_before(instruction, snippet.text())
+
+
+def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
+    """Descriptor, rows, depth (chunks along K, or elements where it is transposed) and major of A, if it is in memory, and B."""
+    instruction = work.instruction
+    shape = next((m for part in instruction.parts if (m := _SHAPE.match(part))), None)
+    operands = instruction.operands
+    if shape is None or len(operands) < 3:
+        raise Unsupported(instruction.opcode)
+    columns, depth = int(shape[1]), int(shape[2])
+    immediates = [int(o.value) for o in operands[4:] if isinstance(o, Immediate)]
+    in_registers = isinstance(operands[1], Vector)
+    # After the scales of A and B come their transpositions; A in registers has none.
+    transposed = immediates[2:]
+    major_b = transposed[-1] if transposed else 0
+    major_a = transposed[0] if len(transposed) == 2 else 0
+    if not in_registers:
+        yield operands[1], _ROWS_OF_A, depth if major_a else _K_CHUNKS, major_a
+    yield operands[2], columns, depth if major_b else _K_CHUNKS, major_b
+
+
+def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet = Snippet()
+    snippet.call(context.hook("__consan_matrix_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    plan.stats.sync_sites += 1
+
+
+def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet = Snippet()
+    pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending)]
+    snippet.call(context.hook("__consan_matrix_wait"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    plan.stats.sync_sites += 1
+
+
+def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """Orders registers only: see registers.py."""
+    plan.stats.sync_sites += 1

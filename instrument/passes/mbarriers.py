@@ -1,0 +1,173 @@
+"""mbarriers (ISA "mbarrier"): hooks before what changes a barrier, before and after what waits for it; proxy fences with them.
+
+The shadow barrier is brought up to date before the instruction. A wait has a hook before it, which notes how far the shadow is, and
+one after it, which decides from that and the requested parity which phase a true result stands for. The state operand of a wait that
+has no `.parity` is opaque; its highest bit is the parity of the phase that the arrival belonged to (seen on the H200, and so in the
+virtual machine).
+
+Not handled: barriers of another CTA of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, predicate_of, shared_operand, word
+from consan.instrument.ptx import Operand
+
+Handler = Callable[[Context, FunctionPlan, Work], None]
+
+_DROP, _RELAXED, _NO_COMPLETE = 1, 2, 4
+_WAIT_RELAXED, _WAIT_TRY = 2, 4
+
+
+def run(context: Context) -> None:
+    """Insert hooks at every mbarrier instruction and proxy fence."""
+    for plan in context.plans.values():
+        for work in plan.work:
+            if handler := _handler(work):
+                try:
+                    handler(context, plan, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+                else:
+                    plan.stats.sync_sites += 1
+
+
+def _handler(work: Work) -> Handler | None:
+    if work.row.family == "mbarrier":
+        return _HANDLERS.get(work.row.name)
+    return {"proxy-fence": _proxy_fence, "mbarrier-fence": _nothing}.get(work.row.family)
+
+
+def operand_of(work: Work, role: str) -> Operand | None:
+    """The operand with a role, if the instruction has it."""
+    roles = work.row.roles(work.instruction)
+    return work.instruction.operands[roles.index(role)] if role in roles else None
+
+
+def barrier_address(work: Work, snippet: Snippet) -> str:
+    """The mbarrier operand as a 32-bit shared address."""
+    access = next(a for a in work.row.accesses(work.instruction) if a.address is operand_of(work, "mbar"))
+    if access.address is None:
+        raise Unsupported("no mbarrier operand")
+    return shared_operand(snippet, access.address, access.space, work.instruction.scope)
+
+
+def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
+    operand = operand_of(work, role)
+    return default if operand is None else word(operand, snippet, work.instruction.scope)
+
+
+def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, list[tuple[str, str]]]:
+    """A snippet and the arguments that all these hooks begin with."""
+    snippet = Snippet()
+    address = barrier_address(work, snippet)
+    site = context.site(plan, work, "none", "shared", 8)
+    return snippet, [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
+
+
+def _init(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet, arguments = _start(context, plan, work)
+    arguments.append(("b32", _number(work, "count", snippet, "1")))
+    snippet.call(context.hook("__consan_mbarrier_init"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet, arguments = _start(context, plan, work)
+    snippet.call(context.hook("__consan_mbarrier_inval"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet, arguments = _start(context, plan, work)
+    parts = work.instruction.parts
+    flags = _DROP * (parts[1] == "arrive_drop") | _RELAXED * ("relaxed" in parts) | _NO_COMPLETE * ("noComplete" in parts)
+    count = _number(work, "count", snippet, "1")
+    arguments += [("b32", count), ("b32", _number(work, "tx-count", snippet, "0")), ("b32", str(flags))]
+    snippet.call(context.hook("__consan_mbarrier_arrive"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet, arguments = _start(context, plan, work)
+    count = _number(work, "tx-count", snippet, "0")
+    if work.instruction.parts[1] == "complete_tx":
+        negative = snippet.register("b32")
+        snippet.add(f"neg.s32 {negative}, {count};")
+        count = negative
+    snippet.call(context.hook("__consan_mbarrier_tx"), [*arguments, ("b32", count)], guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _copies(context: Context, plan: FunctionPlan, work: Work) -> None:
+    snippet, arguments = _start(context, plan, work)
+    arguments.append(("b32", str(int("noinc" in work.instruction.parts))))
+    snippet.call(context.hook("__consan_mbarrier_copies"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
+    instruction, guard = work.instruction, guard_text(work.instruction)
+    before, arguments = _start(context, plan, work)
+    kept, ran = f"%__consan_s{instruction.start}", f"%__consan_w{instruction.start}"
+    before.outer.append(f".reg .b64 {kept}; .reg .pred {ran};")
+    before.add(f"mov.u64 {kept}, 0; setp.ne.u32 {ran}, 0, 0;")
+    before.call(context.hook("__consan_mbarrier_before"), arguments, result=("b64", kept), guard=guard)
+    before.add(f"{guard}setp.eq.u32 {ran}, 0, 0;")
+    context.edits.insert_before(instruction, before.text())
+    after = Snippet()
+    parity, flags = after.register("b32"), after.register("b32")
+    _parity(work, after, parity)
+    result = operand_of(work, "dst")
+    assert result is not None
+    fixed = _WAIT_RELAXED * ("relaxed" in instruction.parts) | _WAIT_TRY * (instruction.parts[1] == "try_wait")
+    after.add(f"selp.b32 {flags}, {fixed | 1}, {fixed}, {predicate_of(result)[0]};")
+    site = arguments[-1]
+    after.call(
+        context.hook("__consan_mbarrier_after"),
+        [*caller_arguments(), ("b64", kept), site, ("b32", parity), ("b32", flags)],
+        guard=f"@{ran} ",
+    )
+    context.edits.insert_after(instruction, "\n" + after.text())
+
+
+def _parity(work: Work, snippet: Snippet, target: str) -> None:
+    operand = operand_of(work, "parity")
+    if operand is not None:
+        snippet.add(f"and.b32 {target}, {word(operand, snippet, work.instruction.scope)}, 1;")
+        return
+    token, low = operand_of(work, "state"), snippet.register("b32")
+    assert token is not None
+    snippet.add(f"mov.b64 {{{low}, {target}}}, {token.text};")
+    snippet.add(f"shr.u32 {target}, {target}, 31;")
+
+
+def _nothing(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """Publishes barriers to other CTAs of the cluster; within a CTA barriers do."""
+
+
+def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
+    parts = work.instruction.parts
+    if "tensormap::generic" in parts or "alias" in parts or parts[-1] == "global":
+        return  # objects in global memory only
+    snippet = Snippet()
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    snippet.call(context.hook("__consan_proxy_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+_HANDLERS: dict[str, Handler] = {
+    "mbarrier.init": _init,
+    "mbarrier.inval": _inval,
+    "mbarrier.arrive": _arrive,
+    "mbarrier.arrive_drop": _arrive,
+    "mbarrier.expect_tx": _tx,
+    "mbarrier.complete_tx": _tx,
+    "mbarrier.test_wait": _wait,
+    "mbarrier.try_wait": _wait,
+    "mbarrier.pending_count": _nothing,
+    "cp.async.mbarrier.arrive": _copies,
+}
