@@ -212,15 +212,15 @@ def test_carry_chains() -> None:
 
 
 def test_unknown_instructions_raise_only_where_they_run() -> None:
-    body = "setp.gt.u32 %p1, %r0, 1000; @%p1 bra L; st.global.u32 [%rd3], 1; bra E;\nL: wgmma.fence.sync.aligned; E:"
+    body = "setp.gt.u32 %p1, %r0, 1000; @%p1 bra L; st.global.u32 [%rd3], 1; bra E;\nL: tcgen05.wait::ld.sync.aligned; E:"
     assert set(run(kernel(body)).tolist()) == {1}
-    body = "st.global.u32 [%rd3], 1;\nwgmma.fence.sync.aligned;"
+    body = "st.global.u32 [%rd3], 1;\ntcgen05.wait::ld.sync.aligned;"
     device = Device(kernel(body))
     out = device.buffer(np.zeros(32, U32))
-    with pytest.raises(UnsupportedInstruction, match=r"wgmma\.fence") as error:
+    with pytest.raises(UnsupportedInstruction, match=r"tcgen05\.wait") as error:
         device.launch("k", 1, 32, out, out)
-    assert error.value.opcode == "wgmma.fence.sync.aligned"
-    assert error.value.line == kernel(body)[: kernel(body).index("wgmma")].count("\n") + 1
+    assert error.value.opcode == "tcgen05.wait::ld.sync.aligned"
+    assert error.value.line == kernel(body)[: kernel(body).index("\ntcgen05") + 1].count("\n") + 1
 
 
 @pytest.mark.parametrize(
@@ -228,9 +228,14 @@ def test_unknown_instructions_raise_only_where_they_run() -> None:
     [
         "red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.shared::cluster.inc.u32 [%rd0], 1, [%rd1];",
         "ld.global.made_up.u32 %r5, [%rd0];",
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], 1, [%r6];",
-        "fence.proxy.tensormap::generic.acquire.gpu [%rd0], 128;",
-        "mapa.u64 %rd5, %rd0, 1;",
+        "st.async.weak.shared::cta.mbarrier::complete_tx::bytes.u32 [%r5], 1, [%r6];",
+        "fence.proxy.made_up;",
+        "mbarrier.test_wait.parity.made_up.shared.b64 %p1, [%r5], 0;",
+        "mbarrier.made_up.shared.b64 [%r5];",
+        "barrier.cluster.made_up;",
+        "cp.async.bulk.shared::cta.global.bulk_group [%r5], [%rd0], 16;",
+        "cp.async.bulk.global.shared::cta.bulk_group.made_up [%rd0], [%r5], 16;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%rd0], [%r5], 16;",
     ],
 )
 def test_unknown_forms_of_known_instructions_are_refused(instruction: str) -> None:

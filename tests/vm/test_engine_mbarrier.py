@@ -271,3 +271,38 @@ def test_a_compiled_producer_and_its_consumers(seed: int) -> None:
         expected = expected * U32(3) + data[:, step, :128] + data[:, step, :127:-1]
     found = run(cuda(CUDA), data, grid=3, block=160, out=384, seed=seed, timeout=60)
     np.testing.assert_array_equal(found.reshape(3, 128), expected)
+
+
+LIBRARY = """#include <cuda/barrier>
+extern "C" __global__ void k(unsigned* out, const unsigned* in) {
+  using barrier = cuda::barrier<cuda::thread_scope_block>;
+  __shared__ alignas(16) unsigned tile[2][256];
+  #pragma nv_diag_suppress static_var_with_dynamic_init
+  __shared__ barrier bar[2];
+  if (threadIdx.x == 0) { init(&bar[0], blockDim.x); init(&bar[1], blockDim.x); }
+  if (threadIdx.x == 0) { cuda::device::experimental::fence_proxy_async_shared_cta(); }
+  __syncthreads();
+  barrier::arrival_token token[2];
+  auto load = [&](int t) {
+    if (threadIdx.x == 0) cuda::memcpy_async(tile[t % 2], in + t * 256, cuda::aligned_size_t<16>(1024), bar[t % 2]);
+    token[t % 2] = bar[t % 2].arrive();
+  };
+  unsigned sum = 0;
+  load(0);
+  for (int t = 0; t < 6; t++) {
+    if (t + 1 < 6) load(t + 1);
+    bar[t % 2].wait(std::move(token[t % 2]));
+    sum = sum * 5 + tile[t % 2][threadIdx.x];
+    __syncthreads();
+  }
+  out[threadIdx.x] = sum;
+}"""
+
+
+@SEEDS
+def test_the_barrier_of_the_cuda_library(seed: int) -> None:
+    data = np.random.default_rng(1).integers(0, 1 << 30, (6, 256)).astype(U32)
+    expected = np.zeros(128, U32)
+    for step in range(6):
+        expected = expected * U32(5) + data[step, :128]
+    np.testing.assert_array_equal(run(cuda(LIBRARY), data, block=128, seed=seed, timeout=60), expected)

@@ -36,7 +36,16 @@ Function = Callable[..., Any]
 COMPLETE_TX = "mbarrier::complete_tx::bytes"
 MULTICAST = "multicast::cluster"
 OPERATIONS = frozenset(["and", "or", "xor", "add", "inc", "dec", "min", "max"])
-_PACKED = frozenset({"f16", "bf16"})
+_COPY_WORDS = frozenset((*OPERATIONS, *WORD_DTYPES, COMPLETE_TX, MULTICAST, "bulk_group", "cp_mask", "noftz", "L2::cache_hint"))
+# Spaces, how an operation completes: the forms that the ISA has.
+_DIRECTIONS = {
+    ("shared::cta", "global", COMPLETE_TX),
+    ("shared::cluster", "global", COMPLETE_TX),
+    ("shared::cluster", "shared::cta", COMPLETE_TX),
+    ("global", "shared::cta", "bulk_group"),
+}
+_SIGNALLED = frozenset((*OPERATIONS, *WORD_DTYPES, "weak", "relaxed", "cluster", "shared::cluster", COMPLETE_TX, "v2", "v4"))
+_RELEASED = frozenset(("add", *WORD_DTYPES, "mmio", "release", "cluster", "gpu", "sys", "global"))
 
 
 class Range:
@@ -97,7 +106,7 @@ def decode(context: Context) -> Step:
         return selective(lambda sel: plan.copies.wait(ids[sel], pending, "bulk", read=read))
     if words[0] == "prefetch":
         return nothing()
-    if SPACES.get(words[0]) not in ("shared", "global") or SPACES.get(words[1]) not in ("shared", "global"):
+    if words[:3] not in _DIRECTIONS or not _COPY_WORDS.issuperset(words[3:]):
         raise context.unsupported()
     return _Copies(context, SPACES[words[0]], SPACES[words[1]]).step()
 
@@ -191,6 +200,12 @@ def _writer(into: Array, reduction: tuple[np.dtype[Any], Function] | None, mask:
 # st.async and red.async -------------------------------------------------------------------------------------------------
 
 
+def _check(context: Context) -> None:
+    """Either form: signalled through an mbarrier, or a release in global memory."""
+    if not any(allowed.issuperset(context.parts[2:]) for allowed in (_SIGNALLED, _RELEASED)):
+        raise context.unsupported()
+
+
 def _space(context: Context) -> str:
     return next((SPACES[part] for part in context.parts if part in SPACES), "generic")
 
@@ -215,6 +230,7 @@ def _issue_signalled(context: Context, write: Callable[[Any], Callable[[], None]
 
 def decode_store(context: Context) -> Step:
     """st.async."""
+    _check(context)
     address, values, *rest = context.instruction.operands
     raw = RAW_DTYPES[WORD_DTYPES[context.parts[-1]].itemsize]
     sources = [context.source_as(value, raw) for value in flatten(values)]
@@ -233,6 +249,7 @@ def decode_store(context: Context) -> Step:
 
 def decode_reduction(context: Context) -> Step:
     """red.async."""
+    _check(context)
     address, value, *rest = context.instruction.operands
     word = context.parts[-1]
     operation = next((part for part in context.parts if part in OPERATIONS), "")

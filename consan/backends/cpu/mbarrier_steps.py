@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
+_QUALIFIERS = frozenset(
+    (
+        *("shared", "shared::cta", "shared::cluster", "b64", "parity", "expect_tx", "noComplete"),
+        *("acquire", "release", "relaxed", "cta", "cluster"),
+    )
+)
 GIVE_UP = 0.25  # how often a seed lets some lanes of a try_wait time out at once
 
 
@@ -134,7 +140,7 @@ _STEPS: dict[str, Callable[[Context, MBarriers], Step]] = {
 def decode(context: Context) -> Step:
     """Any mbarrier instruction but try_wait."""
     decoder = _STEPS.get(context.parts[1])
-    if decoder is None:
+    if decoder is None or not _QUALIFIERS.issuperset(context.parts[2:]):
         raise context.unsupported()
     return decoder(context, context.function.plan.mbarriers)
 
@@ -143,6 +149,8 @@ class TryWait:
     """mbarrier.try_wait: the end of a block."""
 
     def __init__(self, context: Context, following: BoundBlock) -> None:
+        if not _QUALIFIERS.issuperset(context.parts[2:]):
+            raise context.unsupported()
         self.plan = context.function.plan
         self.found, self.test = _test(context, self.plan.mbarriers)
         self.target = context.target(context.instruction.operands[0], "pred")

@@ -39,11 +39,11 @@ ROUNDS = 16  # how often parked lanes time out in a row without any change of an
 
 def pending_of(words: Array) -> Array:
     """The pending counts of words or state tokens."""
-    return (words >> np.uint64(PENDING)) & np.uint64(COUNT_MASK)
+    return np.asarray((words >> np.uint64(PENDING)) & np.uint64(COUNT_MASK))
 
 
 def _expected_of(words: Array) -> Array:
-    return (words >> np.uint64(EXPECTED)) & np.uint64(COUNT_MASK)
+    return np.asarray((words >> np.uint64(EXPECTED)) & np.uint64(COUNT_MASK))
 
 
 def _tx_of(word: int) -> int:
