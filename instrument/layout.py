@@ -108,6 +108,7 @@ class Reason(enum.IntEnum):
     AT_EXIT = 26
     OTHER_ISSUER = 27  # waited for by a thread that did not issue
     MISALIGNED = 28
+    COPY_NO_FENCE = 29  # policy isa: data of cp.async multiplied
 
 
 FLAG_SAME_WARP = 1

@@ -67,6 +67,7 @@ _SITUATIONS: Final = {
     Reason.NO_PROXY_FENCE: "no-proxy-fence",
     Reason.WRITER_NO_FENCE: "writer-no-fence",
     Reason.READ_NO_FENCE: "read-no-fence",
+    Reason.COPY_NO_FENCE: "copy-no-fence",
     Reason.OTHER_LANES: "other-lanes",
     Reason.AT_EXIT: "exit",
     Reason.OTHER_ISSUER: "other-issuer",

@@ -7,6 +7,7 @@ Nothing here knows the control flow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -22,6 +23,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V", int, _InFlight)
 _OLDEST = 8  # wait_group leaves at most 7 groups pending: older ones are alike
 _UNCOMMITTED = -1
+_WORD = re.compile(r"[%$\w]+")
 
 
 # --- what instructions do to the registers of interest ------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set
         return Event(order, parts[1], instruction, count=count)
     if parts[0] == "call":
         return Event(order, "call", instruction)
-    if not any(name in spelled for operand in instruction.operands for name in names(operand)):
+    if spelled.isdisjoint(_WORD.findall(instruction.text)):  # reading all operands takes several times longer
         return None
     writes = tuple(key for key in written(instruction) if key in watched)
     reads = tuple(key for key in _read(instruction) if key in watched)

@@ -228,6 +228,13 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
         // As a write by its issuer, when it was waited for.
         epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
+        // Shipped libraries multiply what cp.async has brought without a proxy fence; the ISA asks for one (SEMANTICS 2.4).
+        if (kind_of(o) == OPERATION_WGMMA) {
+#if CONSAN_ISA
+            if (!fenced(c, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_COPY_NO_FENCE); return true; }
+#endif
+            return false;
+        }
     } else if ((u32)record & LOW_MARKER) {
         if (ordered(c, other, epoch)) return false;
         Caller reader = c;
