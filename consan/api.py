@@ -1,8 +1,8 @@
 """The Python API (DESIGN 2.3): compile a kernel, launch it sanitized, get a report.
 
 `launch` takes NumPy arrays (copied to the device and back, so kernels change them in place) and, on the GPU, anything with
-`__cuda_array_interface__` (used where it is). Scalars take the type of the kernel's parameter. `check` sanitizes everything
-that the adapters know inside a `with` block.
+`__cuda_array_interface__` (used where it is); an array given twice is one buffer. A `TensorMap` of an array goes by value. Scalars
+take the type of the kernel's parameter. `check` sanitizes everything that the adapters know inside a `with` block.
 
 Raises `UsageError` for a bad argument, a source that does not compile, or a missing library; never for what a kernel does.
 """
@@ -19,12 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan._errors import NotSupported, UsageError
+from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.instrument.ptx import Function, Param, PtxSyntaxError, parse
 from consan.reports.model import Report
 from consan.reports.sources import embed
 from consan.session import Session
+from consan.tensormap import NBYTES
+from consan.tensormap_argument import TensorMap
+
+__all__ = ["Kernel", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
 
@@ -135,14 +139,32 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
 
 def _value(session: Session, value: Any, parameter: Param, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
     """The bytes of one parameter; an array's copy on the device is added to `copies`."""
+    if isinstance(value, TensorMap):
+        return _tensor_map(session, value, parameter, copies)
     if not isinstance(value, np.ndarray) or not value.ndim:
         return _scalar(value, parameter)
     if value.dtype.hasobject or parameter.nbytes != 8:
         raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter of {parameter.nbytes} bytes")
-    address = session.backend.alloc(max(value.nbytes, 1))
-    copies.append((address, value))
-    session.backend.write(address, np.ascontiguousarray(value))
-    return int(address).to_bytes(8, "little")
+    return _placed(session, value, copies).to_bytes(8, "little")
+
+
+def _placed(session: Session, array: npt.NDArray[Any], copies: list[tuple[int, npt.NDArray[Any]]]) -> int:
+    """Where the array's copy on the device is; one array has one copy."""
+    for address, other in copies:
+        if other is array:
+            return address
+    address = int(session.backend.alloc(max(array.nbytes, 1)))
+    copies.append((address, array))
+    session.backend.write(address, np.ascontiguousarray(array))
+    return address
+
+
+def _tensor_map(session: Session, value: TensorMap, parameter: Param, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
+    if parameter.nbytes != NBYTES:
+        raise UsageError(f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap")
+    info = value.info if value.on_device else value.at(_placed(session, value.array, copies))
+    data: bytes = session.backend.tensor_map(info)
+    return data
 
 
 _FORMATS = {"f32": "<f", "f64": "<d"}
@@ -180,13 +202,6 @@ def _sized(data: bytes, parameter: Param, value: Any) -> bytes:
     if len(data) != parameter.nbytes:
         raise UsageError(f"argument {value!r} has {len(data)} bytes, its parameter {parameter.nbytes}")
     return data
-
-
-class TensorMap:
-    """A tensor map over a new buffer; comes with the bulk copies."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise NotSupported("tensor maps are not supported yet")
 
 
 class LiveReport:

@@ -3,7 +3,9 @@
     f32[65536]=random       a buffer: type, shape, and random | zeros | ones | arange | FILE.npy | FILE.bin
     i32=4096   f32=1.5      a scalar, passed by value
     bytes=0a0b0c            a struct, passed by value
-    tma:f16[...]=...        a tensor map: NotSupported in this version
+    tma:f16[64,256]=random,box=8x64,swizzle=128    a tensor map over such a buffer, passed by value; further options are
+                            interleave, l2, oob (zero or nan), element_strides (1x2), dtype (tf32, e4m3, ...), and for im2col
+                            lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
 
 `random` is seeded, a stream of its own for each argument: floats are uniform in [-1, 1), integers take 256 values around
 or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
@@ -14,7 +16,7 @@ Not checked here: whether the arguments fit the kernel's parameters (the `check`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -23,7 +25,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan._errors import NotSupported, UsageError
+from consan._errors import UsageError
+from consan.tensormap import NBYTES
+from consan.tensormap_argument import TensorMap, make, parse_options
 
 Array = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
@@ -39,9 +43,11 @@ _LARGEST: Final = 1 << 40  # bytes: more is a slip of the pen, and would end as 
 _BUFFER = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\]")
 EXPECTED: Final = "expected TYPE[N]=random|zeros|ones|arange|FILE.npy|FILE.bin, TYPE=VALUE, or bytes=HEX"
 
+EXPECTED_MAP: Final = "expected tma:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin,box=AxB[,swizzle=128]..."
+
 
 class ArgSpec(Protocol):
-    """One `--arg`: an array to copy to the device, or the bytes of a parameter."""
+    """One `--arg`: an array to copy to the device, a tensor map of one, or the bytes of a parameter."""
 
     @property
     def text(self) -> str:
@@ -51,8 +57,8 @@ class ArgSpec(Protocol):
     def parameter_bytes(self) -> int:
         """Size of the kernel parameter that it fills."""
 
-    def materialise(self, seed: int) -> Array | bytes:
-        """A fresh array for a buffer, bytes for a value."""
+    def materialise(self, seed: int) -> Array | TensorMap | bytes:
+        """A fresh array for a buffer or for a tensor map, bytes for a value."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,25 @@ class ValueSpec:
         return self.data
 
 
+@dataclass(frozen=True)
+class TensorSpec:
+    """`tma:BUFFER,box=...`: a tensor map of a buffer, passed by value."""
+
+    text: str
+    index: int
+    buffer: BufferSpec
+    options: Mapping[str, Any]
+    parameter_bytes: int = NBYTES
+
+    def materialise(self, seed: int) -> TensorMap:
+        """A map of a fresh array."""
+        return self.map_of(self.buffer.materialise(seed))
+
+    def map_of(self, array: Array) -> TensorMap:
+        """A map of an array of the buffer's shape and type."""
+        return make(array, self.buffer.type, self.options)
+
+
 def parse_args(specs: Sequence[str]) -> list[ArgSpec]:
     """All `--arg` texts in order."""
     return [parse_arg(text, index) for index, text in enumerate(specs, 1)]
@@ -118,7 +143,7 @@ def parse_arg(text: str, index: int = 1) -> ArgSpec:
     head, value = head.strip(), value.strip()
     try:
         if head.startswith("tma:"):
-            raise NotSupported("tensor maps are not supported yet")
+            return _tensor(text, index, head.removeprefix("tma:"), value)
         if not equals or not value:
             raise UsageError(EXPECTED)
         if head == "bytes":
@@ -198,6 +223,15 @@ def _buffer(text: str, index: int, head: str, init: str) -> BufferSpec:
     if init not in FILLERS and Path(init).suffix not in _FILES:
         raise UsageError(f"expected {', '.join(FILLERS)}, FILE.npy or FILE.bin after '=', got '{init}'")
     return BufferSpec(text, index, match["type"], shape, init)
+
+
+def _tensor(text: str, index: int, head: str, value: str) -> TensorSpec:
+    init, *options = value.split(",")
+    if "[" not in head or not init:
+        raise UsageError(EXPECTED_MAP)
+    spec = TensorSpec(text, index, _buffer(text, index, head, init.strip()), parse_options(options))
+    spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # its errors now, before memory is asked for
+    return spec
 
 
 def _shape(text: str) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError
+from consan.tensormap import TensorMapInfo
 
 Dim3 = tuple[int, int, int]
 HostBytes = npt.NDArray[np.uint8]
@@ -96,6 +97,10 @@ class Backend(Protocol):
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""
+        ...
+
+    def tensor_map(self, info: TensorMapInfo) -> bytes:
+        """The 128 bytes of a tensor map for this device."""
         ...
 
     def load(self, ptx: str) -> Any:

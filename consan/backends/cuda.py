@@ -24,6 +24,8 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
+from consan.backends.tensormap import encode_with_driver
+from consan.tensormap import TensorMapInfo
 from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
@@ -163,6 +165,11 @@ class CudaBackend:
         if nbytes:
             with self._current():
                 self._driver.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(value), ctypes.c_size_t(nbytes))
+
+    def tensor_map(self, info: TensorMapInfo) -> bytes:
+        """The 128 bytes of a tensor map, as the driver encodes it for this device."""
+        with self._current():
+            return encode_with_driver(self._driver, info)
 
     def poke(self, address: int, data: bytes) -> None:
         """Write to device memory while kernels run or hang: on a stream of its own, waiting for nothing else."""

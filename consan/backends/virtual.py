@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from consan.backends.base import Dim3, HostBytes
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
+from consan.tensormap import TensorMapInfo, encode
 
 _MEMORY = 2 << 30  # what the shadow's size is derived from; the arena is sparse
 
@@ -65,6 +66,10 @@ class VirtualBackend:
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""
         self.machine.view(address, np.uint8, nbytes)[...] = value
+
+    def tensor_map(self, info: TensorMapInfo) -> bytes:
+        """The 128 bytes of a tensor map."""
+        return encode(info)
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:
         """Read a module and place its variables."""

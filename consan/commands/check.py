@@ -21,6 +21,7 @@ from consan.commands.deliver import choose_format, deliver
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx
 from consan.reports.model import Report, exit_status
 from consan.reports.sources import embed
+from consan.tensormap_argument import TensorMap
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module
@@ -43,7 +44,9 @@ class CheckCommand:
         group.add_argument("--cluster", default="1", metavar="X[,Y[,Z]]", help="CTAs of a cluster")
         group.add_argument("--smem", default="0", metavar="BYTES", help="dynamic shared memory")
         group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several")
-        group.add_argument("--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX")
+        group.add_argument(
+            "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
+        )
         group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
         add_compile_options(parser)
         options.add(parser, options.SESSION, "checking")
@@ -99,9 +102,12 @@ def _number(option: str, text: str, read: Any) -> int:
 
 
 def _to_device(session: Any, value: Any) -> bytes:
-    """The bytes of a parameter: a value as it is, a buffer as the address of its copy on the device."""
+    """The bytes of a parameter: a value as it is, a buffer as the address of its copy on the device, a tensor map of such a copy."""
     if isinstance(value, bytes):
         return value
+    if isinstance(value, TensorMap):
+        data: bytes = session.backend.tensor_map(value.at(int.from_bytes(_to_device(session, value.array), "little")))
+        return data
     address = session.backend.alloc(value.nbytes)
     session.backend.write(address, value)
     return int(address).to_bytes(8, "little")

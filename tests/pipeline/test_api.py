@@ -10,7 +10,7 @@ import pipeline_kernels as kernels
 import pytest
 
 import consan
-from consan._errors import NotSupported, UsageError
+from consan._errors import UsageError
 
 
 def launch(entry: str, args: list[Any], **options: Any) -> consan.Report:
@@ -120,11 +120,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_cuda_that_does_not_compile() -> None:
     with pytest.raises(UsageError, match=r'identifier "nonsense" is undefined'):
         consan.Kernel("__global__ void k() {\n  nonsense;\n}\n")
-
-
-def test_tensor_maps_are_not_there_yet() -> None:
-    with pytest.raises(NotSupported):
-        consan.TensorMap(OUT)
 
 
 def test_raise_if_racy() -> None:

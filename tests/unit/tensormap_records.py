@@ -1,6 +1,6 @@
 """Tensor maps as records: the parameters of cuTensorMapEncode*, its result, and the bytes that it wrote.
 
-`data/tensormaps.json` is a choice of 67 from 705 records that an H200's driver made (tests/gpu/test_tensormap_driver.py), such
+`data/tensormaps.json` is a choice of 67 from 705 records that an H200's driver made (tests/gpu/test_tensormap_driver.py makes more), such
 that every type, rank, swizzle, interleave, corner sign and so on of the whole is there. `hex` lacks its trailing zeros.
 """
 

@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consan._errors import NotSupported, UsageError
-from consan.arguments import FLOATS, TYPES, BufferSpec, check_dimensions, parse_arg, parse_args, parse_dim3, to_bf16
+from consan._errors import UsageError
+from consan.arguments import (
+    EXPECTED_MAP,
+    FLOATS,
+    TYPES,
+    BufferSpec,
+    TensorSpec,
+    check_dimensions,
+    parse_arg,
+    parse_args,
+    parse_dim3,
+    to_bf16,
+)
 
 
 def array(text: str, seed: int = 0, index: int = 1) -> np.ndarray:
@@ -154,9 +165,59 @@ def test_mistakes_name_the_argument_and_what_is_expected(text: str, message: str
     assert "\n" not in str(caught.value)
 
 
-def test_tensor_maps_are_for_later() -> None:
-    with pytest.raises(NotSupported, match="tensor maps are not supported yet"):
-        parse_arg("tma:f16[1024,1024]=random,box=64x64,swizzle=128")
+def test_a_tensor_map_is_described_by_its_buffer_and_options() -> None:
+    spec = parse_arg("tma:f16[1024,1024]=random,box=64x32,swizzle=64", 3)
+    assert isinstance(spec, TensorSpec)
+    assert (spec.parameter_bytes, spec.buffer.init) == (128, "random")
+    made = spec.materialise(5)
+    assert made.array.shape == (1024, 1024)
+    assert (made.info.dtype, made.info.dims, made.info.strides) == ("f16", (1024, 1024), (2048,))
+    assert (made.info.box, made.info.swizzle) == ((32, 64), 64)
+    np.testing.assert_array_equal(made.array, parse_arg("f16[1024,1024]=random", 3).materialise(5))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tma:bf16[8,64]=zeros,box=8x64", {"dtype": "bf16"}),
+        ("tma:i8[8,64]=arange,box=8x64,l2=256", {"dtype": "u8", "l2": 256}),
+        ("tma:f32[8,64]=ones,box=8x32,dtype=tf32,oob=nan", {"dtype": "tf32", "oob": "nan"}),
+        ("tma:u32[4,8,64]=ones , box=1x8x4 , element_strides=1x2x1", {"box": (4, 8, 1), "element_strides": (1, 2, 1)}),
+        ("tma:f16[2,9,9,64]=ones,lower=-1x0,upper=-1x-2,channels=64,pixels=32", {"im2col": True, "lower": (0, -1), "upper": (-2, -1)}),
+    ],
+)
+def test_options_of_tensor_maps(text: str, expected: dict[str, object]) -> None:
+    info = parse_arg(text).materialise(0).info
+    assert {name: getattr(info, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tma:f16[64]", EXPECTED_MAP),
+        ("tma:f16=1,box=8", EXPECTED_MAP),
+        ("tma:f16[8,64]=,box=8x64", EXPECTED_MAP),
+        ("tma:f17[8,64]=ones,box=8x64", "unknown type 'f17'"),
+        ("tma:f16[8,64]=random", "a tensor map needs box, such as box=64x64"),
+        ("tma:f16[8,64]=random,lower=0", "a tensor map needs upper and channels and pixels"),
+        ("tma:f16[8,64]=random,box=8x64,pixels=4", "a tensor map with a box takes no pixels"),
+        ("tma:f16[8,64]=random,box=8by64", "expected numbers such as 64x64 for box, got '8by64'"),
+        ("tma:f16[8,64]=random,box=8x64,swizzle=wide", "expected a whole number for swizzle, got 'wide'"),
+        ("tma:f16[8,64]=random,box=8x64,swizle=32", "unknown option 'swizle=32' of a tensor map"),
+        ("tma:f16[8,64]=random,box=8x64,box=1x8", "option box of a tensor map is given twice"),
+        ("tma:f16[8,64]=random,box=8x64x8", "one size for each of 2 dimensions"),
+        ("tma:f16[8,64]=random,box=8x64,swizzle=64", "128 bytes of the box are more than swizzle 64"),
+        ("tma:f16[8,63]=random,box=8x8", "strides (126,): expected multiples of 16 bytes"),
+        ("tma:f16[8,64]=random,box=8x64,dtype=tf32", "tf32 has 4 bytes, an element of the array 2"),
+        ("tma:u16[8,64]=random,box=8x64,oob=nan", "out-of-bounds NaN: u16 has none"),
+    ],
+)
+def test_tensor_map_errors(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_arg(text, 2)
+    assert str(caught.value).startswith(f"--arg 2 '{text}': ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_arguments_are_numbered_in_order() -> None:

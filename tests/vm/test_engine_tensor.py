@@ -47,7 +47,7 @@ extern "C" __global__ void k(const __grid_constant__ Map map, const unsigned* fi
     for (unsigned i = threadIdx.x; i < WORDS; i += blockDim.x) out[i] = reinterpret_cast<unsigned*>(memory)[i];
 }
 """.replace("WORDS", str(SHARED // 4))
-COORDINATES = "%3, %4, %5, %6, %7".split(", ")
+COORDINATES = ["%3", "%4", "%5", "%6", "%7"]
 
 
 def source(copy: str, rank: int) -> str:
