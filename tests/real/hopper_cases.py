@@ -151,12 +151,20 @@ def descriptor(array: Array, said: dict[str, Any]) -> list[Any]:
     return [tensor_maps.tiled(array, said), *map(np.int32, array.shape), *map(np.int64, strides)]
 
 
-def descriptors(name: str, *arrays: Array) -> list[Any]:
-    """The parameters of the descriptors that come first in a signature."""
-    return [part for array, said in zip(arrays, notes(name)["maps"], strict=True) for part in descriptor(array, said)]
+def descriptors(name: str, *arrays: Array, halved: bool = False) -> list[Any]:
+    """The parameters of the descriptors that come first in a signature.
+
+    `halved`: where Triton 3.6 specialises warps on Hopper, two warpgroups take half of the first operand's rows each and load them with a
+    copy of their own, but what Triton tells its launcher is still the whole box. As it launches them they hang: a copy brings twice
+    the bytes that are expected. With half the box they are right.
+    """
+    said = [dict(one) for one in notes(name)["maps"]]
+    if halved:
+        said[0]["block_size"] = [said[0]["block_size"][0] // 2, *said[0]["block_size"][1:]]
+    return [part for array, one in zip(arrays, said, strict=True) for part in descriptor(array, one)]
 
 
-def _maps(name: str, grid: Callable[[Dim3], Dim3] | None = None) -> Case:
+def _maps(name: str, grid: Callable[[Dim3], Dim3] | None = None, *, halved: bool = False) -> Case:
     """A product whose operands, and often the result, have tensor maps from the host."""
 
     def make(size: Size, rng: np.random.Generator) -> Launch:
@@ -165,7 +173,7 @@ def _maps(name: str, grid: Callable[[Dim3], Dim3] | None = None) -> Case:
         maps = len(notes(name)["maps"])
         arrays = (p.a, p.b, p.c)
         shape = grid(sizes) if grid else (grid_for(name, sizes), 1, 1)
-        return triton_launch(name, shape, [*descriptors(name, *arrays[:maps]), *arrays[maps:], *p.sizes()], p.check)
+        return triton_launch(name, shape, [*descriptors(name, *arrays[:maps], halved=halved), *arrays[maps:], *p.sizes()], p.check)
 
     return Case(name, make)
 
@@ -203,7 +211,7 @@ def _softmax(scores: Array) -> Array:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def _attention(name: str, *, with_maps: bool = False) -> Case:
+def _attention(name: str, *, with_maps: bool = False, halved: bool = False) -> Case:
     def make(size: Size, rng: np.random.Generator) -> Launch:
         constants = notes(name)["constants"]
         heads, n, dim = (1, 256, constants["DIM"]) if size == "small" else (32, 2048, constants["DIM"])
@@ -218,7 +226,7 @@ def _attention(name: str, *, with_maps: bool = False) -> Case:
 
         scalars = [np.int32(n), np.float32(np.log2(np.e) / 8)]
         rows = [array.reshape(-1, dim) for array in (q, k, v)]
-        arguments = [*descriptors(name, *rows), out] if with_maps else [q, k, v, out]
+        arguments = [*descriptors(name, *rows, halved=halved), out] if with_maps else [q, k, v, out]
         return triton_launch(name, (n // constants["BLOCK_M"], heads, 1), [*arguments, *scalars], check)
 
     return Case(name, make)
@@ -310,13 +318,13 @@ HOPPER_CASES = (
     _loads("triton_hopper/matmul_persistent", persistent=True),
     _maps("triton_hopper/matmul_host_tma"),
     _maps("triton_hopper/matmul_host_tma_4_stages"),
-    _maps("triton_hopper/matmul_specialised"),
+    _maps("triton_hopper/matmul_specialised", halved=True),
     _persistent("triton_hopper/matmul_persistent_tma"),
     _device_maps("triton_hopper/matmul_device_tma"),
     _attention("triton_hopper/attention"),
     _attention("triton_hopper/attention_causal"),
     _attention("triton_hopper/attention_tma", with_maps=True),
-    _attention("triton_hopper/attention_specialised", with_maps=True),
+    _attention("triton_hopper/attention_specialised", with_maps=True, halved=True),
     _gluon("gluon_hopper/matmul_specialised"),
     _gluon("gluon_hopper/matmul_specialised_8_warps"),
     _gluon("gluon_hopper/matmul_pipelined"),
@@ -332,3 +340,6 @@ HOPPER_CASES = (
     _cutlass("cutlass/gemm_cooperative", (128, 80, 272)),
     _cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272)),
 )
+
+# What hangs on every device, since its launcher passes a box that does not fit its kernel (see `descriptors`).
+HANGING_CASES = (_maps("triton_hopper/matmul_specialised"), _attention("triton_hopper/attention_specialised", with_maps=True))
