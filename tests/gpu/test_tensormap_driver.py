@@ -19,12 +19,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from tensormap_records import data, encoded
+from tensormap_records import data, encoded, records
 
 from consan._errors import UsageError
 from consan.backends import driver as api
 from consan.backends.cuda import CudaBackend
-from consan.tensormap import DTYPES
+from consan.tensormap import DTYPES, decode, encode
 
 REASON = api.why_unavailable()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=f"no GPU: {REASON}")]
@@ -118,6 +118,14 @@ def _record(
     return names | {"est": est, "il": 0, "sw": sw, "l2": chance.randrange(4), "oob": chance.randrange(2) if dtype in FLOATS else 0}
 
 
+def encode_all(count: int) -> list[dict[str, Any]]:
+    """The variations and as many random maps, in the context of a backend."""
+    backend = CudaBackend()
+    address = backend.alloc(1 << 21)
+    with backend._current():
+        return [encode_with_driver(record) for record in (*variations(address), *itertools.islice(random_records(address), count))]
+
+
 def _ours(record: dict[str, Any]) -> str | None:
     try:
         return encoded(record).hex()
@@ -125,16 +133,17 @@ def _ours(record: dict[str, Any]) -> str | None:
         return None
 
 
+def test_the_backend_encodes_like_consan() -> None:
+    info = decode(data(next(record for record in records() if record["kind"] == "im2col" and not record["rc"])))
+    assert CudaBackend().tensor_map(info) == encode(info)
+
+
 def test_our_bytes_and_refusals_are_the_drivers() -> None:
-    address = CudaBackend().alloc(1 << 21)
-    tried = [*variations(address), *itertools.islice(random_records(address), 2000)]
-    made = [encode_with_driver(record) for record in tried]
+    made = encode_all(2000)
     assert sum(not record["rc"] for record in made) > 1000
     wrong = [record for record in made if _ours(record) != (None if record["rc"] else data(record).hex())]
     assert wrong == []
 
 
 if __name__ == "__main__":
-    ADDRESS = CudaBackend().alloc(1 << 21)
-    ALL = [*variations(ADDRESS), *itertools.islice(random_records(ADDRESS), 600)]
-    Path(sys.argv[1]).write_text("[\n" + ",\n".join(json.dumps(encode_with_driver(record)) for record in ALL) + "\n]\n")
+    Path(sys.argv[1]).write_text("[\n" + ",\n".join(json.dumps(record) for record in encode_all(600)) + "\n]\n")

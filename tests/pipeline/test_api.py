@@ -102,7 +102,7 @@ def test_wrong_shapes(shape: dict[str, Any]) -> None:
 def test_an_entry_that_is_not_there() -> None:
     with pytest.raises(UsageError, match="has no kernel called 'other'"):
         consan.Kernel(kernels.MODULE, entry="other")
-    with pytest.raises(UsageError, match="has 9 kernels, choose one"):
+    with pytest.raises(UsageError, match="has 10 kernels, choose one"):
         consan.Kernel(kernels.MODULE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from dataclasses import asdict
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from tensormap_records import data, encoded, expected, records
 
 from consan._errors import UsageError
+from consan.backends.driver import Driver
+from consan.backends.tensormap import encode_with_driver
 from consan.tensormap import (
     CORNER_WIDTHS,
     DTYPES,
@@ -173,3 +176,38 @@ def test_any_valid_map_survives() -> None:
         made = encode_tiled(dtype, 16 * chance.randrange(1 << 43), dims, strides, box, swizzle=swizzle)
         assert (decode(made).dims, decode(made).strides, decode(made).box) == (dims, strides, box)
         assert encode(decode(made)) == made
+
+
+class FakeLibrary:
+    """Takes the driver's arguments apart again and answers with our encoder; what it is given of each kind is kept."""
+
+    refuse = False
+
+    def cuTensorMapEncodeTiled(self, *arguments: Any) -> int:
+        return self._answer("tiled", arguments, ("box",))
+
+    def cuTensorMapEncodeIm2col(self, *arguments: Any) -> int:
+        return self._answer("im2col", arguments, ("lo", "hi", "ch", "px"))
+
+    def _answer(self, kind: str, arguments: Any, own: tuple[str, ...]) -> int:
+        names = ("to", "dtype", "rank", "a", "dims", "strides", *own, "est", "il", "sw", "l2", "oob")
+        values = {name: getattr(value, "value", value) for name, value in zip(names, arguments, strict=True)}
+        values = {name: list(value) if isinstance(value, ctypes.Array) else value for name, value in values.items()}
+        target = values.pop("to")
+        assert target % 64 == 0
+        ctypes.memmove(target, encoded({"kind": kind, **values, "strides": values["strides"][: values["rank"] - 1]}), NBYTES)
+        return int(self.refuse)
+
+
+@pytest.mark.parametrize("record", VALID[::4], ids=_name)
+def test_the_driver_is_asked_for_the_same_map(record: dict[str, Any]) -> None:
+    assert encode_with_driver(Driver(FakeLibrary()), decode(data(record))) == data(record)
+
+
+def test_a_refusal_of_the_driver_is_a_usage_error() -> None:
+    library = FakeLibrary()
+    library.refuse = True
+    with pytest.raises(UsageError, match="the driver refuses TensorMapInfo"):
+        encode_with_driver(Driver(library), decode(tiled()))
+    with pytest.raises(UsageError, match="the driver has none"):
+        encode_with_driver(Driver(object()), decode(tiled()))
