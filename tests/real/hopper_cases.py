@@ -277,7 +277,10 @@ def _bulk_pipeline(size: Size, rng: np.random.Generator) -> Launch:
 
 
 def _cutlass(name: str, sizes: Dim3, *, tutorial: bool = False) -> Case:
-    """A kernel that CUTLASS's own host code launches; its tutorials' results have their rows innermost."""
+    """A kernel that CUTLASS's own host code launches; its tutorials' results have their rows innermost.
+
+    Tutorials are launched in clusters of two, which share nothing but a barrier: on the virtual machine each CTA is a cluster of its own.
+    """
     small = sizes
 
     def make(size: Size, rng: np.random.Generator) -> Launch:
@@ -296,7 +299,8 @@ def _cutlass(name: str, sizes: Dim3, *, tutorial: bool = False) -> Case:
         def check() -> None:
             np.testing.assert_array_equal(held[2].T if tutorial else held[2], p.wanted)
 
-        return Launch(shape.grid, shape.block, arguments, check, shape.shared, entry=shape.entry, cluster=shape.cluster)
+        cluster = (1, 1, 1) if tutorial and size == "small" else shape.cluster
+        return Launch(shape.grid, shape.block, arguments, check, shape.shared, entry=shape.entry, cluster=cluster)
 
     return Case(name, make)
 
@@ -338,8 +342,10 @@ HOPPER_CASES = (
     _cutlass("cutlass/gemm_specialised", (64, 80, 272)),
     _cutlass("cutlass/gemm_pingpong", (64, 144, 272)),
     _cutlass("cutlass/gemm_cooperative", (128, 80, 272)),
-    _cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272)),
 )
+
+# Kernels for clusters of several CTAs.
+CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272)),)
 
 # What hangs on every device, since its launcher passes a box that does not fit its kernel (see `descriptors`).
 HANGING_CASES = (_maps("triton_hopper/matmul_specialised"), _attention("triton_hopper/attention_specialised", with_maps=True))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from hopper_cases import ARCH, HANGING_CASES, HOPPER_CASES
+from hopper_cases import ARCH, CLUSTER_CASES, HANGING_CASES, HOPPER_CASES
 from real_cases import Case, Size
 from real_run import ptx_of, run_plain
 
@@ -15,23 +15,27 @@ from consan.instrument.ptx import parse
 from consan.session import Session
 from consan.toolchain.assemble import assemble_cached
 
+ALL_CASES = (*HOPPER_CASES, *CLUSTER_CASES)
 each_case = pytest.mark.parametrize("case", HOPPER_CASES, ids=lambda case: case.name)
+every_case = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 
 
-@each_case
+@every_case
 def test_every_instruction_is_known(case: Case) -> None:
     for function in parse(ptx_of(case.name, ARCH)).functions:
         for instruction in function.body.instructions() if function.body else ():
             assert lookup(instruction.parts) is not None or not is_memory_or_sync(instruction.parts), instruction.text
 
 
-@each_case
+@every_case
 def test_assembles(case: Case) -> None:
     assert assemble_cached(ptx_of(case.name, ARCH), ARCH, name=case.name).info
 
 
-@each_case
+@every_case
 def test_right_alone(case: Case, device: str) -> None:
+    if case in CLUSTER_CASES and device == "cpu":
+        pytest.skip("the virtual machine runs clusters of one CTA only")
     ptx = ptx_of(case.name, ARCH)
     size: Size = "small" if device == "cpu" else "full"
     backend = Session(device=device).backend
