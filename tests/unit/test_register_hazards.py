@@ -1,0 +1,489 @@
+"""Register hazards of wgmma in the text: small functions with and without each defect, compilers' output, and mutants of that."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from consan.instrument.passes.flow import graph_of, repeated_guards
+from consan.instrument.passes.registers import StaticFinding, find_register_hazards
+from consan.instrument.ptx import parse
+from consan.reports.model import assemble
+from consan.reports.static import static_findings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import corpus
+
+SHAPE = "m64n8k16"
+FENCE, COMMIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"
+HEADER = ".version 8.0\n.target sm_90a{}\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<8>; .reg .f32 %f<32>; .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .b32 free, %z1;"
+
+
+def wait(leave: int = 0) -> str:
+    return f"wgmma.wait_group.sync.aligned {leave};"
+
+
+def mma(accumulator: int = 0, a: int | None = None, *, shape: str = SHAPE, guard: str = "", scale: str = "1") -> str:
+    """D in %f[accumulator..+3]; A in %r[a..+3], or from shared memory."""
+    d = ",".join(f"%f{accumulator + i}" for i in range(4))
+    if a is None:
+        return f"{guard}wgmma.mma_async.sync.aligned.{shape}.f32.f16.f16 {{{d}}}, %d0, %d1, {scale}, 1, 1, 0, 0;"
+    fragment = ",".join(f"%r{a + i}" for i in range(4))
+    return f"{guard}wgmma.mma_async.sync.aligned.{shape}.f32.f16.f16 {{{d}}}, {{{fragment}}}, %d1, {scale}, 1, 1, 0;"
+
+
+def use(register: str) -> str:
+    return f"st.global.f32 [%d2], {register};"
+
+
+def clear(*registers: str) -> str:
+    return " ".join(f"mov.f32 {register}, 0f00000000;" for register in registers)
+
+
+def module(*lines: str, kind: str = ".visible .entry k()", more: str = "", target: str = "") -> str:
+    return HEADER.format(target) + more + f"{kind}\n{{\n{REGISTERS}\n" + "\n".join(lines) + "\nret;\n}\n"
+
+
+def hazards(*lines: str, **options: str) -> list[StaticFinding]:
+    return list(find_register_hazards(parse(module(*lines, **options))))
+
+
+def summary(*lines: str, **options: str) -> list[str]:
+    return [f"{found.reason} {found.hazard} {' '.join(found.registers)}" for found in hazards(*lines, **options)]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A defect and what is found, next to the same code without it."""
+
+    name: str
+    racy: tuple[str, ...]
+    found: list[str]
+    fixed: tuple[str, ...]
+
+
+LOOP = ("TOP:", "add.u32 %r20, %r20, 1;", "setp.lt.u32 %p1, %r20, 9;")
+AGAIN = "@%p1 bra TOP;"
+
+TWINS = [
+    Twin(
+        "read before the wait",
+        (FENCE, mma(), COMMIT, use("%f2"), wait()),
+        ["touched-before-wait RAW %f2"],
+        (FENCE, mma(), COMMIT, wait(), use("%f2")),
+    ),
+    Twin(
+        "written before the wait",
+        (FENCE, mma(), COMMIT, clear("%f1"), wait()),
+        ["touched-before-wait WAW %f1"],
+        (FENCE, mma(), COMMIT, wait(), clear("%f1")),
+    ),
+    Twin(
+        "A registers reused before the wait",
+        (FENCE, mma(0, 4), COMMIT, "ld.shared.v2.b32 {%r5, %r6}, [%r21];", wait()),
+        ["touched-before-wait WAR %r5 %r6"],
+        (FENCE, mma(0, 4), COMMIT, wait(), "ld.shared.v2.b32 {%r5, %r6}, [%r21];"),
+    ),
+    Twin(
+        "a copy of an accumulator is a read",
+        (FENCE, mma(), COMMIT, "mov.b32 %f30, %f0;", wait(), use("%f30")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, wait(), "mov.b32 %f30, %f0;", use("%f30")),
+    ),
+    Twin(
+        "used as an address",
+        (FENCE, mma(0, 4), COMMIT, "add.u32 %r4, %r4, 1;", wait(), "ld.shared.u32 %r9, [%r4];"),
+        ["touched-before-wait WAR %r4"],
+        (FENCE, mma(0, 4), COMMIT, "ld.shared.u32 %r9, [%r4];", wait()),
+    ),
+    Twin(
+        "one group too many is left pending",
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, wait(1), use("%f4"), wait()),
+        ["touched-before-wait RAW %f4"],
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, wait(1), use("%f0"), wait(), use("%f4")),
+    ),
+    Twin(
+        "three groups, two left pending",
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, mma(8), COMMIT, wait(2), use("%f0"), use("%f4")),
+        ["touched-before-wait RAW %f4"],
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, mma(8), COMMIT, wait(1), use("%f0"), use("%f4")),
+    ),
+    Twin(
+        "an empty group counts",
+        (FENCE, mma(), COMMIT, wait(1), use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, COMMIT, wait(1), use("%f0")),
+    ),
+    Twin(
+        "waited before it was committed",
+        (FENCE, mma(), wait(), COMMIT, use("%f0")),
+        ["not-committed RAW %f0"],
+        (FENCE, mma(), COMMIT, wait(), use("%f0")),
+    ),
+    Twin(
+        "never committed",
+        (FENCE, mma(0), COMMIT, mma(4), wait(), use("%f0"), use("%f4")),
+        ["not-committed RAW %f4"],
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, wait(), use("%f0"), use("%f4")),
+    ),
+    Twin(
+        "two matmuls, each with its consumer, one flush for both",
+        (FENCE, mma(0), COMMIT, wait(), use("%f0"), FENCE, mma(4), COMMIT, use("%f4")),
+        ["touched-before-wait RAW %f4"],
+        (FENCE, mma(0), COMMIT, wait(), use("%f0"), FENCE, mma(4), COMMIT, wait(), use("%f4")),
+    ),
+    Twin(
+        "one wait for two matmuls, the second wait is redundant",
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, use("%f0"), wait(), use("%f4"), wait()),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(0), COMMIT, mma(4), COMMIT, wait(), use("%f0"), use("%f4"), wait()),
+    ),
+    Twin(
+        "an accumulator in flight is the A operand of the next one",
+        (
+            FENCE,
+            mma(0),
+            COMMIT,
+            FENCE,
+            "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
+        ),
+        ["touched-before-wait RAW %f0 %f1 %f2 %f3"],
+        (
+            FENCE,
+            mma(0),
+            COMMIT,
+            wait(),
+            FENCE,
+            "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
+        ),
+    ),
+    Twin("the first one without a fence", (mma(), COMMIT, wait()), ["no-fence RAW %f0 %f1 %f2 %f3"], (FENCE, mma(), COMMIT, wait())),
+    Twin(
+        "accumulators written after the fence",
+        (FENCE, clear("%f0", "%f3"), mma(), COMMIT, wait()),
+        ["no-fence RAW %f0 %f3"],
+        (clear("%f0", "%f3"), FENCE, mma(), COMMIT, wait()),
+    ),
+    Twin(
+        "A registers written after the fence",
+        (FENCE, "mov.b32 %r7, 3;", mma(0, 4), COMMIT, wait()),
+        ["no-fence RAW %r7"],
+        ("mov.b32 %r7, 3;", FENCE, mma(0, 4), COMMIT, wait()),
+    ),
+    Twin(
+        "accumulators written although the value is discarded",
+        (FENCE, clear("%f0"), mma(scale="0"), COMMIT, wait()),
+        ["no-fence WAW %f0"],
+        (clear("%f0"), FENCE, mma(scale="0"), COMMIT, wait()),
+    ),
+    Twin(
+        "accumulators read, then accumulated into again",
+        (FENCE, mma(), COMMIT, wait(), use("%f0"), mma(), COMMIT, wait()),
+        ["no-fence WAR %f0"],
+        (FENCE, mma(), COMMIT, wait(), use("%f0"), FENCE, mma(), COMMIT, wait()),
+    ),
+    Twin(
+        "another shape accumulates",
+        (FENCE, mma(), mma(shape="m64n8k8"), COMMIT, wait()),
+        ["no-fence RAW %f0 %f1 %f2 %f3"],
+        (FENCE, mma(), FENCE, mma(shape="m64n8k8"), COMMIT, wait()),
+    ),
+    Twin(
+        "A registers rewritten in a loop while in flight",
+        (FENCE, *LOOP, "mov.b32 %r4, %r20;", FENCE, mma(0, 4), COMMIT, wait(1), AGAIN, wait(), use("%f0")),
+        ["touched-before-wait WAR %r4"],
+        (FENCE, *LOOP, "mov.b32 %r4, %r20;", FENCE, mma(0, 4), COMMIT, wait(0), AGAIN, wait(), use("%f0")),
+    ),
+    Twin(
+        "the last iteration's group is not waited for",
+        (*LOOP, FENCE, mma(), COMMIT, wait(1), AGAIN, use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (*LOOP, FENCE, mma(), COMMIT, wait(1), AGAIN, wait(), use("%f0")),
+    ),
+    Twin(
+        "waited for on one branch only",
+        (FENCE, mma(), COMMIT, "@%p1 bra OVER;", wait(), "OVER:", use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "@%p1 bra OVER;", wait(), "OVER:", wait(), use("%f0")),
+    ),
+    Twin(
+        "committed twice on one branch only",
+        (FENCE, mma(), COMMIT, "@%p1 bra OVER;", COMMIT, "OVER:", wait(1), use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "@%p1 bra OVER;", COMMIT, "OVER:", wait(0), use("%f0")),
+    ),
+    Twin(
+        "fenced on one branch only",
+        ("@%p1 bra OVER;", FENCE, "OVER:", mma(), COMMIT, wait()),
+        ["no-fence RAW %f0 %f1 %f2 %f3"],
+        ("@%p1 bra OVER;", "OVER:", FENCE, mma(), COMMIT, wait()),
+    ),
+    Twin(
+        "a table of targets",
+        (FENCE, mma(), COMMIT, "TABLE: .branchtargets A, B;", "brx.idx %r1, TABLE;", "A:", wait(), "ret;", "B:", use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "TABLE: .branchtargets A, B;", "brx.idx %r1, TABLE;", "A:", use("%r1"), "ret;", "B:", wait(), use("%f0")),
+    ),
+    Twin(
+        "a guarded wait, a use that is not guarded",
+        (FENCE, mma(), COMMIT, "@%p1 " + wait(), use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "@%p1 " + wait(), "@%p1 " + use("%f0")),
+    ),
+    Twin(
+        "the guard changes between the wait and the use",
+        (FENCE, mma(), COMMIT, "@%p1 " + wait(), "setp.eq.u32 %p1, %r1, 0;", "@%p1 " + use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        ("setp.eq.u32 %p1, %r1, 0;", FENCE, mma(), COMMIT, "@%p1 " + wait(), "@%p1 " + use("%f0")),
+    ),
+    Twin(
+        "branches on one predicate",
+        (FENCE, mma(), COMMIT, "@%p1 bra X;", wait(), "X:", "@!%p1 bra Y;", use("%f0"), "Y:"),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "@%p1 bra X;", wait(), "X:", "@%p1 bra Y;", use("%f0"), "Y:"),
+    ),
+    Twin(
+        "everything under one guard",
+        (FENCE, mma(guard="@%p1 "), "@%p1 " + COMMIT, "@!%p1 " + wait(), "@%p1 " + use("%f0")),
+        ["touched-before-wait RAW %f0"],
+        ("@%p1 " + FENCE, mma(guard="@%p1 "), "@%p1 " + COMMIT, "@%p1 " + wait(), "@%p1 " + use("%f0")),
+    ),
+    Twin(
+        "two predicates, one for each of two matmuls",
+        (FENCE, mma(0), mma(4), COMMIT, "@%p1 " + wait(), "@%p1 " + use("%f0"), "@%p2 " + wait(), "@!%p2 " + use("%f4")),
+        ["touched-before-wait RAW %f4"],
+        (FENCE, mma(0), mma(4), COMMIT, "@%p1 " + wait(), "@%p1 " + use("%f0"), "@%p2 " + wait(), "@%p2 " + use("%f4")),
+    ),
+    Twin(
+        "names of an inner scope",
+        (FENCE, mma(), COMMIT, "{ .reg .f32 %f9; mov.f32 %f9, %f0; }", wait()),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, "{ .reg .f32 %f0; mov.f32 %f0, 0f00000000; }", wait()),
+    ),
+    Twin(
+        "a store of the call's argument",
+        (FENCE, mma(), COMMIT, "{ .param .b32 a; st.param.f32 [a], %f0; call.uni f, (a); }", wait()),
+        ["touched-before-wait RAW %f0"],
+        (FENCE, mma(), COMMIT, wait(), "{ .param .b32 a; st.param.f32 [a], %f0; call.uni f, (a); }"),
+    ),
+]
+DECLARED = {"more": ".extern .func f(.param .b32 a);\n.extern .func g();\n"}
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_the_defect_is_found(twin: Twin) -> None:
+    assert summary(*twin.racy, **DECLARED) == twin.found
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)
+def test_the_same_without_the_defect_is_clean(twin: Twin) -> None:
+    assert summary(*twin.fixed, **DECLARED) == []
+
+
+CLEAN = {
+    "chained accumulators": (FENCE, mma(), mma(), COMMIT, mma(), COMMIT, wait()),
+    "A read by two": (FENCE, mma(0, 4), mma(4, 4), COMMIT, wait(), use("%f0")),
+    "A read while it is read": (FENCE, mma(0, 4), COMMIT, use("%r4"), wait()),
+    "A read before it is read": (FENCE, use("%r4"), mma(0, 4), COMMIT, wait()),
+    "A becomes accumulator after a fence": (
+        FENCE,
+        "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
+        FENCE,
+        mma(0),
+        COMMIT,
+        wait(),
+    ),
+    "a loop that leaves one pending": (clear("%f0", "%f1"), *LOOP, FENCE, mma(), COMMIT, wait(1), AGAIN, wait(), use("%f0")),
+    "accumulators never used": (FENCE, mma(), COMMIT),
+    "registers of others": (FENCE, mma(), COMMIT, use("%f9"), clear("%f10"), wait()),
+    "a call may wait": (FENCE, mma(), COMMIT, "call.uni g, ();", use("%f0")),
+    "a call may fence": ("call.uni g, ();", mma(), COMMIT, wait()),
+    "a guarded call may wait": (FENCE, mma(), COMMIT, "@%p1 call.uni g, ();", use("%f0")),
+    "unreachable": (FENCE, mma(), COMMIT, "bra.uni END;", use("%f0"), "END:"),
+    "after an exit": (FENCE, mma(), COMMIT, "@%p1 bra X;", "exit;", use("%f0"), "X:", wait(), use("%f0")),
+    "no wgmma": (clear("%f0"), use("%f0")),
+    "nothing but waits": (FENCE, COMMIT, wait(), use("%f0")),
+}
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_what_is_legal_is_silent(name: str) -> None:
+    assert summary(*CLEAN[name], **DECLARED) == []
+
+
+def test_each_group_left_pending_is_told_apart() -> None:
+    """Eight groups, then wait_group N: what is older than the N last ones may be used, the others not."""
+    groups = [line for group in range(8) for line in (mma(4 * group if group < 7 else 28), COMMIT)]
+    for leave in range(8):
+        used = [use(f"%f{4 * group}") for group in range(8)]
+        found = hazards(FENCE, *groups, wait(leave), *used)
+        assert [each.registers for each in found] == [(f"%f{4 * group}",) for group in range(8 - leave, 8)]
+        assert [each.leave for each in found] == [7 - group for group in range(8 - leave, 8)]
+
+
+def test_one_finding_for_all_that_follows_on_a_path() -> None:
+    found = hazards(FENCE, mma(), COMMIT, *(use(f"%f{i}") for i in range(4)))
+    assert [each.registers for each in found] == [("%f0",)]
+    branches = hazards(FENCE, mma(), COMMIT, "@%p1 bra X;", use("%f1"), "ret;", "X:", use("%f2"))
+    assert [each.registers for each in branches] == [("%f1",), ("%f2",)]
+
+
+def test_an_instruction_without_a_row_touches_its_operands() -> None:
+    assert summary(FENCE, mma(), COMMIT, "frobnicate.b32 %r30, %f0;") == ["touched-before-wait RAW %f0"]
+    assert summary(FENCE, mma(), COMMIT, "frobnicate.b32 %f1, %r30;") == ["touched-before-wait WAW %f1"]
+
+
+def test_debug_builds_are_left_out() -> None:
+    assert hazards(FENCE, mma(), COMMIT, use("%f0"))
+    assert not hazards(FENCE, mma(), COMMIT, use("%f0"), target=", debug")
+
+
+FUNCTION = ".func inner()\n{{\n" + REGISTERS + "\n{}\nret;\n}}\n.func other() {{ ret; }}\n"
+
+
+def test_functions_begin_fenced_and_name_the_kernels_that_reach_them() -> None:
+    body = FUNCTION.format("\n".join([mma(), COMMIT, use("%f0")]))
+    text = module("call.uni inner, ();", more=body) + ".visible .entry alone() { ret; }\n"
+    found = find_register_hazards(parse(text))
+    assert [(each.function, each.kernels, each.reason) for each in found] == [("inner", ("k",), "touched-before-wait")]
+    indirect = text.replace("{ ret; }\n", "{ .reg .b64 %t; p: .callprototype _ (); call (), %t, (), p; ret; }\n")
+    assert [each.kernels for each in find_register_hazards(parse(indirect))] == [("k", "alone")]
+
+
+def test_the_graph_has_every_edge() -> None:
+    text = module("@%p1 bra A;", "bra.uni B;", "A: add.u32 %r1, %r1, 1;", "@!%p1 exit;", "B: @%p2 bra A;", "trap;")
+    graph = graph_of(parse(text).functions[0])
+    assert [node.successors for node in graph.nodes if node.steps] == [(2, 1), (3,), (3,), (2, 4), (), ()]
+    assert [name for _, name in repeated_guards(graph)] == ["%p1"]
+
+
+def test_unrolled_loops_take_linear_time() -> None:
+    def lines(count: int) -> list[str]:
+        return [FENCE, *LOOP, *(line for i in range(count) for line in (mma(4 * (i % 8)), COMMIT, wait(1))), AGAIN, wait(), use("%f0")]
+
+    def seconds(count: int) -> float:
+        parsed = parse(module(*lines(count)))
+        list(parsed.functions[0].instructions())
+        start = time.process_time()
+        assert find_register_hazards(parsed) == ()
+        return time.process_time() - start
+
+    assert seconds(4000) < 40 * max(seconds(400), 0.005)
+
+
+# --- the report ------------------------------------------------------------------------------------------------------------------
+
+
+FILE = '.file 1 "kernel.cu"\n'
+
+
+def findings(*lines: str) -> list[tuple[str, str, str]]:
+    text = module(*lines, more=FILE)
+    return [(each.message, each.missing, each.fix) for each in static_findings(find_register_hazards(parse(text)))]
+
+
+def test_the_report_names_registers_places_and_the_wait() -> None:
+    ((message, missing, fix),) = findings(".loc 1 10 3", FENCE, mma(), COMMIT, mma(4), COMMIT, ".loc 1 12 5", use("%f0"))
+    assert message == "the read of %f0 at kernel.cu:12 can come before the wgmma.mma_async at kernel.cu:10 has written its result"
+    assert missing == "no wgmma.wait_group that covers it before this read"
+    assert "wgmma.wait_group.sync.aligned 1 (warpgroup_wait<1>()) before kernel.cu:12" in fix
+
+
+def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:
+    ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", mma(), wait(), ".loc 1 12 5", use("%f0"))
+    assert "was waited for before it was committed" in message
+    assert missing.startswith("no wgmma.commit_group.sync.aligned")
+    assert "after kernel.cu:10 and before the wait" in fix
+    everything = clear("%f0", "%f1", "%f2", "%f3")
+    ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", everything, "mov.b32 %r4, 1;", ".loc 1 12 5", mma(0, 4), COMMIT)
+    assert message.startswith("the wgmma.mma_async at kernel.cu:12 uses %f0, %f1, %f2, %f3 and 1 more with no wgmma.fence after the write")
+    assert "after kernel.cu:10 and before kernel.cu:12" in fix
+    ((message, _, fix),) = findings(".loc 1 12 5", mma(), COMMIT)
+    assert "can be the first one" in message
+    assert fix.endswith("before kernel.cu:12")
+
+
+def test_the_report_has_two_accesses_and_the_asynchronous_side() -> None:
+    text = module(FENCE, ".loc 1 10 3", mma(), COMMIT, ".loc 1 12 5", "@%p1 " + use("%f0"), more=FILE)
+    hazard = find_register_hazards(parse(text))
+    (finding,) = static_findings(hazard)
+    first, second = finding.accesses
+    assert (finding.kind, finding.kernel, finding.hazard, finding.severity) == ("register-hazard", "k", "RAW", "error")
+    assert (first.role, first.proxy, first.file, first.line, first.column) == ("wgmma accumulator", "async", "kernel.cu", 10, 3)
+    assert first.op.startswith("wgmma.mma_async")
+    assert first.asynchronous is not None
+    assert first.asynchronous.kind == "wgmma"
+    assert (second.role, second.op, second.line, second.asynchronous) == ("read", "st.global.f32", 12, None)
+    assert second.ptx.startswith("@%p1 st.global.f32")
+    assert static_findings(hazard, kernels=["other"]) == []
+    report = assemble(device="cpu", findings=[finding])
+    assert report.verdict == "violations"
+    assert "kernel.cu:12" in str(report)
+    assert '"register-hazard"' in report.to_json()
+
+
+# --- compilers' output -----------------------------------------------------------------------------------------------------------
+
+FOLDERS = ("triton_hopper/", "gluon_hopper/matmul", "cutlass/")
+NAMES = ("triton/matmul/sm_90a", "nvcc/cutlass_sm90/sm_90a", "nvrtc/cutlass_sm90/sm_90a", "nvrtc/tma_gemm/sm_90a")
+REAL = [entry.name for entry in corpus.entries() if entry.name.startswith(FOLDERS) or entry.name in NAMES]
+
+
+@functools.lru_cache(maxsize=2)
+def real(name: str) -> str:
+    """PTX of a real kernel; a visible skip where it cannot be made here."""
+    entry = corpus.get(name)
+    if entry.skip:
+        pytest.skip(entry.skip)
+    return entry.make()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_kernels_are_clean(name: str) -> None:
+    parsed = parse(real(name), name)
+    assert any(i.parts[:2] == ("wgmma", "mma_async") for function in parsed.functions for i in function.instructions())
+    assert find_register_hazards(parsed) == ()
+
+
+def mutants(text: str) -> Iterator[tuple[str, str]]:
+    """What was removed, or which count was raised, and the text without it."""
+    for match in re.finditer(r"wgmma\.(fence|commit_group|wait_group)\.sync\.aligned\s*(\d*);", text):
+        name, count = match.groups()
+        yield f"{name} {count}".strip(), text[: match.start()] + text[match.end() :]
+        if count:
+            raised = match[0].replace(f"{count};", f"{int(count) + 1};")
+            yield f"{name} {count}+1", text[: match.start()] + raised + text[match.end() :]
+
+
+# What may be removed without a hazard on registers, and why: a wait inside the main loop keeps shared memory from being refilled (R-G1,
+# which shows when the kernel runs), while its accumulators are chained and waited for after the loop; a fence inside the main loop
+# repeats the one before it, and accumulators of one shape need none; a wait after everything was waited for is redundant.
+STAGE = ("wait_group 1", "wait_group 1+1")
+SURVIVORS = {
+    **dict.fromkeys((f"triton_hopper/matmul_{name}/sm_90a" for name in ("int8", "specialised", "persistent")), ()),
+    **dict.fromkeys((f"triton_hopper/attention{name}/sm_90a" for name in ("", "_causal", "_tma", "_specialised")), ()),
+    **dict.fromkeys((f"gluon_hopper/matmul_specialised{name}/sm_90a" for name in ("", "_8_warps")), ()),
+    **dict.fromkeys((f"cutlass/{name}/sm_90a" for name in ("wgmma_tn", "wgmma_nt", "wgmma_tma_tn", "wgmma_tma_nt")), ()),
+    "gluon_hopper/matmul_pipelined/sm_90a": ("wait_group 0", "wait_group 0+1"),
+    "triton_hopper/matmul_persistent_tma/sm_90a": (*STAGE, "wait_group 0", "wait_group 0+1"),
+    **dict.fromkeys((f"{compiler}/cutlass_sm90/sm_90a" for compiler in ("nvcc", "nvrtc")), ("fence", *STAGE)),
+    **dict.fromkeys((name for name in REAL if name.startswith("cutlass/gemm")), ("fence", *STAGE)),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_mutants_of_real_kernels_are_found_or_explained(name: str) -> None:
+    results = [(what, find_register_hazards(parse(text))) for what, text in mutants(real(name))]
+    assert sorted(what for what, found in results if not found) == sorted(SURVIVORS.get(name, STAGE))
+    reasons = {"fence": {"no-fence"}, "commit_group": {"not-committed"}}
+    for what, found in results:
+        assert {each.reason for each in found} <= reasons.get(what, {"touched-before-wait"})
+        assert all(each.kernels for each in found)
