@@ -218,6 +218,9 @@ DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
 // After bar.warp.sync: orders the lanes of the mask with each other.
 HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     if (!slot) return state;
+#if CONSAN_ENGINE
+    u32 some = some_acquired(slot, me, mask);
+#endif
     u32 epoch = maximum_over(mask, low_word(state)) + 1, existing = existing_lanes(slot, me);
     u64 thread = thread_record(slot, me);
     if ((mask & existing) == existing) store32(THREAD_FIELD(thread, warp_epoch), epoch);
@@ -225,8 +228,7 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     set_warp_epoch(slot, me, epoch);
     epoch_moved(slot, me, low_word(state), epoch);
 #if CONSAN_ENGINE
-    share_acquired(slot, me, mask);
-    __syncwarp(mask);
+    if (__ballot_sync(mask, some)) share_acquired(slot, me, mask);
 #endif
     return pack(epoch, high_word(state));
 }

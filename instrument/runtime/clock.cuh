@@ -92,7 +92,7 @@ DEVICE u32 published(u64 slot, u64 row, u32 entry, u32 me, u32 own, u32 start, b
 // Whether any lane of the mask has knowledge that its whole warp has not.
 DEVICE bool some_acquired(u64 slot, u32 me, u32 mask) {
 #if CONSAN_ENGINE
-    return load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) & mask;
+    return (load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) & mask) != 0;
 #else
     return false;
 #endif
@@ -112,17 +112,16 @@ DEVICE u64 target_row(u64 slot, u32 me, u32 mask) {
 #endif
 
 #if CONSAN_ENGINE
-// After a barrier of lanes `mask` of the caller's warp: what one of them knows all of them know.
+// After a barrier of lanes `mask` of the caller's warp, of which some have knowledge of their own: what one knows all know.
 DEVICE void share_acquired(u64 slot, u32 me, u32 mask) {
-    u64 at = FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5);
-    u32 some = load32(at), living = living_lanes(slot, me);
-    if (!(some & mask)) return;
+    u64 at = FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5), row = own_vector(slot, me);
+    u32 living = living_lanes(slot, me);
     if ((mask & living) != living) { or32(at, mask); return; }
-    u64 row = own_vector(slot, me);
-    each_entry(slot, lanes_below(active_mask()), __popc(active_mask()), [&](u32 i) {
+    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         u32 value = load32(row + 4ull * VECTOR * MAX_WARPS + 4 * i);
         if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
     });
+    __syncwarp(mask);
     store32(at, 0);
 }
 #endif

@@ -177,16 +177,18 @@ class WarpBarriers:
         return self.settle()
 
     def settle(self) -> list[Waiter]:
-        """Release every lane all of whose members wait or have exited."""
+        """Release every lane all of whose members wait with the same mask or have exited."""
         if not self.waiters:
             return []
-        wave = self.wave
-        here = wave.warp_masks(np.concatenate([w.lanes for w in self.waiters]))
-        missing = wave.live_masks() & ~here
+        wave, waiting = self.wave, np.concatenate([w.lanes for w in self.waiters])
+        live, masks = wave.live_masks(), self.members[waiting]
+        missing = {int(mask): live & ~wave.warp_masks(waiting[masks == mask]) for mask in np.unique(masks)}
         released: list[Waiter] = []
         kept: list[Waiter] = []
         for waiter in self.waiters:
-            free = (self.members[waiter.lanes] & missing[wave.warp_of[waiter.lanes]]) == 0
+            free = np.zeros(len(waiter.lanes), np.bool_)
+            for mask, absent in missing.items():
+                free |= (self.members[waiter.lanes] == mask) & ((np.uint32(mask) & absent[wave.warp_of[waiter.lanes]]) == 0)
             for chosen, target in ((free, released), (~free, kept)):
                 if chosen.any():
                     target.append(Waiter(waiter.lanes[chosen], waiter.stack, waiter.resume, waiter.turn, waiter.site, None))
