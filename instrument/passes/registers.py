@@ -24,8 +24,12 @@ Choices where the ISA is strict and nothing can go wrong, or where it says nothi
 
 Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Compilers' output has no such copies when
 optimised (the value before and after an `mma_async` is one register, tied by the "+f" of the inline assembly). Debug builds do: each
-statement's values go through memory, right after the `mma_async` too, whatever the source does about waiting. ptxas then makes the
-instructions synchronous; nothing is said about such modules (`.target sm_90a, debug`).
+statement's values go through memory, right after the `mma_async` too, whatever the source does about waiting. So nothing is said
+about such modules (`.target sm_90a, debug`).
+
+What a finding means in practice: the ISA says undefined. ptxas 13.0 has an analysis of its own and repairs most of it where it sees
+it (C7517 "warpgroup.wait is injected", C7519 "warpgroup.arrive is injected", at times with C7514, serialised), and it gives a
+register that is overwritten too early another place; so such a kernel may compute the right values with one ptxas.
 
 Not handled: metadata registers of sparse forms (the ISA does not ask for it), and registers that a callee has in flight.
 """

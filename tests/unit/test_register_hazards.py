@@ -24,20 +24,26 @@ import corpus
 SHAPE = "m64n8k16"
 FENCE, COMMIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"
 HEADER = ".version 8.0\n.target sm_90a{}\n.address_size 64\n"
-REGISTERS = ".reg .pred %p<8>; .reg .f32 %f<32>; .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .b32 free, %z1;"
+REGISTERS = ".reg .pred %p<8>; .reg .f32 %f<32>; .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .b32 %z1;"
+
+
+# Registers of 32 bits may hold accumulators and tf32 fragments alike.
+TO_WORDS = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%r0,%r1,%r2,%r3}, %d0, %d1, %p7, 1, 1;"
+FROM_WORDS = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, %d1, %p7, 1, 1;"
+OTHER_SHAPE = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f0,%f1,%f2,%f3}, %d0, %d1, %p7, 1, 1;"
 
 
 def wait(leave: int = 0) -> str:
     return f"wgmma.wait_group.sync.aligned {leave};"
 
 
-def mma(accumulator: int = 0, a: int | None = None, *, shape: str = SHAPE, guard: str = "", scale: str = "1") -> str:
+def mma(accumulator: int = 0, a: int | None = None, *, guard: str = "", scale: str = "%p7") -> str:
     """D in %f[accumulator..+3]; A in %r[a..+3], or from shared memory."""
     d = ",".join(f"%f{accumulator + i}" for i in range(4))
     if a is None:
-        return f"{guard}wgmma.mma_async.sync.aligned.{shape}.f32.f16.f16 {{{d}}}, %d0, %d1, {scale}, 1, 1, 0, 0;"
+        return f"{guard}wgmma.mma_async.sync.aligned.{SHAPE}.f32.f16.f16 {{{d}}}, %d0, %d1, {scale}, 1, 1, 0, 0;"
     fragment = ",".join(f"%r{a + i}" for i in range(4))
-    return f"{guard}wgmma.mma_async.sync.aligned.{shape}.f32.f16.f16 {{{d}}}, {{{fragment}}}, %d1, {scale}, 1, 1, 0;"
+    return f"{guard}wgmma.mma_async.sync.aligned.{SHAPE}.f32.f16.f16 {{{d}}}, {{{fragment}}}, %d1, {scale}, 1, 1, 0;"
 
 
 def use(register: str) -> str:
@@ -148,22 +154,9 @@ TWINS = [
     ),
     Twin(
         "an accumulator in flight is the A operand of the next one",
-        (
-            FENCE,
-            mma(0),
-            COMMIT,
-            FENCE,
-            "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
-        ),
-        ["touched-before-wait RAW %f0 %f1 %f2 %f3"],
-        (
-            FENCE,
-            mma(0),
-            COMMIT,
-            wait(),
-            FENCE,
-            "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
-        ),
+        (FENCE, TO_WORDS, COMMIT, FENCE, FROM_WORDS),
+        ["touched-before-wait RAW %r0 %r1 %r2 %r3"],
+        (FENCE, TO_WORDS, COMMIT, wait(), FENCE, FROM_WORDS),
     ),
     Twin("the first one without a fence", (mma(), COMMIT, wait()), ["no-fence RAW %f0 %f1 %f2 %f3"], (FENCE, mma(), COMMIT, wait())),
     Twin(
@@ -192,9 +185,9 @@ TWINS = [
     ),
     Twin(
         "another shape accumulates",
-        (FENCE, mma(), mma(shape="m64n8k8"), COMMIT, wait()),
+        (FENCE, mma(), OTHER_SHAPE, COMMIT, wait()),
         ["no-fence RAW %f0 %f1 %f2 %f3"],
-        (FENCE, mma(), FENCE, mma(shape="m64n8k8"), COMMIT, wait()),
+        (FENCE, mma(), FENCE, OTHER_SHAPE, COMMIT, wait()),
     ),
     Twin(
         "A registers rewritten in a loop while in flight",
@@ -293,14 +286,7 @@ CLEAN = {
     "A read by two": (FENCE, mma(0, 4), mma(4, 4), COMMIT, wait(), use("%f0")),
     "A read while it is read": (FENCE, mma(0, 4), COMMIT, use("%r4"), wait()),
     "A read before it is read": (FENCE, use("%r4"), mma(0, 4), COMMIT, wait()),
-    "A becomes accumulator after a fence": (
-        FENCE,
-        "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f4,%f5,%f6,%f7}, {%f0,%f1,%f2,%f3}, %d1, 1, 1, 1;",
-        FENCE,
-        mma(0),
-        COMMIT,
-        wait(),
-    ),
+    "A becomes accumulator after a fence": (FENCE, FROM_WORDS, FENCE, TO_WORDS, COMMIT, wait()),
     "a loop that leaves one pending": (clear("%f0", "%f1"), *LOOP, FENCE, mma(), COMMIT, wait(1), AGAIN, wait(), use("%f0")),
     "accumulators never used": (FENCE, mma(), COMMIT),
     "registers of others": (FENCE, mma(), COMMIT, use("%f9"), clear("%f10"), wait()),
