@@ -155,7 +155,7 @@ class Session:
         self.timeout = timeout
         self._filter = kernel_filter
         self._skip, self._limit = launch_skip, launch_count
-        self._base = variant or Variant()
+        self._base = variant or Variant(isa=policy == "isa")
         self._inline = self.backend.device_name != "cpu"
         self._cta_limit = cta_limit
         self._launches = 0

@@ -40,6 +40,16 @@ def test_launch_and_arguments(tmp_path: Path) -> None:
     assert spec.args["n"] == np.int32(7)
 
 
+def test_tensor_maps_and_policy(tmp_path: Path) -> None:
+    path = _write(tmp_path, "// policy: isa", "// arg: m tma:f16[64,32]=arange,box=8x32,swizzle=64", "// arg: n i32=7")
+    spec = twin_file.read(path)
+    assert spec.policy == "isa"
+    tensor, number = spec.parameters(spec.fresh_args())
+    assert (tensor.info.dims, tensor.info.box, tensor.info.swizzle) == ((32, 64), (32, 8), 64)
+    assert tensor.array is not spec.args["m"]
+    assert number == 7
+
+
 def test_marker_lines(tmp_path: Path) -> None:
     path = _write(tmp_path, "// expect: data-race RAW @a @b severity=error", "x; /*@a*/", "y; /*@b*/", "z; /*@a*/")
     spec = twin_file.read(path)

@@ -37,9 +37,8 @@ def _launch(spec: KernelFile, racy: bool, backend: str, seed: int = 0) -> tuple[
     if backend not in spec.backends:
         pytest.skip(f"undefined behaviour on a chip: only on {spec.backends}")
     args = spec.fresh_args()
-    report = consan.launch(
-        _kernel(spec.path, racy), spec.grid, spec.block, list(args.values()), smem=spec.smem, device=backend, seed=seed
-    )
+    kernel, values = _kernel(spec.path, racy), spec.parameters(args)
+    report = consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device=backend, seed=seed, policy=spec.policy)
     return report, args
 
 

@@ -14,6 +14,7 @@ import pytest
 import twin_file
 
 from consan.backends.cpu import Machine
+from consan.tensormap import ALIGNMENT, encode
 from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
@@ -25,15 +26,18 @@ def _ptx(path: Path, arch: str) -> str:
     return compile_ptx(path.read_text(), name=str(path), arch=arch).ptx
 
 
-def _pack(machine: Machine, args: dict[str, Any]) -> tuple[bytes, dict[str, int]]:
+def _pack(machine: Machine, spec: twin_file.KernelFile, args: dict[str, Any]) -> tuple[bytes, dict[str, int]]:
     """The parameter block, each parameter at its natural alignment, and the addresses of the buffers."""
     block, addresses = b"", {}
     for name, value in args.items():
+        data, alignment = value.tobytes(), min(value.nbytes, ALIGNMENT)
         if value.ndim:
             addresses[name] = machine.alloc(value.nbytes)
-            machine.write(addresses[name], value.tobytes())
-            value = np.uint64(addresses[name])
-        block += bytes(-len(block) % value.nbytes) + value.tobytes()
+            machine.write(addresses[name], data)
+            data, alignment = addresses[name].to_bytes(8, "little"), 8
+        if name in spec.maps:
+            data, alignment = encode(spec.map_of(name, value).at(addresses[name])), ALIGNMENT
+        block += bytes(-len(block) % alignment) + data
     return block, addresses
 
 
@@ -44,7 +48,7 @@ def test_result_is_right(path: Path, seed: int) -> None:
     machine = Machine()
     module = machine.load(_ptx(path, spec.arch))
     args = spec.fresh_args()
-    block, addresses = _pack(machine, args)
+    block, addresses = _pack(machine, spec, args)
     stats = machine.launch(module, "kernel", spec.grid, spec.block, block, shared=spec.smem, seed=seed)
     assert not stats.faults
     for name in spec.results:

@@ -5,10 +5,12 @@ the others are prose. Keys:
 
     launch:   grid=2x2 block=128 smem=512 arch=sm_90      (smem and arch may be left out: 0 and sm_80)
     arg:      NAME TYPE[SHAPE]=FILL  or  NAME TYPE=VALUE  (one line per kernel parameter, in order)
+    arg:      NAME tma:TYPE[SHAPE]=FILL,box=AxB,...       a tensor map of such a buffer, by value; options as in `consan check --arg`
     expect:   KIND [HAZARD] [@marker [@marker]] severity=error
     allow:    the same; a finding that may appear in the racy twin beside the expected ones
     result:   NAME = NumPy expression over the initial arguments; what the correct kernel leaves in NAME
     backends: cpu                                         (why not the GPU is said in the prose)
+    policy:   isa                                         (of both twins; `default` if left out)
 
 KIND may name alternatives (`data-race|missing-wait`) where the specification itself lets luck decide. RAW and WAR stand for
 each other: a hazard is as observed. A marker `@write` stands for every source line that carries the comment `/*@write*/`.
@@ -25,9 +27,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan import TensorMap
+from consan.tensormap_argument import make, parse_options
+
 Array = npt.NDArray[Any]
 
-KEYS = ("launch", "arg", "expect", "allow", "result", "backends")
+KEYS = ("launch", "arg", "expect", "allow", "result", "backends", "policy")
 TYPES = {
     "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "u32": np.uint32,
     "i32": np.int32, "f32": np.float32, "u64": np.uint64, "i64": np.int64, "f64": np.float64,
@@ -63,10 +68,21 @@ class KernelFile:
     results: dict[str, str] = field(default_factory=dict)
     backends: tuple[str, ...] = ("cpu", "gpu")
     markers: dict[str, set[int]] = field(default_factory=dict)
+    maps: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    policy: str = "default"
 
     def fresh_args(self) -> dict[str, Array | np.generic]:
         """Copies of the arguments as they are before a launch."""
         return {name: value.copy() for name, value in self.args.items()}
+
+    def parameters(self, args: dict[str, Array | np.generic]) -> list[Array | np.generic | TensorMap]:
+        """What the kernel is launched with: the arguments, those that are tensors as their maps."""
+        return [self.map_of(name, value) if name in self.maps else value for name, value in args.items()]
+
+    def map_of(self, name: str, array: Any) -> TensorMap:
+        """The tensor map of the argument `name` over `array`."""
+        dtype, options = self.maps[name]
+        return make(array, dtype, options)
 
     def reference(self, name: str) -> Array:
         """What the correct kernel leaves in the argument `name`."""
@@ -98,13 +114,14 @@ def _read_line(kernel: KernelFile, key: str, value: str) -> None:
     if key == "launch":
         _read_launch(kernel, value)
     elif key == "arg":
-        name, argument = parse_argument(value)
-        kernel.args[name] = argument
+        _read_argument(kernel, value)
     elif key == "result":
         name, expression = value.split(" = ", 1)
         kernel.results[name] = expression
     elif key == "backends":
         kernel.backends = tuple(value.split())
+    elif key == "policy":
+        kernel.policy = value
     else:
         (kernel.expected if key == "expect" else kernel.allowed).append(parse_expectation(value))
 
@@ -120,6 +137,16 @@ def _read_launch(kernel: KernelFile, value: str) -> None:
             kernel.arch = setting
         else:
             raise ValueError(f"{kernel.path.name}: unknown launch setting {name!r}")
+
+
+def _read_argument(kernel: KernelFile, text: str) -> None:
+    name, _, rest = text.partition(" ")
+    if rest.startswith("tma:"):
+        buffer, *options = rest.removeprefix("tma:").split(",box=", 1)
+        parsed = parse_options(f"box={options[0]}".split(",")) if options else {}
+        kernel.maps[name] = (buffer.partition("[")[0], parsed)
+        text = f"{name} {buffer}"
+    name, kernel.args[name] = parse_argument(text)
 
 
 def _dim3(text: str) -> tuple[int, int, int]:
