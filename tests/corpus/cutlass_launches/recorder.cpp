@@ -103,6 +103,25 @@ cudaError_t CUDARTAPI cudaGetDevice(int* device) {
     return cudaSuccess;
 }
 
+// What the host code calls elsewhere: nothing of it is needed to record a launch, and all of it must be there for the library to load.
+#define REFUSE(name, ...) \
+    cudaError_t CUDARTAPI name(__VA_ARGS__) { return cudaErrorNotSupported; }
+REFUSE(cudaDeviceGetAttribute, int*, cudaDeviceAttr, int)
+REFUSE(cudaEventCreate, cudaEvent_t*)
+REFUSE(cudaEventDestroy, cudaEvent_t)
+REFUSE(cudaEventElapsedTime, float*, cudaEvent_t, cudaEvent_t)
+REFUSE(cudaEventRecord, cudaEvent_t, cudaStream_t)
+REFUSE(cudaEventSynchronize, cudaEvent_t)
+REFUSE(cudaFree, void*)
+REFUSE(cudaGetDeviceProperties, cudaDeviceProp*, int)
+REFUSE(cudaMalloc, void**, size_t)
+REFUSE(cudaMemGetInfo, size_t*, size_t*)
+REFUSE(cudaMemcpyAsync, void*, const void*, size_t, cudaMemcpyKind, cudaStream_t)
+REFUSE(cudaMemsetAsync, void*, int, size_t, cudaStream_t)
+REFUSE(cudaSetDevice, int)
+REFUSE(cudaStreamSynchronize, cudaStream_t)
+const char* CUDARTAPI cudaGetErrorName(cudaError_t) { return "cudaErrorNotSupported"; }
+
 CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* dims,
                                         const cuuint64_t* strides, const cuuint32_t* box, const cuuint32_t* steps,
                                         CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
