@@ -3,7 +3,7 @@
 Every load and store of this machine is strong: a step is one array operation, so orderings and scopes need no work. What
 must still be right is which bytes, and when: one lane after another where stores of a step collide.
 
-Not handled: multimem, loads from other CTAs' shared memory.
+Not handled: multimem.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from consan.instrument.ptx import Operand, Underscore
 
-from .address import GenericLocator, GlobalLocator, Locator, WindowLocator
+from .address import GenericLocator, GlobalLocator, Locator, window_locator
 from .faults import LaneError
-from .lanes import Pairs, copy_step, halves, ufunc_step
-from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .lanes import Pairs, copy_step, function_step, halves, ufunc_step
+from .memory import LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WINDOW_SIZE
 from .operands import Context, Place, Target, flatten
 from .registers import RAW_DTYPES, WORD_DTYPES
 from .steps import Step, effect, nothing, selective
@@ -71,8 +71,7 @@ def place_locator(context: Context, space: str, place: Place, nbytes: int, acces
     """The locator of an address that has already been read."""
     wave, site, base = context.wave, context.site, place.base
     if space in ("shared", "local"):
-        locator: Locator = WindowLocator(wave, base, place.offset, nbytes, site, access, space)
-        return locator
+        return window_locator(wave, base, place.offset, nbytes, site, access, space, "shared::cluster" in context.parts)
     if base is not None and base.dtype.itemsize == 4:
         raise context.unsupported("32-bit addresses outside shared and local memory")
     kind = GenericLocator if space == "generic" else GlobalLocator
@@ -299,10 +298,12 @@ def decode_isspacep(context: Context) -> Step:
     """isspacep: which window an address lies in."""
     space = _window(context)
     destination, address = context.instruction.operands[:2]
-    target = context.target(destination, "pred").array
-    value = context.source(address, "u64")
+    bound = context.target(destination, "pred")
+    target, value = bound.array, context.source(address, "u64")
     if target is None:
         return nothing()
+    if space == "shared" and context.wave.cluster_size > 1:
+        return function_step(_rank_test(context), [value, context.wave.rank.astype(np.uint64)], [bound], context.wave.lanes)
     within = IN_SPACE[space]
     return Step(
         lambda: np.copyto(target, within(value)),
@@ -310,6 +311,14 @@ def decode_isspacep(context: Context) -> Step:
         lambda mask: np.copyto(target, within(value), where=mask),
         True,
     )
+
+
+def _rank_test(context: Context) -> Callable[[Array, Array], Any]:
+    """isspacep.shared::cluster and ::cta where they differ."""
+    base, shift, size = np.uint64(SHARED_WINDOW), np.uint64(RANK_SHIFT), np.uint64(context.wave.cluster_size)
+    if "shared::cluster" in context.parts:
+        return lambda addresses, own: ((addresses - base) >> shift) < size
+    return lambda addresses, own: ((addresses - base) >> shift) == own
 
 
 def _in_window(start: int) -> Callable[[Array], Any]:

@@ -2,7 +2,8 @@
 
 A locator turns the address registers of all or some lanes into a NumPy view and item indices into it. The common case costs
 one addition, one reduction and one shift: relative to the start of the allocation that the instruction hit last time, the OR
-of all offsets bounds them all and shows any misaligned one. Only what that test rejects is looked at closely.
+of all offsets bounds them all and shows any misaligned one. Only what that test rejects is looked at closely. In a cluster of
+several CTAs the same test finds the accesses to one's own shared memory.
 
 Faults raise `LaneError` for the first offending lane.
 """
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .faults import LaneError, Site
-from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WINDOW_SIZE
 from .wave import Wave
 
 Array = npt.NDArray[Any]
@@ -178,13 +179,75 @@ class WindowLocator(Locator):
         return self.view, (offsets.view(np.int64) >> np.int64(self.shift)) + units
 
 
+class ClusterLocator(WindowLocator):
+    """Shared memory in a cluster of several CTAs: the rank in the address says whose.
+
+    `ranked` addresses (shared::cluster and generic ones) mean rank 0 where they have no rank. In .shared::cta they mean one's
+    own CTA, which may be named by its rank as well.
+    """
+
+    def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, *, ranked: bool) -> None:
+        super().__init__(wave, base, offset, nbytes, site, access, "shared")
+        dtype = self.source.dtype
+        self.ranked = ranked
+        self.own = wave.rank.astype(np.uint64)
+        self.biases = self.bias - wave.rank_bits.astype(dtype)
+        self.plus = np.array(offset & ((1 << 8 * dtype.itemsize) - 1), dtype)[()]
+
+    def full(self) -> Located:  # noqa: D102 - as in Locator
+        t = self.t
+        np.add(self.source, self.biases, t)
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            return self.resolve((self.source + self.plus).astype(np.uint64), None)
+        np.right_shift(t, self.count, t)
+        np.add(self.t_index, self.units, self.index)
+        return self.view, self.index
+
+    def part(self, sel: Any) -> Located:  # noqa: D102 - as in Locator
+        t = self.source[sel] + self.biases[sel]
+        bits = int(_or(t))
+        if bits & self.align_mask or bits > self.limit:
+            return self.resolve((self.source[sel] + self.plus).astype(np.uint64), sel)
+        return self.view, (t >> self.count).astype(np.int64) + self.units[sel]
+
+    def resolve(self, addresses: Array, sel: Any) -> Located:  # noqa: D102 - as in WindowLocator
+        self.check_alignment(addresses, sel, self.space)
+        lanes = self.wave.ids if sel is None else self.wave.ids[sel]
+        valid, start = shared_start(self.wave, lanes, addresses, self.ranked, self.nbytes)
+        wrong = (~valid).nonzero()[0]
+        if len(wrong):
+            raise self.fault("out-of-bounds", int(lanes[wrong[0]]), int(addresses[wrong[0]]), self.space)
+        return self.view, start >> np.int64(self.shift)
+
+
+def shared_start(wave: Wave, lanes: Array, addresses: Array, ranked: bool, nbytes: Any) -> tuple[Array, Array]:
+    """Of shared addresses (64-bit integers without a window) of some lanes: which are in bounds, and their offsets in the arena."""
+    addresses = addresses.view(np.int64)
+    rank, inside = addresses >> RANK_SHIFT, (addresses & ((1 << RANK_SHIFT) - 1)) - wave.reserved
+    own = wave.rank[lanes].astype(np.int64)
+    valid = (rank >= 0) & (rank < wave.cluster_size) if ranked else (rank == 0) | (rank == own)
+    valid &= (inside >= 0) & (inside + nbytes <= wave.shape.shared_bytes)
+    cta = wave.cta_of[lanes] + (rank - own if ranked else 0)
+    return valid, wave.shared_offset + cta * wave.shared_stride + inside
+
+
+def window_locator(
+    wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, space: str, ranked: bool
+) -> WindowLocator:
+    """The locator of a window that fits the wave."""
+    if space == "shared" and wave.cluster_size > 1:
+        return ClusterLocator(wave, base, offset, nbytes, site, access, ranked=ranked)
+    return WindowLocator(wave, base, offset, nbytes, site, access, space)
+
+
 class GenericLocator(GlobalLocator):
     """Generic addresses: global memory unless they fall in the shared or the local window; lanes may differ."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
         super().__init__(wave, base, offset, nbytes, site, access)
         self.windows = [
-            (np.uint64(start), WindowLocator(wave, wave.zeros64, 0, nbytes, site, access, space))
+            (np.uint64(start), window_locator(wave, wave.zeros64, 0, nbytes, site, access, space, True))
             for start, space in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local"))
         ]
 

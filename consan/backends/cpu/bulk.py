@@ -2,9 +2,10 @@
 
 Addresses and sizes are checked at issue, so a fault names the instruction; bytes move when the operation lands (copies.py). A
 lane's copy is an operation of its own. A size or an address that is no multiple of 16 is undefined in the ISA and a fault here.
-Completion through an mbarrier is complete-tx of the bytes, per destination CTA with .multicast::cluster.
+Completion through an mbarrier is complete-tx of the bytes. With .multicast::cluster the copy to each destination CTA is an
+operation of its own, which lands by itself. So are the stores of one st.async that complete on different mbarriers.
 
-Not handled: tensor copies (tensor.py), multimem, destinations in other CTAs of a cluster. Cache policies have no effect.
+Not handled: tensor copies (tensor.py), multimem. Cache policies have no effect.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import numpy.typing as npt
 from consan.instrument.ptx import Operand
 
 from .access import SPACES, locator, scatter
+from .address import shared_start
 from .atomics import read_modify_write
-from .cluster import RANK_SHIFT
 from .copies import EMPTY, BulkOperation
 from .faults import LaneError
 from .mbarrier_steps import barrier_locator, per_lane, units_of
-from .memory import GLOBAL_BASE, SHARED_WINDOW
+from .memory import GLOBAL_BASE, RANK_SHIFT, SHARED_WINDOW
 from .operands import Context, flatten
 from .ops import atomic_function
 from .registers import RAW_DTYPES, WORD_DTYPES
@@ -53,7 +54,8 @@ class Range:
 
     def __init__(self, context: Context, space: str, operand: Operand, access: str, granule: int = 16) -> None:
         self.wave, self.site = context.wave, context.site
-        self.space = space
+        self.space = SPACES.get(space, space)
+        self.ranked = space in ("shared::cluster", "generic")
         self.access = access
         self.granule = granule
         self.place = context.place(operand)
@@ -83,10 +85,8 @@ class Range:
         return self.wave.arena.valid(addresses.view(np.uint64), sizes.astype(np.uint64)), addresses - GLOBAL_BASE
 
     def _shared(self, lanes: Lanes, addresses: Array, sizes: Array) -> tuple[Array, Array]:
-        wave = self.wave
-        inside = addresses - wave.reserved - (SHARED_WINDOW if self.space == "generic" else 0)
-        valid = (inside >= 0) & (inside + sizes <= wave.shape.shared_bytes)
-        return valid, wave.shared_offset + wave.cta_of[lanes] * wave.shared_stride + inside
+        given = addresses - (SHARED_WINDOW if self.space == "generic" else 0)
+        return shared_start(self.wave, lanes, given, self.ranked, sizes)
 
     def _fault(self, kind: str, lanes: Lanes, addresses: Array, sizes: Array, index: int, message: str) -> LaneError:
         return LaneError(
@@ -108,20 +108,29 @@ def decode(context: Context) -> Step:
         return nothing()
     if words[:3] not in _DIRECTIONS or not _COPY_WORDS.issuperset(words[3:]):
         raise context.unsupported()
-    return _Copies(context, SPACES[words[0]], SPACES[words[1]]).step()
+    return _Copies(context, words[0], words[1]).step()
 
 
-def destinations(context: Context, ctas: Array | None, lane: Lanes) -> list[int]:
-    """How far from its own shared memory that of each destination CTA of a lane lies; `ctas` is the mask of .multicast::cluster."""
+def destinations(context: Context, ctas: Array | None, lane: Lanes, target: int, unit: int) -> list[tuple[int, int]]:
+    """How far from `target` and from the mbarrier `unit` those of each destination CTA of a lane lie, in bytes.
+
+    `ctas` is the mask of .multicast::cluster. With .cta_group::2 the CTAs of a pair signal the one whose rank has the parity
+    of that of the mbarrier.
+    """
     if ctas is None:
-        return [0]
-    mask = int(per_lane(ctas, lane)[0])
-    if mask >> 1:
+        return [(0, 0)]
+    wave, mask = context.wave, int(per_lane(ctas, lane)[0])
+    size, stride = wave.cluster_size, wave.shared_stride
+    data, barrier = wave.cta_at(target) % size, wave.cta_at(8 * unit) % size
+    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+    homes = [rank & ~1 | barrier & 1 for rank in ranks] if "cta_group::2" in context.parts else ranks
+    last = max((*ranks, *homes), default=0)
+    if last >= size:
         raise LaneError(
-            "out-of-bounds", int(lane[0]), context.site, address=(mask.bit_length() - 1) << RANK_SHIFT, space="shared",
+            "out-of-bounds", int(lane[0]), context.site, address=last << RANK_SHIFT, space="shared",
             access="write", message=f"the mask of CTAs, {mask:#x}, names ranks that the cluster does not have",
         )  # fmt: skip
-    return [0] if mask else []
+    return [((rank - data) * stride, (home - barrier) * stride) for rank, home in zip(ranks, homes, strict=True)]
 
 
 class _Copies:
@@ -161,9 +170,13 @@ class _Copies:
         masks = per_lane(self.keep, lanes, 0xFFFF)
         for k in range(len(lanes)):
             source, target, size = int(sources[k]), int(targets[k]), int(sizes[k])
-            unit = None if units is None else int(units[k])
-            for shift in destinations(self.context, self.ctas, lanes[k : k + 1]):
-                self._start(lanes[k : k + 1], source, target + shift, size, None if unit is None else unit + (shift >> 3), int(masks[k]))
+            lane = lanes[k : k + 1]
+            if units is None:
+                self._start(lane, source, target, size, None, int(masks[k]))
+                continue
+            unit = int(units[k])
+            for shift, signal in destinations(self.context, self.ctas, lane, target, unit):
+                self._start(lane, source, target + shift, size, unit + (signal >> 3), int(masks[k]))
 
     def _start(self, lane: Lanes, source: int, target: int, size: int, unit: int | None, mask: int) -> None:
         raw = self.wave.arena.raw
@@ -211,19 +224,24 @@ def _space(context: Context) -> str:
 
 
 def _issue_signalled(context: Context, write: Callable[[Any], Callable[[], None]], mbar: Operand | None, nbytes: int) -> Step:
-    """An operation whose values are read now; `write` resolves the addresses and gives what stores when it lands."""
+    """Operations whose values are read now; `write` resolves the addresses of some lanes and gives what stores when they land."""
     plan, ids = context.function.plan, context.wave.ids
     found = barrier_locator(context, mbar) if mbar is not None else None
 
+    def start(lanes: Lanes, unit: int | None) -> None:
+        store = write(lanes)
+        complete = None if unit is None else plan.mbarriers.completion(unit, nbytes * len(lanes))
+        signals = EMPTY if unit is None else frozenset((unit,))
+        plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=signals))
+
     def part(sel: Any) -> None:
         lanes = ids[sel]
-        store = write(lanes)
-        units = units_of(found, lanes) if found is not None else np.zeros(0, np.int64)
-
-        def complete() -> None:
-            plan.mbarriers.transact(units, np.full(len(units), -nbytes))
-
-        plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=frozenset(units.tolist())))
+        if found is None:
+            start(lanes, None)
+            return
+        units = units_of(found, lanes)
+        for unit in np.unique(units).tolist():
+            start(lanes[units == unit], unit)
 
     return selective(part)
 

@@ -1,9 +1,9 @@
 """Clusters: barrier.cluster, mapa and getctarank (PTX ISA, "barrier.cluster", "mapa", "getctarank").
 
-The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic one is that in the shared window. An
-address without rank bits is one's own.
-
-Not handled: clusters of more than one CTA. What a second CTA changes here is `cluster_of` alone.
+The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic one is that in the shared window. So
+it was measured on sm_90, where the address of one's own variable has the rank as well: without one it would be rank 0's, for
+mapa to rank 0 gives no other. In .shared::cta an address may have its rank or not. The shared memory of a CTA is there until
+the last CTA of its wave has exited; whether a peer may still touch it is for the instrumented code to say.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .barriers import Waiter
 from .groups import Group
-from .memory import SHARED_WINDOW
+from .memory import RANK_SHIFT, SHARED_WINDOW
 from .operands import Context
 from .steps import Step, selective
 from .wave import Wave
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
-RANK_SHIFT = 24
 RANKS = 16  # the most CTAs that a cluster may have
 
 
@@ -35,8 +34,8 @@ class ClusterBarriers:
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
-        self.cluster_of = wave.cta_of
-        self.clusters = wave.shape.ctas
+        self.cluster_of = wave.cluster_of
+        self.clusters = wave.clusters
         self.arrived = np.zeros(wave.lanes, np.bool_)
         self.turn = np.zeros(wave.lanes, np.int64)  # phase of the thread's last arrival, counted from 1
         self.phase = np.zeros(self.clusters, np.int64)  # phases completed

@@ -35,7 +35,9 @@ class Site:
 class Fault:
     """Why a launch ended early, with the first thread that caused it."""
 
-    kind: str  # "out-of-bounds" | "misaligned" | "divergent-barrier" (address: its number) | "trap" | "assert" | "unknown-opcode"
+    # "out-of-bounds" | "misaligned" | "divergent-barrier" (address: its number) | "trap" | "assert" | "unknown-opcode"
+    # | "remote-wait" | "remote-init" (a wait, init or inval of another CTA's mbarrier)
+    kind: str
     opcode: str
     ptx_line: int
     ctaid: Dim3

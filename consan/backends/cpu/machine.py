@@ -1,9 +1,10 @@
 """The virtual device: memory, modules, launches.
 
-A launch runs its CTAs in waves, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave. The device
+A launch runs its CTAs in waves of whole clusters, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave.
+A cluster of (1, 1, 1) means that the launch says nothing: the entry's .reqnctapercluster decides. The device
 has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
 
-Not handled: clusters of more than one CTA, streams (launches run at once, in order).
+Not handled: .blocksareclusters, streams (launches run at once, in order).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .wave import Shape
 WAVE_LANES = 8192
 MAX_SHARED = 227 << 10
 MAX_THREADS = 1024
+MAX_CLUSTER = 16
 
 
 class Machine:
@@ -109,7 +111,8 @@ class Machine:
     ) -> LaunchStats:
         """Run a kernel to its end, its first fault, a deadlock or the time limit."""
         started = time.monotonic()
-        self._check(module, entry, grid, block, params, shared, cluster)
+        cluster = self._cluster(module, entry, grid, cluster)
+        self._check(module, entry, grid, block, params, shared)
         self._launches += 1
         stats = LaunchStats()
         deadline = None if timeout is None else started + timeout
@@ -120,8 +123,9 @@ class Machine:
         static = reach.static_shared
         info = LaunchInfo(grid, block, self._launches, shared, static, RESERVED_SHARED, self.sm_count)
         info.grid_workspace = self._grid_workspace() if cooperative else 0
+        info.explicit_cluster = math.prod(cluster) > 1 or module.entry(entry).explicit_cluster
         with np.errstate(all="ignore"):
-            self._run_waves(module, entry, info, rng, deadline, stats, cooperative)
+            self._run_waves(module, entry, info, cluster, rng, deadline, stats, cooperative)
         stats.seconds = time.monotonic() - started
         return stats
 
@@ -132,10 +136,25 @@ class Machine:
         self.write(self._workspace, bytes(64))
         return self._workspace
 
-    def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int, cluster: Dim3) -> None:
+    @staticmethod
+    def _cluster(module: LoadedModule, entry: str, grid: Dim3, cluster: Dim3) -> Dim3:
+        """The clusters of a launch: what it says, or else what the entry requires."""
         info = module.entry(entry)
-        if math.prod(cluster) != 1:
-            raise NotSupported("the PTX virtual machine does not run clusters of more than one CTA yet")
+        if info.blocks_are_clusters:
+            raise NotSupported(f"launch of {entry}: the PTX virtual machine does not know .blocksareclusters")
+        required = info.required_cluster
+        if required is not None and cluster not in (required, (1, 1, 1)):
+            raise UsageError(f"launch of {entry}: it requires clusters of {required} CTAs, not {cluster}")
+        cluster = required or cluster
+        most = min(MAX_CLUSTER, info.maxclusterrank or MAX_CLUSTER)
+        if min(cluster) < 1 or math.prod(cluster) > most:
+            raise UsageError(f"launch of {entry}: clusters of {cluster} CTAs are not possible, at most {most} CTAs are")
+        if any(extent % size for extent, size in zip(grid, cluster, strict=True)):
+            raise UsageError(f"launch of {entry}: a grid of {grid} CTAs is not a whole number of clusters of {cluster}")
+        return cluster
+
+    def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int) -> None:
+        info = module.entry(entry)
         if min(grid) < 1 or min(block) < 1 or math.prod(block) > MAX_THREADS:
             raise UsageError(f"launch of {entry}: grid {grid} and block {block} are not possible")
         if info.reqntid and math.prod(block) != math.prod(info.reqntid):
@@ -150,20 +169,23 @@ class Machine:
         module: LoadedModule,
         entry: str,
         info: LaunchInfo,
+        cluster: Dim3,
         rng: np.random.Generator | None,
         deadline: float | None,
         stats: LaunchStats,
         cooperative: bool,
     ) -> None:
         total = math.prod(info.grid)
-        threads = math.prod(info.block)
+        members = math.prod(cluster)
+        clusters, threads = total // members, math.prod(info.block) * members
         reach = module.reach(entry)
-        widest = total if cooperative else max(1, WAVE_LANES // threads)
-        size = -(-total // -(-total // widest))
+        widest = clusters if cooperative else max(1, WAVE_LANES // threads)
+        size = -(-clusters // -(-clusters // widest)) * members
         first = 0
         while first < total:
             ctas = min(size, total - first)
-            shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, reach.static_local + reach.dynamic_local)
+            local = reach.static_local + reach.dynamic_local
+            shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, local, cluster)
             plan = module.plan(entry, shape)
             info.first_cta = first
             if not self._run_wave(plan, info, rng, deadline, stats):

@@ -3,6 +3,8 @@
 try_wait ends a block, since it parks its lanes; the others are steps. Semantics, scopes and suspend-time hints have no effect: memory is
 coherent here and a parked lane costs nothing. With a seed, try_wait sometimes gives up at once instead, as its time limit allows.
 
+A wait, init or inval of another CTA's object is undefined behaviour, and a fault here.
+
 Not handled: objects outside shared memory (a fault).
 """
 
@@ -20,8 +22,10 @@ from .access import SPACES, locator
 from .address import Locator
 from .barriers import Waiter
 from .copies import Operation
+from .faults import LaneError
 from .groups import Group
 from .mbarriers import MBarriers, pending_of
+from .memory import RANK_SHIFT
 from .operands import Context
 from .steps import Step, selective
 
@@ -58,6 +62,23 @@ def units_of(found: Locator, lanes: Any) -> Array:
     return index
 
 
+def local_units_of(found: Locator, lanes: Any, kind: str) -> Array:
+    """The same for instructions that take only objects of their own CTA."""
+    units, wave = units_of(found, lanes), found.wave
+    if wave.cluster_size == 1:
+        return units
+    ctas = (units * 8 - wave.shared_offset) // wave.shared_stride
+    wrong = (ctas != wave.cta_of[lanes]).nonzero()[0]
+    if len(wrong):
+        lane, unit = int(wave.ids[lanes][wrong[0]]), int(units[wrong[0]])
+        rank, inside = int(ctas[wrong[0]]) % wave.cluster_size, (unit * 8 - wave.shared_offset) % wave.shared_stride + wave.reserved
+        message = f"the mbarrier is CTA {rank}'s of the cluster, which alone may do this"
+        raise LaneError(
+            kind, lane, found.site, address=rank << RANK_SHIFT | inside, nbytes=8, space="shared", access=found.access, message=message
+        )  # fmt: skip
+    return units
+
+
 def per_lane(source: Array | None, lanes: Array, default: int = 1) -> Array:
     """A source of the selected lanes as 64-bit integers."""
     if source is None or source.ndim == 0:
@@ -68,12 +89,12 @@ def per_lane(source: Array | None, lanes: Array, default: int = 1) -> Array:
 def _init(context: Context, barriers: MBarriers) -> Step:
     address, count = context.instruction.operands
     found, counts, ids = barrier_locator(context, address), context.source(count, "u32"), context.wave.ids
-    return selective(lambda sel: barriers.init(units_of(found, sel), per_lane(counts, ids[sel])))
+    return selective(lambda sel: barriers.init(local_units_of(found, sel, "remote-init"), per_lane(counts, ids[sel])))
 
 
 def _inval(context: Context, barriers: MBarriers) -> Step:
     found = barrier_locator(context, context.instruction.operands[0])
-    return selective(lambda sel: barriers.inval(units_of(found, sel)))
+    return selective(lambda sel: barriers.inval(local_units_of(found, sel, "remote-init")))
 
 
 def _transactions(context: Context, barriers: MBarriers) -> Step:
@@ -116,7 +137,7 @@ def _test(context: Context, barriers: MBarriers) -> tuple[Locator, Callable[[Arr
 def _test_wait(context: Context, barriers: MBarriers) -> Step:
     found, test = _test(context, barriers)
     target, ids = context.target(context.instruction.operands[0], "pred"), context.wave.ids
-    return selective(lambda sel: target.write(sel, test(units_of(found, sel), ids[sel])))
+    return selective(lambda sel: target.write(sel, test(local_units_of(found, sel, "remote-wait"), ids[sel])))
 
 
 def _pending_count(context: Context, _barriers: MBarriers) -> Step:
@@ -160,7 +181,7 @@ class TryWait:
     def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
         """Lanes whose phase is complete go on; the others are parked, each until its own object's phase completes."""
         lanes = group.lanes
-        units = units_of(self.found, lanes)
+        units = local_units_of(self.found, lanes, "remote-wait")
         complete = self.test(units, lanes)
         self.target.write(lanes, complete)
         if complete.all():

@@ -3,7 +3,8 @@
 A global address is GLOBAL_BASE plus the offset in the mapping, so a host view of any allocation costs nothing. Shared and
 local memory are seen by threads through windows of the generic address space (PTX ISA, "Generic Addressing"): every CTA
 sees its shared memory at SHARED_WINDOW and every thread its local memory at LOCAL_WINDOW; only the machine knows where in
-the mapping they really are. Red zones between allocations make small overruns fall on nothing.
+the mapping they really are. In a cluster the rank of a CTA stands in bits 24 and up of an address of its shared memory, in
+the window as in the 32-bit address, as on sm_90. Red zones between allocations make small overruns fall on nothing.
 
 Not handled: peer devices, managed memory, texture and surface memory.
 """
@@ -26,6 +27,7 @@ SHARED_WINDOW = 0x7E00_0000_0000
 LOCAL_WINDOW = 0x7E80_0000_0000
 CODE_BASE = 0x7D00_0000_0000
 WINDOW_SIZE = 1 << 32
+RANK_SHIFT = 24  # where the rank of a CTA stands in a shared::cluster address
 RESERVED_SHARED = 1024  # sm_90 keeps the first KiB of every CTA's shared memory for itself
 RED_ZONE = 256
 

@@ -51,6 +51,18 @@ class EntryInfo:
     local_bytes: int
     reqntid: tuple[int, ...] | None
     maxntid: tuple[int, ...] | None
+    reqnctapercluster: tuple[int, ...] | None = None
+    maxclusterrank: int | None = None
+    explicit_cluster: bool = False
+    blocks_are_clusters: bool = False
+
+    @property
+    def required_cluster(self) -> tuple[int, int, int] | None:
+        """The shape of .reqnctapercluster."""
+        if self.reqnctapercluster is None:
+            return None
+        x, y, z = (*self.reqnctapercluster, 1, 1)[:3]
+        return x, y, z
 
 
 class LoadedModule:
@@ -189,8 +201,13 @@ class LoadedModule:
         directives = reach.entry.function.directives
         params = tuple(ParamInfo(p.name, p.nbytes, p.align, p.offset) for p in reach.entry.params.values() if isinstance(p, ParamVariable))
         total = max((p.offset + p.nbytes for p in params), default=0)
-        limits = [tuple(value) if isinstance(value := directives.get(key), tuple) else None for key in ("reqntid", "maxntid")]
-        return EntryInfo(name, params, total, reach.static_shared, reach.static_local + reach.dynamic_local, limits[0], limits[1])
+        names = ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
+        limits = [tuple(value) if isinstance(value := directives.get(key), tuple) else None for key in names]
+        local = reach.static_local + reach.dynamic_local
+        limit = limits[3][0] if limits[3] else None
+        explicit = "explicitcluster" in directives or limits[2] is not None
+        flat = "blocksareclusters" in directives
+        return EntryInfo(name, params, total, reach.static_shared, local, *limits[:3], limit, explicit, flat)
 
     def param_block(self, code: FunctionCode) -> int:
         """Address of the parameter block of an entry."""

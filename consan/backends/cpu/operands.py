@@ -125,6 +125,8 @@ class Context:
         place = self.place(operand)
         if place.param is not None and not place.param.of_entry:
             raise self.unsupported(f"{operand.text}: the address of a function's parameter")
+        if place.base is not None and place.space == "shared":
+            return (place.base.astype(np.uint64) + np.uint64(place.offset)).astype(dtype)
         if place.base is not None:
             raise self.unsupported(f"{operand.text}: the address differs from call to call")  # mov alone takes it
         return bit_constant(place.offset, dtype)
@@ -184,7 +186,8 @@ class Context:
     def _variable(self, variable: MemoryVariable) -> Place:
         function = self.function
         if variable.space == "shared":
-            return Place(None, function.plan.reach.shared[variable] + RESERVED_SHARED, None, "shared")
+            base = self.wave.rank_bits if self.wave.cluster_size > 1 else None  # as on sm_90: the address is good in the whole cluster
+            return Place(base, function.plan.reach.shared[variable] + RESERVED_SHARED, None, "shared")
         if variable.space == "local":
             return Place(function.frame_base, function.local_offset(variable), None, "local")
         return Place(None, function.plan.module_address(variable), None, variable.space)

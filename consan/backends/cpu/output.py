@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .faults import LaneError
-from .memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, WINDOW_SIZE
 
 if TYPE_CHECKING:
     from .operands import Context
@@ -38,9 +38,13 @@ def memory_of(context: Context, lane: int, address: int) -> npt.NDArray[np.uint8
         (LOCAL_WINDOW, wave.local_units, wave.shape.local_bytes),
     ):
         if start <= address < start + WINDOW_SIZE:
-            offset = address - start - (wave.reserved if start == SHARED_WINDOW else 0)
-            begin = int(units[0][lane]) + offset
-            return wave.arena.raw[begin : begin + size - (address - start)]
+            begin, inside = int(units[0][lane]), address - start
+            if start == SHARED_WINDOW:
+                rank, inside = divmod(inside, 1 << RANK_SHIFT)
+                if rank >= wave.cluster_size:
+                    raise LaneError("out-of-bounds", lane, context.site, address=address, nbytes=1, space="shared", access="read")
+                begin += (rank - int(wave.rank[lane])) * wave.shared_stride - wave.reserved
+            return wave.arena.raw[begin + inside : begin + size]
     allocation = wave.arena.find(address)
     if allocation is None:
         raise LaneError("out-of-bounds", lane, context.site, address=address, nbytes=1, space="global", access="read")

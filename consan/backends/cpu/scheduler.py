@@ -1,7 +1,8 @@
 """Runs the groups of a wave until all threads have exited, one stops the launch, or none can go on.
 
 Seed 0 is the widest schedule: groups run as long as they can and meet wherever they can. Any other seed holds random warps
-back for random whiles, so that interleavings differ from run to run of different seeds and are the same for equal ones.
+back for random whiles, in clusters also whole CTAs from their start on, so that interleavings differ from run to run of
+different seeds and are the same for equal ones.
 
 Deadlock needs no timer: it is when threads wait and nothing can run. A spin on memory is not seen as one; that is what the time
 limit is for.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SPINS = 20_000  # backward branches in a row after which others get a turn
 POLLS = 256  # the same for a loop that may be waiting for another thread
 EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed holds warps back: short kernels need it early
+LATE = (4, 40, 400)  # how late, at most, a seed may let CTAs of a cluster start
 TICKS = 64  # blocks between looks at the clock
 
 
@@ -50,7 +52,7 @@ class Scheduler:
         if entry.frame_base is not None:
             entry.frame_base[...] = self.plan.reach.static_local
         self.wave.sp[...] = self.plan.reach.static_local + entry.frame_bytes
-        self.ready.push(Group(self.wave.ids, Frame(None, entry), entry.entry))
+        self._start(Group(self.wave.ids, Frame(None, entry), entry.entry))
         group: Group | None = None
         try:
             while (group := self._next()) is not None:
@@ -68,6 +70,18 @@ class Scheduler:
             self.stats.blocked += self._blocked()
             return False
         return True
+
+    def _start(self, group: Group) -> None:
+        """Queue all threads; a seed lets some CTAs of clusters start late."""
+        wave, rng = self.wave, self.rng
+        self.ready.push(group)
+        if rng is None or wave.cluster_size == 1:
+            return
+        late = rng.random(wave.shape.ctas) < rng.random()
+        for cta in late.nonzero()[0][: -1 if late.all() else None].tolist():
+            chosen = wave.cta_of[group.lanes] == cta
+            self.held.append((int(rng.integers(1, rng.choice(LATE))), Group(group.lanes[chosen], group.stack, group.block, group.round)))
+            group.set_lanes(group.lanes[~chosen])
 
     def _next(self) -> Group | None:
         while (group := self.ready.pop()) is None:
@@ -162,8 +176,10 @@ class Scheduler:
         assert rng is not None
         if rng.random() > (EARLY_DELAYS if self.step < EARLY else DELAYS):
             return
-        warps = self.wave.warp_of[group.lanes]
-        late = (rng.random(self.wave.warps) < rng.random())[warps]
+        if self.wave.cluster_size > 1 and rng.random() < 1 / 2:
+            late = (rng.random(self.wave.shape.ctas) < rng.random())[self.wave.cta_of[group.lanes]]
+        else:
+            late = (rng.random(self.wave.warps) < rng.random())[self.wave.warp_of[group.lanes]]
         if late.all() or not late.any():
             return
         other = Group(group.lanes[late], group.stack, group.block, group.round)

@@ -1,6 +1,6 @@
 """Special registers (PTX ISA, "Special Registers"): read-only arrays, one item per lane, refreshed for every wave.
 
-The device has one cluster of one CTA per CTA: cluster registers say so. %clock and its kin are read when the instruction
+Without a cluster every CTA is one of its own. %clock and its kin are read when the instruction
 runs and are the same for all its lanes. Not handled: %pm counters and %envreg, but for the two that
 cooperative groups use.
 """
@@ -33,6 +33,7 @@ class LaunchInfo:
     reserved_shared: int = 1024
     sm_count: int = 1
     first_cta: int = 0
+    explicit_cluster: bool = False
     grid_workspace: int = 0  # address of what a cooperative launch synchronises through; 0 in others
 
 
@@ -56,13 +57,13 @@ READERS: dict[str, Reader] = {
     **_axes("ntid", lambda w, i: i.block),
     **_axes("ctaid", lambda w, i: w.ctaid),
     **_axes("nctaid", lambda w, i: i.grid),
-    **_axes("clusterid", lambda w, i: w.ctaid),
-    **_axes("nclusterid", lambda w, i: i.grid),
-    **_axes("cluster_ctaid", lambda w, i: (0, 0, 0)),
-    **_axes("cluster_nctaid", lambda w, i: (1, 1, 1)),
-    "%cluster_ctarank": lambda w, i: 0,
-    "%cluster_nctarank": lambda w, i: 1,
-    "%is_explicit_cluster": lambda w, i: False,
+    **_axes("clusterid", lambda w, i: w.clusterid),
+    **_axes("nclusterid", lambda w, i: tuple(n // c for n, c in zip(i.grid, w.shape.cluster, strict=True))),
+    **_axes("cluster_ctaid", lambda w, i: w.cluster_ctaid),
+    **_axes("cluster_nctaid", lambda w, i: w.shape.cluster),
+    "%cluster_ctarank": lambda w, i: w.rank,
+    "%cluster_nctarank": lambda w, i: w.cluster_size,
+    "%is_explicit_cluster": lambda w, i: i.explicit_cluster,
     "%laneid": lambda w, i: w.lane_in_warp,
     "%warpid": lambda w, i: w.warp_in_cta,
     "%nwarpid": lambda w, i: 64,

@@ -10,7 +10,7 @@ A map that no driver would write, or one whose rank or mode is not the instructi
 their effect is not documented: element types that a copy rounds or flushes (tf32, f32.ftz), and what tensor_boxes.py refuses.
 Which NaN fills is not documented either; here all bits but the sign are one.
 
-Not handled: .im2col::w and its kin, .cta_group, destinations in other CTAs of a cluster. Prefetches and cache policies have no effect.
+Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ DIMENSIONS: Final = {f"{rank}d": rank for rank in range(1, 6)}
 MODES: Final = frozenset(("tile", "tile::gather4", "tile::scatter4", "im2col", "im2col_no_offs"))
 OPERATIONS: Final = frozenset(("add", "min", "max", "inc", "dec", "and", "or", "xor"))
 _KNOWN: Final = MODES | OPERATIONS | DIMENSIONS.keys() | {"shared::cta", "shared::cluster", "global"}
-_KNOWN_REST: Final = frozenset(("cp", "reduce", "async", "bulk", "tensor", "bulk_group", COMPLETE_TX, MULTICAST, "L2::cache_hint"))
+_GROUPS: Final = ("cta_group::1", "cta_group::2")
+_KNOWN_REST: Final = frozenset(
+    ("cp", "reduce", "async", "bulk", "tensor", "bulk_group", COMPLETE_TX, MULTICAST, "L2::cache_hint", *_GROUPS)
+)
 _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
 _ROUNDED: Final = frozenset(("f32.ftz", "tf32", "tf32.ftz"))
@@ -206,7 +209,8 @@ class _Copies:
         operands = list(context.instruction.operands)
         self.loads = COMPLETE_TX in context.parts
         tensor, shared = (operands.pop(1), operands.pop(0)) if self.loads else (operands.pop(0), operands.pop(0))
-        self.shared = Range(context, "shared", shared, "write" if self.loads else "read")
+        space = next(part for part in context.parts if part in ("shared::cta", "shared::cluster"))
+        self.shared = Range(context, space, shared, "write" if self.loads else "read")
         self.barrier = barrier_locator(context, operands.pop(0)) if self.loads else None
         offsets = operands.pop(0) if operands and isinstance(operands[0], Vector) else None
         self.tensor = Tensor(context, tensor, offsets)
@@ -226,7 +230,7 @@ class _Copies:
         starts = self.shared.part(lanes, np.array([item.nbytes for item in items]))
         found = []
         for lane, start, item in zip(lanes.tolist(), starts.tolist(), items, strict=True):
-            base = wave.shared_offset + int(wave.cta_of[lane]) * wave.shared_stride - RESERVED_SHARED
+            base = wave.shared_offset + wave.cta_at(start) * wave.shared_stride - RESERVED_SHARED
             if start % _BOX_ALIGNMENT:
                 raise self._misaligned(lane, start - base, item.nbytes)
             addresses = boxes.chunk_addresses(start - base, item.nbytes, item.info.swizzle)
@@ -252,8 +256,8 @@ class _Copies:
         chunks, units = self._chunks(lanes, items), units_of(self.barrier, lanes).tolist()
         for k, (item, chunk, unit) in enumerate(zip(items, chunks, units, strict=True)):
             lane = lanes[k : k + 1]
-            for shift in destinations(self.context, self.ctas, lane):
-                self._start_load(lane, item, chunk + (shift >> 4), unit + (shift >> 3))
+            for shift, signal in destinations(self.context, self.ctas, lane, int(chunk[0]) << 4, unit):
+                self._start_load(lane, item, chunk + (shift >> 4), unit + (signal >> 3))
 
     def _start_load(self, lane: Lanes, item: Items, chunk: Array, unit: int) -> None:
         shared = self.wave.arena.views[4]

@@ -1,7 +1,8 @@
 """The threads of a wave: which lane is which thread of which CTA, who is still alive, and where its memory windows lie.
 
-A wave is as many CTAs as run together. Lanes are numbered CTA by CTA in order of %tid without padding, so that the arrays
-hold live threads only; `slots` maps warps to lanes for the instructions that work on whole warps.
+A wave is as many CTAs as run together, in whole clusters: the CTAs of one cluster follow each other by rank. Lanes are
+numbered CTA by CTA in order of %tid without padding, so that the arrays hold live threads only; `slots` maps warps to lanes for
+the instructions that work on whole warps.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .faults import Dim3
-from .memory import RESERVED_SHARED, Arena
+from .memory import RANK_SHIFT, RESERVED_SHARED, Arena
 
 Array = npt.NDArray[Any]
 WARP = 32
@@ -27,11 +28,17 @@ class Shape:
     ctas: int
     shared_bytes: int  # without the reserved KiB
     local_bytes: int  # per thread
+    cluster: Dim3 = (1, 1, 1)
 
     @property
     def threads(self) -> int:
         """Threads of one CTA."""
         return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of one cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
 
 def _coordinates(linear: Array, extent: Dim3) -> tuple[Array, Array, Array]:
@@ -60,6 +67,7 @@ class Wave:
         self.aligned = threads % WARP == 0
         self.slot_of = self.warp_of * WARP + self.lane_in_warp
         self._lay_out_slots()
+        self._lay_out_clusters()
         self._lay_out_windows()
         self.zeros64 = np.zeros(self.lanes, np.uint64)
         self.zeros32 = np.zeros(self.lanes, np.uint32)
@@ -67,9 +75,10 @@ class Wave:
         self.scratch32 = np.zeros(self.lanes, np.uint32)
         self.scratch_index = np.zeros(self.lanes, np.int64)
         self.sp = np.zeros(self.lanes, np.uint32)  # top of each thread's dynamic local stack
+        self.clusterid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.ctaid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.smid = np.zeros(self.lanes, np.uint32)
-        self.start(0, (1, 1, 1), 1)
+        self.start(0, shape.cluster, 1)
 
     def _lay_out_slots(self) -> None:
         slots = np.zeros(self.warps * WARP, np.intp)
@@ -78,6 +87,15 @@ class Wave:
         present = np.zeros(self.warps * WARP, np.bool_)
         present[self.slot_of] = True
         self.present = present.reshape(self.warps, WARP)
+
+    def _lay_out_clusters(self) -> None:
+        size = self.cluster_size = self.shape.cluster_size
+        rank = self.cta_of % size
+        self.rank = rank.astype(np.uint32)
+        self.rank_bits = self.rank << np.uint32(RANK_SHIFT)  # what an address of one's own shared memory has in a cluster
+        self.cluster_of = self.cta_of // size
+        self.clusters = self.shape.ctas // size
+        self.cluster_ctaid = _coordinates(rank, self.shape.cluster)
 
     def _lay_out_windows(self) -> None:
         shape, arena = self.shape, self.arena
@@ -100,16 +118,22 @@ class Wave:
 
     def start(self, first_cta: int, grid: Dim3, sm_count: int) -> None:
         """Make the lanes the threads of the CTAs from `first_cta` on, all alive."""
-        linear = self.cta_of + first_cta
-        for target, source in zip(self.ctaid, _coordinates(linear, grid), strict=True):
-            target[...] = source
-        self.smid[...] = linear % sm_count
+        x, y, z = self.shape.cluster
+        clusters = _coordinates(self.cluster_of + first_cta // self.cluster_size, (grid[0] // x, grid[1] // y, grid[2] // z))
+        for axis, (cluster, inside) in enumerate(zip(clusters, self.cluster_ctaid, strict=True)):
+            self.clusterid[axis][...] = cluster
+            self.ctaid[axis][...] = cluster * np.uint32(self.shape.cluster[axis]) + inside
+        self.smid[...] = (self.cta_of + first_cta) % sm_count
         self.live = np.ones(self.lanes, np.bool_)
         self.alive = self.lanes
         self.warp_live = np.bincount(self.warp_of, minlength=self.warps)
         self.cta_live_warps = np.full(self.shape.ctas, self.warps_per_cta)
         self.sp[...] = 0
         self.arena.raw[self.shared_offset : self.shared_offset + self.shared_stride * self.shape.ctas] = 0  # the same on every run
+
+    def cta_at(self, offset: int) -> int:
+        """The CTA of the wave whose shared memory holds the arena's byte at `offset`."""
+        return (offset - self.shared_offset) // self.shared_stride
 
     def retire(self, lanes: npt.NDArray[np.intp]) -> None:
         """The threads of `lanes` have exited."""
