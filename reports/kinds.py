@@ -158,6 +158,13 @@ _MISSING_WAIT = Kind(
             "wait with {wait} ({wait_cpp}) before {second_at}",
             "the {second_role} at {second_at} overwrites memory that the {operation} at {first_at} may still be reading",
         ),
+        "own-warp-waited": Situation(
+            "a barrier of the warpgroup after the waits: each warp has waited for itself",
+            "put a named barrier of the warpgroup's 128 threads between the {wait_name} and {second_at}",
+            "the {second_role} at {second_at} overwrites an operand of the wgmma at {first_at}: its own warp has waited, the other three"
+            " warps of the warpgroup may still be multiplying",
+            "warning",
+        ),
         GENERAL: Situation("no wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
     },
 )

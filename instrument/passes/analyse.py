@@ -17,7 +17,7 @@ from consan.instrument.sites import FunctionStats, Unmodelled
 
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
-ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence"})
+ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
 _SHARED_SPACES = frozenset({"shared", "generic"})
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
 
@@ -36,7 +36,7 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work)
-    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence")
+    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence", "cluster-barrier")
     plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan
 

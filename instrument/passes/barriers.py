@@ -19,7 +19,7 @@ _ALL_MIXED = "0xfffffffe"
 def run(context: Context) -> None:
     """Insert clock updates around every barrier."""
     partial = functools.partial(_barrier, _arrivals(context))
-    handlers = {"barrier": partial if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence}
+    handlers = {"barrier": partial if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence, "cluster-barrier": _cluster}
     for plan in context.plans.values():
         for work in plan.work:
             if handler := handlers.get(work.row.family):
@@ -105,3 +105,19 @@ def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     context.edits.insert_after(instruction, "\n" + snippet.text())
 
 
+_CLUSTER_BARRIER, _ALL_OF_CTA = "16", _ALL_MIXED
+
+
+def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """barrier.cluster, among the CTA's own threads: its halves are a source and a target of edges (ISA "barrier.cluster")."""
+    instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
+    start = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    if "arrive" in instruction.parts:
+        site = context.site(plan, work, "none", "none", 0)
+        arguments = [*start, ("b32", str(site.number)), ("b32", str(int("relaxed" in instruction.parts)))]
+        snippet.call(context.hook("__consan_cluster_arrive"), arguments, result=("b64", STATE), guard=guard)
+        context.edits.insert_before(instruction, "\n" + snippet.text())
+        return
+    arguments = [*start, ("b32", _CLUSTER_BARRIER), ("b32", _ALL_OF_CTA)]
+    snippet.call(context.hook("__consan_barrier_after"), arguments, result=("b64", STATE), guard=guard)
+    context.edits.insert_after(instruction, "\n" + snippet.text())

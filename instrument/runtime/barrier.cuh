@@ -130,6 +130,21 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     return advance(slot, state, me);
 }
 
+// barrier.cluster.arrive, for the CTA's own threads: a barrier of all of them whose two halves are two instructions. A relaxed arrival
+// counts and publishes nothing.
+#define CLUSTER_BARRIER 16u
+HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
+    if (!slot) return state;
+    if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site);
+    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER));
+    store32(THREAD_FIELD(thread_record(slot, me), generation), generation);
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask))
+        count_arrival(slot, state, me, site, CLUSTER_BARRIER, warp_rounded(load32(FIELD(slot, Slot, thread_count))));
+    __syncwarp(mask);
+    return state;
+}
+
 // After the real barrier (sync and red).
 HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
     if (!slot) return state;

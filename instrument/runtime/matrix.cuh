@@ -135,8 +135,11 @@ HOOK void __consan_matrix_wait(u64 slot, u64 state, u32 me, u32 pending) {
     u64 thread = thread_record(slot, me & ~31u);
     u32 commits = load32(THREAD_FIELD(thread, matrix_commits));
     if (lane_id() == 0 && commits > pending && commits - pending > load32(THREAD_FIELD(thread, matrix_retired))) {
+        u32 number = load32(THREAD_FIELD(thread, matrix_wait_count));
+        store64(matrix_wait_at(slot, me >> 5, number), pack(low_word(state), commits - pending));
+        store32(THREAD_FIELD(thread, matrix_wait_count), number + 1);
+        record_fence();
         store32(THREAD_FIELD(thread, matrix_retired), commits - pending);
-        remember_group_wait(thread, offsetof(Thread, matrix_waits), low_word(state), commits - pending);
     }
     __syncwarp();
 }

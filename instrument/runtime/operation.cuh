@@ -80,14 +80,32 @@ DEVICE bool group_observed(const Caller &c, u32 issuer, u32 group, u32 retired, 
     return epoch && ordered(c, issuer, epoch);
 }
 
+DEVICE u64 matrix_wait_at(u64 slot, u32 warp, u32 place) {
+    return FIELD(engine_of(slot), Engine, matrix_waits) + 8ull * (warp * MATRIX_WAITS + place % MATRIX_WAITS);
+}
+
+// Whether the caller is ordered after a wait of `warp` that covers the group. The ring outlives CTAs: epochs tell.
+DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
+    u32 epoch = 0, base = load32(FIELD(c.slot, Slot, base));
+    for (u32 i = 0; i < MATRIX_WAITS; ++i) {
+        u64 wait = load64(matrix_wait_at(c.slot, warp, i));
+        if (low_word(wait) >= base && high_word(wait) > group && (!epoch || low_word(wait) < epoch)) epoch = low_word(wait);
+    }
+    return epoch && ordered(c, warp << 5, epoch);
+}
+
+// A product is one operation of four warps, and each waits for itself. A commit makes "a new wgmma-group per warpgroup" (ISA
+// "wgmma.commit_group"), so who is ordered after the wait of one of the warps by a barrier is taken to have observed the group:
+// shipped pipelines hand a stage back by one thread's arrival. A warp of the warpgroup itself, with nothing but its own wait, has
+// not: the others may be behind it.
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
-    u32 first = o.thread >> 5 & ~3u;
+    u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5;
     for (u32 w = first; w < first + 4; ++w) {
         u64 thread = thread_record(c.slot, w << 5);
         u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
-        if (w == c.me >> 5 ? retired <= o.group : !group_observed(c, w << 5, o.group, retired, offsetof(Thread, matrix_waits))) return false;
+        seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
-    return true;
+    return own >= first && own < first + 4 ? seen == 4 : seen != 0;
 }
 
 // Whether the caller has observed that the operation is over.
@@ -117,6 +135,8 @@ DEVICE u32 why_not_observed(const Caller &c, const Operation &o) {
     u32 commits = load32(matrix ? THREAD_FIELD(thread, matrix_commits) : THREAD_FIELD(thread, bulk_commits));
     u32 retired = load32(matrix ? THREAD_FIELD(thread, matrix_retired) : THREAD_FIELD(thread, bulk_read));
     if (o.group >= commits) return REASON_NOT_COMMITTED;
+    if (matrix && (o.thread ^ c.me) < 128 && load32(THREAD_FIELD(thread_record(c.slot, c.me & ~31u), matrix_retired)) > o.group)
+        return c.flags & ACCESS_ENGINE ? REASON_WAITED_NO_BARRIER : REASON_OWN_WARP_WAITED;
     if (o.group < retired) return o.thread >> 5 == c.me >> 5 && !matrix ? REASON_OTHER_LANES : REASON_WAITED_NO_BARRIER;
     return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && o.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
 }
@@ -341,8 +361,9 @@ DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
 
 // A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
 DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old) {
-    if (o.low != old.low || o.high != old.high || kind_of(o) != kind_of(old) || o.shape != old.shape || o.shape2 != old.shape2) return false;
-    if (kind_of(o) == OPERATION_WGMMA) return o.thread == old.thread;
+    if (o.low != old.low || o.high != old.high || kind_of(o) != kind_of(old)) return false;
+    // The slices of an operand differ in where they start and grow together again.
+    if (kind_of(o) == OPERATION_WGMMA) return o.thread == old.thread && (o.shape ^ old.shape) >> 16 == 0;
     if (kind_of(o) == OPERATION_BULK_STORE) return o.thread == old.thread;
     return observed(c, old);
 }
