@@ -1,0 +1,28 @@
+// Without a commit a bulk store is in no group, so no wait covers it (R-B5).
+// launch: grid=1 block=64 arch=sm_90a
+// arg: x f32[128]=arange
+// arg: out f32[128]=zeros
+// expect: missing-wait WAR @store @write severity=error
+// result: out = x
+#include "../hopper.cuh"
+extern "C" __global__ void kernel(const float* x, float* out) {
+    __shared__ alignas(128) float tile[64];
+    int t = threadIdx.x;
+    for (int k = 0; k < 2; k++) {
+        tile[t] = x[k * 64 + t];  /*@write*/
+        fence_async_shared();
+        __syncthreads();
+        if (t == 0) {
+            bulk_store(out + k * 64, tile, sizeof tile);  /*@store*/
+#ifndef RACY
+            bulk_commit();
+#endif
+            bulk_wait_read<0>();
+        }
+        __syncthreads();
+    }
+    if (t == 0) {
+        bulk_commit();
+        bulk_wait<0>();
+    }
+}
