@@ -42,7 +42,7 @@ COPY_RANGES = 16
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
 # Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
 MBARRIERS = 64
-OPERATIONS = 128
+OPERATIONS = 512
 BLOCK_BYTES = 128
 #: Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, phases of the mbarriers observed.
 CLOCK = 2 * MAX_WARPS + MBARRIERS

@@ -328,14 +328,14 @@ ADDRESS: list[Row] = [
         _MOVE + "mapa",
         "cluster-address",
         "mapa{.space}.type dst, src, src",
-        status="not modelled",
+        status="neutral",
         classes={"space": "shared::cluster", "type": "u32 u64"},
     ),
     *rows(
         _MOVE + "getctarank",
         "cluster-address",
         "getctarank{.space}.type dst, src",
-        status="not modelled",
+        status="neutral",
         classes={"space": "shared::cluster", "type": "u32 u64"},
     ),
 ]

@@ -52,6 +52,8 @@ DEVICE u64 observed_at(u64 engine, u32 warp, u32 index) {
 DEVICE u64 operation_at(u64 engine, u32 index) {
     return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
 }
+// The ranges once more, close together for those who look for one.
+DEVICE u64 operation_range_at(u64 engine, u32 index) { return operation_at(engine, OPERATIONS) + 8ull * index; }
 #define FENCED MAX_WARPS         // first entry of the fenced epochs
 #define PHASES (2 * MAX_WARPS)   // first entry of the phases
 

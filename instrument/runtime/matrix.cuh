@@ -77,19 +77,20 @@ DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
 // The next slice along K inside one line of the pattern: the record grows.
 DEVICE bool grow_operand(const Caller &c, const Operation &o, u32 depth) {
     u64 engine = engine_of(c.slot);
-    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
-    for (u32 i = 0; i < count; ++i) {
+    u32 base = load32(FIELD(engine, Engine, op_base));
+    bool grown = false;
+    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
         u64 at = operation_at(engine, i);
-        if (load64(at) != pack(o.low, o.high)) continue;
+        if (grown || load64(at) != pack(o.low, o.high)) return;
         Operation old = load_operation(at);
-        if (old.sequence <= base || kind_of(old) != OPERATION_WGMMA || old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) continue;
+        if (old.sequence <= base || kind_of(old) != OPERATION_WGMMA || old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return;
         u32 first = (u32)old.shape & 0x3fff, mine = (u32)o.shape & 0x3fff;
-        if (mine >= first && mine + depth <= first + shape_depth(old)) return true;
-        if (mine != first + shape_depth(old)) continue;
+        grown = mine >= first && mine + depth <= first + shape_depth(old);
+        if (grown || mine != first + shape_depth(old)) return;
         store64(at + 48, pack_shape(shape_rows(old), shape_depth(old) + depth, 0, shape_window(old)));
-        return true;
-    }
-    return false;
+        grown = true;
+    });
+    return grown;
 }
 
 // One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).

@@ -44,13 +44,27 @@ DEVICE Operation load_operation(u64 at) {
     return o;
 }
 
-DEVICE void store_operation(u64 at, const Operation &o) {
+DEVICE void store_operation(u64 at, u64 range_at, const Operation &o) {
     store64(at + 8, pack(0, o.kind));
     store64(at, pack(o.low, o.high));
+    store64(range_at, pack(o.low, o.high));
     store64(at + 16, pack(o.site, o.thread)); store64(at + 24, pack(o.epoch, o.barrier));
     store64(at + 32, pack(o.phase, o.group)); store64(at + 40, o.shape); store64(at + 48, o.shape2);
     record_fence();
     store64(at + 8, pack(o.sequence, o.kind));
+}
+
+// Calls f(place) for every record whose range overlaps [low, high).
+template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f) {
+    u64 engine = engine_of(slot), ranges = operation_range_at(engine, 0);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS);
+#pragma unroll 1
+    for (u32 i = 0; i < count; i += 4) {
+        u64 range[4];
+        load_records<4>(ranges + 8ull * i, range);
+        for (u32 j = 0; j < 4; ++j)
+            if (i + j < count && low_word(range[j]) < high && high_word(range[j]) > low) f(i + j);
+    }
 }
 
 DEVICE u32 kind_of(const Operation &o) { return o.kind & 0xff; }
@@ -185,17 +199,14 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
 
 COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot);
-    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+    u32 base = load32(FIELD(engine, Engine, op_base));
     bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = false;
-#pragma unroll 1
-    for (u32 i = 0; i < count; ++i) {
-        u64 at = operation_at(engine, i), range = load64(at);
-        if (low_word(range) >= c.offset + c.bytes || high_word(range) <= c.offset) continue;
-        Operation o = load_operation(at);
-        if (o.sequence <= base || !covers(o, c.offset, c.offset + c.bytes)) continue;
+    each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
+        Operation o = load_operation(operation_at(engine, i));
+        if (o.sequence <= base || !covers(o, c.offset, c.offset + c.bytes)) return;
         written |= (o.kind & OPERATION_WRITES) != 0;
         if (report_them && (writes || o.kind & OPERATION_WRITES) && !observed(c, o)) report_operation(c, o, 0);
-    }
+    });
     return written;
 }
 
@@ -371,33 +382,31 @@ DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old
 // Puts an operation on the list; returns its place, or OPERATIONS if there is none.
 DEVICE u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base)), count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), place = OPERATIONS;
+    u32 base = load32(FIELD(engine, Engine, op_base)), place = OPERATIONS;
     o.sequence = gpu_add32(FIELD(engine, Engine, op_next), 1) + 1;
-    for (u32 i = 0; i < count && place == OPERATIONS; ++i) {
-        u64 at = operation_at(engine, i), range = load64(at);
-        if (range != pack(o.low, o.high)) continue;
+    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
+        u64 at = operation_at(engine, i);
+        if (place != OPERATIONS || load64(at) != pack(o.low, o.high)) return;
         Operation old = load_operation(at);
         if (old.sequence > base && supersedes(c, o, old) && swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind)) place = i;
-    }
+    });
     if (place == OPERATIONS) place = gpu_add32(FIELD(engine, Engine, op_count), 1);
     if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
-    store_operation(operation_at(engine, place), o);
+    store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
     return place;
 }
 
 // The other operations that overlap.
 COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) {
     u64 engine = engine_of(c.slot);
-    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
-#pragma unroll 1
-    for (u32 i = 0; i < count; ++i) {
-        u64 at = operation_at(engine, i), range = load64(at);
-        if (i == place || low_word(range) >= o.high || high_word(range) <= o.low) continue;
-        Operation other = load_operation(at);
-        if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) continue;
+    u32 base = load32(FIELD(engine, Engine, op_base));
+    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
+        if (i == place) return;
+        Operation other = load_operation(operation_at(engine, i));
+        if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
         // Two operands of matrix products only read; for the others a range is exact.
-        if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) continue;
-        if (observed(c, other)) continue;
+        if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) return;
+        if (observed(c, other)) return;
         Caller both = c;
         both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
         if (too_early_refill(c.slot, other, c.me, low_word(c.state))) {
@@ -406,7 +415,7 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
             describe_operation(both, f, other);
             report(c.slot, f);
         } else report_operation(both, other, kind_of(o));
-    }
+    });
 }
 
 // Nothing has written a block that an operation reads.
@@ -419,17 +428,18 @@ COLD void read_unwritten(Caller c, const Operation &o) {
 DEVICE void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(c.slot), engine = engine_of(c.slot), writes = load64(FIELD(c.slot, Slot, writes));
     u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
-    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), op_base = load32(FIELD(engine, Engine, op_base)), known_low = 0, known_high = 0;
+    u32 op_base = load32(FIELD(engine, Engine, op_base)), known_low = 0, known_high = 0;
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
         u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
         u32 written = load32(coarse + (u64)stride * ROW_WRITES + 4ull * block);
         if ((written && written >= base) || (low >= known_low && high <= known_high)) continue;
         bool found = false;
-        for (u32 i = 0; i < count && !found; ++i) {
+        each_overlap(c.slot, low, high, [&](u32 i) {
+            if (found) return;
             Operation other = load_operation(operation_at(engine, i));
-            if (other.sequence <= op_base || !(other.kind & OPERATION_WRITES) || other.low > low || other.high < high) continue;
+            if (other.sequence <= op_base || !(other.kind & OPERATION_WRITES) || other.low > low || other.high < high) return;
             found = true; known_low = other.low; known_high = other.high;
-        }
+        });
         for (u32 at = low; at < high && !found; at += 16) {
             if (!covers(o, at, at + 16)) continue;
             Caller chunk = c;

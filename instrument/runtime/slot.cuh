@@ -39,7 +39,7 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #endif
 
 #if CONSAN_ENGINE
-#define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * sizeof(OperationRecord))
+#define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
 // Of each block: last operation listed, start of the interval of the last generic read, epoch of the last generic write; and by
 // warp: last read, last write. One block is 128 bytes.
 #define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
