@@ -1,7 +1,8 @@
 """Device records to findings: who, where, what is missing.
 
 Input are the ring's records and the merge table (layout in instrument/layout.py) and the site tables of the modules; PTX is
-never looked at. (1) of a finding is the access that came first, (2) the one that met it; for a copy in flight (1) is the copy.
+never looked at. (1) of a finding is the access that came first, (2) the one that met it; for a missing wait (1) is the operation in
+flight, for a stage refilled too early (2) is the refill, whichever the device saw first.
 
 An uninitialised read that an unordered write explains later is one defect, not two: the runtime reports the pair as a data
 race and counts the explained bytes; when every uninitialised read of a site is explained, only the race is kept.
@@ -68,18 +69,45 @@ _SITUATIONS: Final = {
     Reason.WRITER_NO_FENCE: "writer-no-fence",
     Reason.READ_NO_FENCE: "read-no-fence",
     Reason.COPY_NO_FENCE: "copy-no-fence",
+    Reason.OWN_WARP_WAITED: "own-warp-waited",
     Reason.OTHER_LANES: "other-lanes",
     Reason.AT_EXIT: "exit",
     Reason.OTHER_ISSUER: "other-issuer",
 }
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
-#: What an operation of the device's number is called (`AsyncInfo.kind`), and its role in words.
+#: What an operation of the device's number is called (`AsyncInfo.kind`).
 _OPERATIONS: Final = {
-    Operation.BULK_STORE: ("bulk store", "asynchronous read"),
-    Operation.BULK_LOAD: ("bulk load", "asynchronous write"),
-    Operation.WGMMA: ("wgmma", "operand read"),
-    Operation.STORE_ASYNC: ("st.async", "asynchronous write"),
+    Operation.BULK_STORE: "bulk store",
+    Operation.BULK_LOAD: "bulk load",
+    Operation.WGMMA: "wgmma",
+    Operation.STORE_ASYNC: "st.async",
 }
+#: The same from what is known of a site, for records that do not say: (family, whether it writes shared memory).
+_OPERATION_OF_SITE: Final = {
+    ("cp.async", True): "cp.async",
+    ("bulk", True): "bulk load",
+    ("tensor", True): "bulk load",
+    ("bulk", False): "bulk store",
+    ("tensor", False): "bulk store",
+    ("wgmma", False): "wgmma",
+}
+#: An operation's role in words, where its name is not one.
+_ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
+_ASYNC_PROXY: Final = ("bulk store", "bulk load", "wgmma")
+#: What an instruction does to an mbarrier.
+_BARRIER_ROLES: Final = {
+    "mbarrier.init": "initialisation",
+    "mbarrier.inval": "invalidation",
+    "mbarrier.arrive": "arrival",
+    "mbarrier.arrive_drop": "arrival",
+    "mbarrier.expect_tx": "announcement of bytes",
+    "mbarrier.complete_tx": "completion of bytes",
+    "mbarrier.test_wait": "wait",
+    "mbarrier.try_wait": "wait",
+    "cp.async.mbarrier": "arrival",
+}
+# The word that holds an mbarrier's state (runtime/mbarrier.cuh): phase, pending arrivals, bytes still to come (signed).
+_PENDING, _COUNT_BITS, _TX_BITS = 22, 20, 22
 
 
 @dataclass(frozen=True)
@@ -133,6 +161,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         ctas=ctas,
         buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else Buffer("shared memory", "shared", low, high - low),
         accesses=_accesses(record, kind, hazard, module),
+        barrier=_barrier(record),
     )
     return describe(finding, _situation(record, kind), **_facts(record))
 
@@ -159,42 +188,76 @@ def _situation(record: Any, kind: Kind) -> str | None:
 
 def _facts(record: Any) -> dict[str, Any]:
     leave = max(0, int(record["commits"]) - int(record["group"]) - 1)
-    barrier = f"barrier {int(record['group'])}"
-    return {"leave": leave, "barrier": barrier, "shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
+    facts: dict[str, Any] = {"leave": leave, "barrier": f"barrier {int(record['group'])}"}
+    if state := _barrier(record):
+        facts["barrier"] = f"the mbarrier at shared offset {state['offset']}"
+        facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
+    return facts | {"shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
+
+
+def _barrier(record: Any) -> dict[str, Any] | None:
+    """The mbarrier that a finding names: its phase (of an operation: the one that completes it) and its counts at that moment."""
+    if not record["barrier"]:
+        return None
+    phase, word = int(record["phase"]), int(record["barrier_state"])
+    place: dict[str, Any] = {"offset": int(record["barrier"]) - 1}
+    if not word and not record["barrier_expected"]:  # nothing is known of it: it was never initialised
+        return place
+    tx = word & (1 << _TX_BITS) - 1
+    return place | {
+        "phase": phase,
+        "parity": phase & 1,
+        "pending": word >> _PENDING & (1 << _COUNT_BITS) - 1,
+        "expected": int(record["barrier_expected"]),
+        "tx": tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx,
+    }
 
 
 def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
-    own = _access(record, "site", "thread", module, _operation(record, "own_operation"))
+    action, own_action = _actions(record, kind)
+    own = _access(record, "site", "thread", module, own_action)
     if kind in (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS, Kind.LIFETIME) or (kind is Kind.BARRIER_MISUSE and not record["other_site"]):
         return (own,)
-    action = _operation(record, "operation")
-    if kind is Kind.MISSING_WAIT and action is None and not record["own_operation"]:
-        action = AsyncInfo("cp.async", group=int(record["group"]))
     other = _access(record, "other_site", "other_thread", module, action)
     if int(record["flags"]) & FLAG_OTHER_ATOMIC and not other.role:
         other = replace(other, role=_ROLES["rmw"])
     if not other.role:
         other = replace(other, role="read" if hazard is Hazard.WAR else "write")
-    return (other, own)
+    return (own, other) if _turned(kind, hazard, action, own_action) else (other, own)
 
 
-def _operation(record: Any, name: str) -> AsyncInfo | None:
-    number = int(record[name])
-    if not number:
-        return None
-    word = _OPERATIONS[Operation(number)][0]
+def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:
+    """Whether the access that the record puts second is (1)."""
+    if kind is Kind.MISSING_WAIT:
+        return action is None and own_action is not None
+    return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
+
+
+def _actions(record: Any, kind: Kind) -> tuple[AsyncInfo | None, AsyncInfo | None]:
+    """The operations behind the other access and behind the own one. Barrier, phase and group are the other's, if it is one."""
+    numbers = int(record["operation"]), int(record["own_operation"])
+    if kind in (Kind.LIFETIME, Kind.UNINITIALIZED_READ):
+        numbers = 0, numbers[1]
+    if kind is Kind.MISSING_WAIT and not any(numbers):
+        return AsyncInfo("cp.async", group=int(record["group"])), None
+    other, own = (AsyncInfo(_OPERATIONS[Operation(number)]) if number else None for number in numbers)
+    return (_signalled(other, record), own) if other else (None, own and _signalled(own, record))
+
+
+def _signalled(action: AsyncInfo, record: Any) -> AsyncInfo:
+    """With the phase or the group that tells of its completion, where the device gives it."""
     if int(record["barrier"]):
-        return AsyncInfo(word, barrier=int(record["barrier"]) - 1, phase=int(record["phase"]))
-    return AsyncInfo(word, group=int(record["group"]) if name == "operation" or not int(record["operation"]) else None)
-
-
-_ROLE_OF_KIND: Final = {word: role for word, role in _OPERATIONS.values()} | {"cp.async": "asynchronous copy"}
+        return replace(action, barrier=int(record["barrier"]) - 1, phase=int(record["phase"]))
+    grouped = action.kind in ("bulk store", "wgmma") and int(record["operation"])
+    return replace(action, group=int(record["group"])) if grouped else action
 
 
 def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites, action: AsyncInfo | None) -> Access:
     site = module.site(int(record[site_field]))
     thread = int(record[thread_field])
     begin = int(record["address"]) if _is_global(record) else int(record["offset"])
+    if action is None and site is not None:
+        action = _operation_of(site)
     place = Access(
         role="",
         op="",
@@ -202,18 +265,16 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         thread=unflatten(thread, _dim3(record["ntid"])),
         warp=thread // 32,
         lane=thread % 32,
-        bytes=(begin, begin + int(record["bytes"])) if record["bytes"] else None,
+        bytes=_range(record, site_field, begin),
         asynchronous=action,
-        proxy="async" if action is not None and action.kind in ("bulk store", "bulk load", "wgmma") else "generic",
+        proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
         space="global" if _is_global(record) else "shared",
     )
     if site is None:
         return place
-    if action is None and site.family == "cp.async":
-        action = AsyncInfo("cp.async")
     return replace(
         place,
-        role=_ROLE_OF_KIND[action.kind] if action is not None else _ROLES[site.access],
+        role=_role(site, action),
         op=site.opcode,
         file=site.file or "",
         line=site.line or 0,
@@ -221,8 +282,30 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         ptx_line=site.ptx_line,
         ptx=site.ptx,
         inlined=tuple(Frame(f.function or "", f.file, f.line, f.column) for f in site.inlined),
-        asynchronous=action,
     )
+
+
+def _range(record: Any, site_field: str, begin: int) -> tuple[int, int] | None:
+    """The bytes of an access; those of an operation as a whole, where the device gives them (`address`: begin and, above it, end)."""
+    low, high = int(record["address"]) & 0xFFFFFFFF, int(record["address"]) >> 32
+    operation = "other_site" if record["operation"] and int(record["kind"]) != Kind.LIFETIME else "site" if record["own_operation"] else ""
+    if high and not _is_global(record) and site_field == operation:
+        return low, high
+    return (begin, begin + int(record["bytes"])) if record["bytes"] else None
+
+
+def _operation_of(site: Site) -> AsyncInfo | None:
+    if site.opcode.startswith(("st.async", "red.async")):
+        return AsyncInfo("st.async")
+    word = _OPERATION_OF_SITE.get((site.family, site.access in ("write", "rmw") or site.family == "cp.async"))
+    return AsyncInfo(word) if word else None
+
+
+def _role(site: Site, action: AsyncInfo | None) -> str:
+    if action is not None:
+        return _ROLE_OF_OPERATION.get(action.kind, action.kind)
+    named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
+    return named or _ROLES[site.access]
 
 
 def _dim3(values: Any) -> Dim3:

@@ -107,6 +107,7 @@ def _finding_to_json(finding: Finding) -> Json:
         "accesses": [_access_to_json(access) for access in finding.accesses],
         "barrier": finding.barrier,
         "waiters": list(finding.waiters),
+        "policy": finding.policy,
     }
 
 

@@ -1,10 +1,9 @@
-"""The catalogue of findings (SEMANTICS 1) as a table: title, severity, and the words for what is missing and what fixes it.
+"""The words of a finding: the situation that fits is chosen from the catalogue and filled in.
 
 A kind has situations: which edge is missing decides `missing` and `fix`, and sometimes the sentence and the severity. A
-situation is looked up as "name/HAZARD" first, then as "name". `describe` fills a finding's words in; the decoder calls
-it once for each finding, so that every renderer says the same.
-
-In all texts (1) is the access that came first, (2) the one that met it; for asynchronous operations (1) is the operation.
+situation may be written for one operation and one hazard: "name:OPERATION/HAZARD" is looked up first, then "name:OPERATION",
+"name/HAZARD" and "name". `describe` fills a finding's words in; the decoder calls it once for each finding, so that every
+renderer says the same.
 
 Not decided here: whether something is a finding, and of which kind (the shadow runtime does), or how it is printed.
 """
@@ -12,373 +11,30 @@ Not decided here: whether something is a finding, and of which kind (the shadow 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from consan.reports.model import Access, Finding
+from consan.reports.catalogue import KINDS
+from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, Situation
 
-GENERAL: Final = "general"  # the situation of a kind when the decoder knows no better
-
-
-@dataclass(frozen=True)
-class Situation:
-    """One way to end up with a kind. Empty `message` or `severity`: the kind's own."""
-
-    missing: str
-    fix: str
-    message: str = ""
-    severity: str = ""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One row of the catalogue."""
-
-    id: str
-    title: str
-    severity: str
-    message: str
-    situations: dict[str, Situation]
-
-
-# What makes the completion of an asynchronous operation visible: (the wait in PTX, how CUDA C++ spells it).
-WAITS: Final[dict[str, tuple[str, str]]] = {
-    "cp.async": ("cp.async.wait_group {leave}", "__pipeline_wait_prior({leave})"),
-    "bulk load": ("mbarrier.try_wait on {barrier}", "barrier.wait(...)"),
-    "bulk store": ("cp.async.bulk.wait_group {leave}", "cp_async_bulk_wait_group<{leave}>()"),
-    "wgmma": ("wgmma.wait_group.sync.aligned {leave}", "warpgroup_wait<{leave}>()"),
-    "tcgen05": ("mbarrier.try_wait on the barrier of tcgen05.commit", "ClusterBarrier::wait(phase)"),
-}
-COMMITS: Final[dict[str, str]] = {
-    "cp.async": "cp.async.commit_group",
-    "bulk store": "cp.async.bulk.commit_group",
-    "wgmma": "wgmma.commit_group.sync.aligned",
-    "tcgen05": "tcgen05.commit",
-}
-
-_RACE_MESSAGES = {
-    "RAW": "the {second_role} at {second_at} can run before the {first_role} at {first_at} has stored its value",
-    "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
-    "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
-}
-_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): __syncthreads() (bar.sync 0)"
-
-_DATA_RACE = Kind(
-    "data-race",
-    "data race",
-    "error",
-    "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes in no order",
-    {
-        "no-barrier/RAW": Situation(
-            _CTA_BARRIER,
-            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}",
-            _RACE_MESSAGES["RAW"],
-        ),
-        "no-barrier/WAR": Situation(
-            _CTA_BARRIER,
-            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}"
-            " (in a loop: at the end of its body)",
-            _RACE_MESSAGES["WAR"],
-        ),
-        "no-barrier/WAW": Situation(
-            _CTA_BARRIER,
-            "give each thread bytes of its own, or put __syncthreads() between {first_at} and {second_at}",
-            _RACE_MESSAGES["WAW"],
-        ),
-        "no-barrier": Situation(_CTA_BARRIER, "put __syncthreads() between {first_at} and {second_at}"),
-        "same-site": Situation(
-            "an order between the threads that execute {second_at}",
-            "give each thread bytes of its own, or accumulate with an atomic (atomicAdd)",
-            "several threads {second_role_verb} the same bytes at {second_at}, in no order",
-        ),
-        "same-value": Situation(
-            _CTA_BARRIER,
-            "let one thread store it, or put __syncthreads() between the stores",
-            "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
-            "warning",
-        ),
-        "atomic": Situation(
-            "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
-            "put __syncthreads() between {first_at} and {second_at}, or make both accesses atomic",
-            "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes, and only one of them is atomic",
-        ),
-        "named-barrier": Situation(
-            "a named barrier that the warps of (1) and (2) both pass: {barrier} does not join them",
-            "use the same barrier id on both sides, with a thread count that covers both groups of warps",
-        ),
-        "no-warp-sync": Situation(
-            "__syncwarp() (bar.warp.sync) with both lanes in its mask, between (1) and (2)",
-            "put __syncwarp() between {first_at} and {second_at}; shuffles and votes order no memory",
-            "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
-            "warning",
-        ),
-        "cluster": Situation(
-            "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
-            "put cluster.sync() between {first_at} and {second_at}",
-            "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
-        ),
-        GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
-    },
-)
-
-_IN_FLIGHT = "the {second_role} at {second_at} touches bytes that the {operation} at {first_at} may still be writing"
-
-_MISSING_WAIT = Kind(
-    "missing-wait",
-    "missing wait",
-    "error",
-    _IN_FLIGHT,
-    {
-        "not-waited/WAW": Situation(
-            "no {wait_name} that covers {group} before this write",
-            "wait with {wait} ({wait_cpp}) in the issuing thread, then __syncthreads(), before the bytes are used again at {second_at}",
-            "the {operation} at {first_at} can still land on top of what the {second_role} at {second_at} stores",
-        ),
-        "not-waited": Situation(
-            "no {wait_name} that covers {group} before this {second_role}",
-            "wait with {wait} ({wait_cpp}) in the issuing thread before {second_at}; other threads need __syncthreads() after the wait",
-        ),
-        "not-committed": Situation(
-            "no {commit} between the copy and its wait: a wait covers committed groups only",
-            "commit with {commit} after {first_at} and before the wait",
-            _IN_FLIGHT + ": it was waited for before it was committed",
-        ),
-        "waited-no-barrier": Situation(
-            "a barrier after the wait: only the thread that issued the {operation} has waited for it",
-            "put __syncthreads() after the wait for {group} and before {second_at}",
-            "the {operation} at {first_at} was waited for by its own thread only; the {second_role} at {second_at} is another thread's",
-        ),
-        "overlapping-copies": Situation(
-            "a wait for {group} before the second copy into the same bytes",
-            "give each copy bytes of its own, or wait with {wait} ({wait_cpp}) before {second_at}",
-            "the copies at {first_at} and {second_at} are in flight together and write the same bytes, in either order",
-        ),
-        "source-overwritten": Situation(
-            "no {wait_name} that covers {group} before the source is overwritten",
-            "wait with {wait} ({wait_cpp}) before {second_at}",
-            "the {second_role} at {second_at} overwrites memory that the {operation} at {first_at} may still be reading",
-        ),
-        "own-warp-waited": Situation(
-            "a barrier of the warpgroup after the waits: each warp has waited for itself",
-            "put a named barrier of the warpgroup's 128 threads between the {wait_name} and {second_at}",
-            "the {second_role} at {second_at} overwrites an operand of the wgmma at {first_at}: its own warp has waited, the other three"
-            " warps of the warpgroup may still be multiplying",
-            "warning",
-        ),
-        GENERAL: Situation("no wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
-    },
-)
-
-_UNINITIALIZED = Kind(
-    "uninitialized-read",
-    "uninitialised read",
-    "error",
-    "the {first_role} at {first_at} loads {bytes} that nothing in this CTA has written",
-    {
-        "written-later": Situation(
-            "a barrier between the write at (2) and the read at (1), with the write first",
-            "put __syncthreads() after the write at {second_at} and before the read at {first_at}",
-            "the {first_role} at {first_at} loads bytes that the write at {second_at} stores only later",
-        ),
-        "unused": Situation(
-            "a write of these bytes before (1)",
-            "nothing, if the value is meant to be unused; else initialise the bytes",
-            "the {first_role} at {first_at} loads bytes that nothing has written; the loaded value is not used",
-            "note",
-        ),
-        GENERAL: Situation(
-            "a write of these bytes before the read",
-            "write them first (also halo elements and the tail of a partial tile), or do not read them",
-        ),
-    },
-)
-
-_OUT_OF_BOUNDS = Kind(
-    "out-of-bounds",
-    "out of bounds",
-    "error",
-    "the {first_role} at {first_at} touches {bytes}, outside every known allocation",
-    {
-        "shared": Situation(
-            "the CTA has {shared_bytes} of shared memory",
-            "check the index, or launch with more dynamic shared memory",
-            "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
-        ),
-        GENERAL: Situation("no allocation contains the address", "check the index and the size of the buffer behind {first_at}"),
-    },
-)
-
-_BARRIER_MISUSE = Kind(
-    "barrier-misuse",
-    "barrier misuse",
-    "error",
-    "{barrier} is used against its protocol at {first_at}",
-    {
-        "counts-disagree": Situation(
-            "one thread count for all that meet at {barrier}",
-            "give the same count at {first_at} and {second_at}: all threads that arrive or wait, a multiple of 32",
-            "{barrier} is used with different thread counts at {first_at} and {second_at}",
-        ),
-        "too-many-arrivals": Situation(
-            "a thread count that covers every warp that arrives at {barrier}",
-            "raise the count at {first_at}, or keep the other warps away from it",
-            "more threads arrive at {barrier} than its count allows, at {first_at}",
-        ),
-        "divergent": Situation(
-            "convergence: the .aligned form needs all threads of the warp at the same instruction",
-            "move the barrier out of the divergent branch, or use barrier.sync without .aligned",
-            "an aligned barrier is reached by some lanes of a warp only, at {first_at}",
-        ),
-        GENERAL: Situation("the protocol of the barrier", "see `consan explain barrier-misuse`"),
-    },
-)
-
-_DEADLOCK = Kind(
-    "deadlock",
-    "deadlock",
-    "error",
-    "threads wait for {barrier}, and none that could still signal it can run",
-    {
-        "exited": Situation(
-            "arrivals at {barrier}: threads that its count includes have exited",
-            "count only threads that reach the barrier, or let all of them reach it",
-            "threads wait for {barrier}, which threads that have exited were meant to reach",
-        ),
-        "timeout": Situation(
-            "progress: the launch ran longer than --timeout allows",
-            "look at the loop that the waiting threads are in; raise --timeout if the kernel is only slow",
-            "the launch did not end in time; its threads were still running",
-        ),
-        GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
-    },
-)
-
-_LIFETIME = Kind(
-    "lifetime",
-    "use outside a lifetime",
-    "error",
-    "the {first_role} at {first_at} touches shared memory of a CTA that has not started or has exited",
-    {
-        "exit": Situation(
-            "no {wait_name} that covers {group} before the thread exits",
-            "wait with {wait} ({wait_cpp}) before the kernel returns",
-            "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
-        ),
-        GENERAL: Situation(
-            "a cluster barrier before the CTA exits", "put cluster.sync() before the first use and before the end of the kernel"
-        ),
-    },
-)
-
-_PROXY_FENCE = Kind(
-    "missing-proxy-fence",
-    "missing proxy fence",
-    "error",
-    "the {first_role} at {first_at} and the {second_role} at {second_at} are ordered, but go through different proxies with no fence",
-    {
-        GENERAL: Situation(
-            "fence.proxy.async between (1) and (2)",
-            "execute fence.proxy.async in the writing thread, after {first_at} and before the barrier that orders (2)",
-        )
-    },
-)
-
-_SCOPE = Kind(
-    "scope",
-    "scope too narrow",
-    "error",
-    "the edge between {first_at} and {second_at} has a scope that does not include both threads",
-    {GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge")},
-)
-
-_NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"
-_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} (warpgroup_wait<{leave}>()) before {second_at}"
-
-_REGISTER_HAZARD = Kind(
-    "register-hazard",
-    "register hazard",
-    "error",
-    "{registers} of the wgmma.mma_async at {first_at}: touched at {second_at} before it has been waited for",
-    {
-        "touched-before-wait/RAW": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} can come before the wgmma.mma_async at {first_at} has written its result",
-        ),
-        "touched-before-wait/WAR": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} can overwrite A while the wgmma.mma_async at {first_at} still reads it",
-        ),
-        "touched-before-wait/WAW": Situation(
-            _NOT_COVERED,
-            _WAIT_BETWEEN,
-            "the {second_role} of {registers} at {second_at} and the wgmma.mma_async at {first_at} can land in either order",
-        ),
-        "not-committed": Situation(
-            "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
-            "commit with {commit} (warpgroup_commit_batch()) after {first_at} and before the wait",
-            "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
-        ),
-        "no-fence": Situation(
-            "wgmma.fence.sync.aligned between (1) and (2)",
-            "put wgmma.fence.sync.aligned (warpgroup_arrive()) after {first_at} and before {second_at}",
-            "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
-        ),
-        "never-fenced": Situation(
-            "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
-            "put wgmma.fence.sync.aligned (warpgroup_arrive()) before {first_at}",
-            "the wgmma.mma_async at {first_at} can be the first one, and no wgmma.fence comes before it",
-        ),
-        GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}"),
-    },
-)
-
-_GLOBAL_RACE = Kind(
-    "global-race",
-    "race on global memory",
-    "error",
-    "CTAs touch the same global bytes at {first_at} and {second_at}, and nothing orders them",
-    {
-        GENERAL: Situation(
-            "a release and an acquire at .gpu scope between (1) and (2)", "use atomics, or a flag with __threadfence() on both sides"
-        )
-    },
-)
-
-KINDS: Final[dict[str, Kind]] = {
-    kind.id: kind
-    for kind in (
-        _DATA_RACE,
-        _MISSING_WAIT,
-        _PROXY_FENCE,
-        _UNINITIALIZED,
-        _BARRIER_MISUSE,
-        _SCOPE,
-        _DEADLOCK,
-        _LIFETIME,
-        _REGISTER_HAZARD,
-        _OUT_OF_BOUNDS,
-        _GLOBAL_RACE,
-    )
-}
-
-
-# --- choosing and filling in -------------------------------------------------------------------------------------------
-
+__all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
 
 def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Finding:
     """The finding with severity, message, missing and fix filled in.
 
     `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
-    `barrier` ("named barrier 1"), `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
+    `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
+    `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
-    chosen = select(kind, _refined(finding, situation), finding.hazard)
+    action = _operation(finding)
+    chosen = select(kind, _refined(finding, situation), finding.hazard, action.kind if action else "")
     words = words_of(finding, facts)
     return replace(
         finding,
         severity=chosen.severity or kind.severity,
+        policy=chosen.policy,
         message=(chosen.message or kind.message).format_map(words),
         missing=chosen.missing.format_map(words),
         fix=chosen.fix.format_map(words),
@@ -392,9 +48,10 @@ def _refined(finding: Finding, situation: str | None) -> str:
     return situation
 
 
-def select(kind: Kind, situation: str, hazard: str | None) -> Situation:
-    """The row for a situation, the one of this hazard first; a name that the kind does not have is the general row."""
-    names = (f"{situation}/{hazard}", situation, GENERAL)
+def select(kind: Kind, situation: str, hazard: str | None, operation: str = "") -> Situation:
+    """The row for a situation, that of the operation and hazard first; a name that the kind does not have is the general row."""
+    special = f"{situation}:{operation}"
+    names = (f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
     return next(kind.situations[name] for name in names if name in kind.situations)
 
 
@@ -411,8 +68,20 @@ def _one_atomic(finding: Finding) -> bool:
 
 
 def _same_warp(finding: Finding) -> bool:
+    """Two lanes of one warp; an operation that meets its own issuer is not a matter of lanes."""
     first, last = _first(finding), _last(finding)
-    return first.warp is not None and (first.block, first.warp) == (last.block, last.warp)
+    return first.warp is not None and (first.block, first.warp) == (last.block, last.warp) and first.thread != last.thread
+
+
+def _operation(finding: Finding) -> AsyncInfo | None:
+    """The operation that the words are about: (1) of a missing wait, else the one there is."""
+    return next((access.asynchronous for access in finding.accesses if access.asynchronous), None)
+
+
+def _engine(finding: Finding) -> bool:
+    """Whether (2) is a bulk copy or a matrix product: what orders it is more than a barrier of the CTA."""
+    action = _last(finding).asynchronous
+    return action is not None and action.kind != "cp.async"
 
 
 # Tried in order for a finding whose situation the decoder does not give. Cluster first: its CTAs have equal warp numbers.
@@ -420,6 +89,8 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
     "data-race": (
         ("cluster", lambda f: _first(f).block != _last(f).block),
         ("no-warp-sync", _same_warp),
+        ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
+        ("operation-unordered", _engine),
         ("atomic", _one_atomic),
         ("same-site", lambda f: _first(f).site == _last(f).site),
         ("no-barrier", lambda f: True),
@@ -428,8 +99,8 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("overlapping-copies", lambda f: len(f.accesses) > 1 and all(access.asynchronous for access in f.accesses)),
         ("not-waited", lambda f: True),
     ),
-    "uninitialized-read": (("written-later", lambda f: len(f.accesses) > 1),),
-    "out-of-bounds": (("shared", lambda f: _first(f).space == "shared"),),
+    "uninitialized-read": (("written-later", lambda f: len(f.accesses) > 1), ("operation", _engine)),
+    "out-of-bounds": (("range", lambda f: _engine(f) and _first(f).space == "shared"), ("shared", lambda f: _first(f).space == "shared"),),
     "lifetime": (("exit", lambda f: _first(f).asynchronous is not None),),
 }
 
@@ -457,9 +128,21 @@ def words_of(finding: Finding, facts: dict[str, Any]) -> dict[str, str]:
     words = _access_words(finding) if finding.accesses else dict.fromkeys(_ACCESS_WORDS, "an unknown place")
     operation = words["operation"]
     given = {name: str(value) for name, value in facts.items() if value is not None}
-    unknown = {"leave": "0", "barrier": "the barrier", "registers": "registers", "shared_bytes": "less"}
+    unknown = {
+        "leave": "0",
+        "barrier": "the barrier",
+        "phase": "of the copy",
+        "parity": "(phase & 1)",
+        "expected": "its init",
+        "tx": "not 0",
+        "lacking": "a signal",
+        "registers": "registers",
+        "shared_bytes": "less",
+    }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     wait, wait_cpp = WAITS.get(operation, WAITS["cp.async"])
+    if operation in SIGNALLED:
+        base["group"] = "phase {phase} of {barrier}".format_map(base)
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
@@ -474,7 +157,7 @@ _ACCESS_WORDS: Final = ("first_at", "second_at", "first_role", "second_role", "s
 
 def _access_words(finding: Finding) -> dict[str, str]:
     first, last = _first(finding), _last(finding)
-    action = next((access.asynchronous for access in finding.accesses if access.asynchronous), None)
+    action = _operation(finding)
     group = "it" if action is None or action.group is None else f"group {action.group}"
     return dict(
         zip(

@@ -115,6 +115,7 @@ class Finding:
     accesses: tuple[Access, ...] = ()
     barrier: dict[str, Any] | None = None
     waiters: tuple[dict[str, Any], ...] = ()
+    policy: str = "default"  # "isa": a finding only by the strict reading of the ISA that --policy isa asks for
 
 
 @dataclass(frozen=True)

@@ -184,6 +184,8 @@ class _Printer:
         yield "missing", finding.missing
         yield "fix", finding.fix
         yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+        if finding.policy != "default":
+            yield "policy", f"{finding.policy}: shipped code leaves this out, a strict reading of the ISA does not"
         if finding.buffer:
             yield "bytes", _bytes(finding.buffer)
         if finding.barrier:

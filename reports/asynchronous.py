@@ -1,0 +1,273 @@
+"""The rows of the catalogue that speak of asynchronous operations: mbarriers, bulk copies, matrix products, proxies.
+
+Names are those that `kinds.select` looks up: "situation", "situation/HAZARD", "situation:OPERATION", both. Placeholders are
+filled in by `kinds.describe`. Spelling of fixes: PTX first, then CUTLASS or CUDA C++.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.reports.situations import Situation
+
+IN_FLIGHT: Final = "the {second_role} at {second_at} touches bytes that the {operation} at {first_at} may still be writing"
+
+_FENCE_AND_BARRIER = (
+    "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then __syncthreads() (or an mbarrier),"
+    " before {second_at}"
+)
+OPERATION_RACES: Final = {
+    "refilled-too-early": Situation(
+        'an edge from (1) to the thread that issues (2): the "empty" mbarrier of this stage, or a barrier',
+        "let every consumer arrive on the stage's empty mbarrier (mbarrier.arrive; consumer_release) after {first_at}, and let"
+        " the producer wait for that phase (mbarrier.try_wait.parity; producer_acquire) before {second_at}",
+        "the {second_role} at {second_at} can refill the bytes while the {first_role} at {first_at} still uses them:"
+        " nothing told its issuer that they are free",
+    ),
+    "operation-unordered/RAW": Situation(
+        "a barrier between (1) and the thread that issues (2), and fence.proxy.async before that barrier",
+        _FENCE_AND_BARRIER,
+        "the {second_role} at {second_at} can come before the {first_role} at {first_at} has stored its value",
+    ),
+    "operation-unordered": Situation(
+        "a barrier between (1) and the thread that issues (2), and fence.proxy.async before that barrier",
+        _FENCE_AND_BARRIER,
+        "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order: nothing orders (1) before the"
+        " thread that issues (2)",
+    ),
+}
+
+_LOAD_WAITS = {
+    "not-waited:bulk load/WAW": Situation(
+        "a successful wait for {group} before this {second_role}",
+        "wait with {wait} ({wait_cpp}) before the bytes are used again at {second_at}",
+        "the {operation} at {first_at} can still land on top of what the {second_role} at {second_at} stores",
+    ),
+    "not-waited:bulk load": Situation(
+        "a successful wait for {group} before this {second_role}",
+        "wait with {wait} ({wait_cpp}) in every thread that uses the bytes, before {second_at}; or in one thread,"
+        " with __syncthreads() after it",
+        IN_FLIGHT,
+    ),
+    "waited-no-barrier:bulk load": Situation(
+        "an edge from the wait for {group} to (2): only another thread has waited",
+        "wait with {wait} ({wait_cpp}) in this thread too, or put __syncthreads() between the other thread's wait and {second_at}",
+        "the {operation} at {first_at} was waited for by another thread, and nothing orders that wait before the {second_role} at"
+        " {second_at}",
+    ),
+}
+_LOAD_WAITS |= {name.replace("bulk load", "st.async"): row for name, row in _LOAD_WAITS.items()}
+_STILL_READS = "the {second_role} at {second_at} can overwrite bytes that the {operation} at {first_at} still reads"
+_STORE_WAITS = {
+    "not-waited:bulk store": Situation(
+        "no {wait_name} that covers {group} before this {second_role}",
+        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then __syncthreads(), before {second_at}",
+        _STILL_READS,
+    ),
+    "not-committed:bulk store": Situation(
+        "no {commit} between the copy and its wait: a wait covers committed groups only",
+        "commit with {commit} (cutlass tma_store_arrive()) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
+        _STILL_READS + ": it was not committed",
+    ),
+    "waited-no-barrier:bulk store": Situation(
+        "a barrier after the wait: only the thread that issued the copy has waited for it",
+        "put __syncthreads() (or an mbarrier that the issuer arrives on) after {wait_name} and before {second_at}",
+        _STILL_READS + ": its own thread has waited, and nothing orders that wait before (2)",
+    ),
+}
+_ALL_WARPS = (
+    "let all four warps arrive after {wait} ({wait_cpp}), on the stage's empty mbarrier (its count includes them) or at a barrier"
+    " of the warpgroup (bar.sync 1, 128), before {second_at}"
+)
+_MATRIX_WAITS = {
+    "not-waited:wgmma": Situation(
+        "no {wait_name} that covers {group} before this {second_role}",
+        "wait with {wait} ({wait_cpp}) in all four warps, and hand the stage over (mbarrier.arrive, or a barrier), before {second_at}",
+        "the {second_role} at {second_at} can overwrite an operand that the wgmma.mma_async at {first_at} still reads",
+    ),
+    "not-committed:wgmma": Situation(
+        "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
+        "commit with {commit} (cutlass warpgroup_commit_batch()) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
+        "the {second_role} at {second_at} can overwrite an operand of the wgmma.mma_async at {first_at}, which was not committed",
+    ),
+    "waited-no-barrier:wgmma": Situation(
+        "an edge from the {wait_name} of the warpgroup to (2): a wait serves the warp that executes it",
+        _ALL_WARPS,
+        "the {second_role} at {second_at} can overwrite an operand that the wgmma.mma_async at {first_at} still reads:"
+        " nothing orders a wait for it before (2)",
+    ),
+    "own-warp-waited:wgmma": Situation(
+        "a barrier of the warpgroup after {wait_name}: each of the four warps has waited for itself only",
+        _ALL_WARPS,
+        "the {second_role} at {second_at} overwrites an operand of the wgmma.mma_async at {first_at} after the wait of its own warp only:"
+        " the other warps may be behind",
+        "warning",
+    ),
+}
+OPERATION_WAITS: Final = {
+    **_LOAD_WAITS,
+    **_STORE_WAITS,
+    **_MATRIX_WAITS,
+    "other-lanes": Situation(
+        "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",
+        "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+        "the {operation} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
+        "warning",
+    ),
+    "other-issuer": Situation(
+        "a {wait_name} by the thread that issued the {operation}: groups belong to the thread that commits them",
+        "wait with {wait} ({wait_cpp}) in the thread that executed {first_at}, then __syncthreads(), before {second_at}",
+        "the {second_role} at {second_at} relies on a wait by a thread that did not issue the {operation} at {first_at}:"
+        " that wait waits for nothing",
+    ),
+}
+
+MBARRIER_MISUSE: Final = {
+    "not-initialised": Situation(
+        "mbarrier.init of {barrier} before this {second_role}",
+        "initialise it in one thread (mbarrier.init; cutlass ClusterBarrier::init(count)), then __syncthreads(), before {second_at};"
+        " check its address",
+        "the {second_role} at {second_at} uses {barrier}, which nobody has initialised",
+    ),
+    "invalidated": Situation(
+        "mbarrier.init of {barrier} after its mbarrier.inval, or the use before it",
+        "move the mbarrier.inval at {first_at} after the last use, with a barrier between; or initialise again before {second_at}",
+        "the {second_role} at {second_at} uses {barrier} after its mbarrier.inval at {first_at}",
+    ),
+    "initialised-twice": Situation(
+        "mbarrier.inval between the two, or one thread that initialises",
+        "let one thread initialise (if (threadIdx.x == 0), elect.sync); before a new use of its bytes execute mbarrier.inval and"
+        " __syncthreads()",
+        "{barrier} is initialised at {second_at} while it is still in use since its initialisation at {first_at}",
+    ),
+    "init-not-published": Situation(
+        "a barrier between the initialisation and the first use",
+        "put __syncthreads() after {first_at} and before {second_at} (for other CTAs of a cluster: fence.mbarrier_init.release.cluster"
+        " and a cluster barrier)",
+        "the {second_role} at {second_at} can come before the initialisation of {barrier} at {first_at}",
+    ),
+    "bytes-used": Situation(
+        "mbarrier.inval before its eight bytes are used for anything else",
+        "give {second_at} bytes of its own; or execute mbarrier.inval in one thread, then __syncthreads(), before it",
+        "the {second_role} at {second_at} touches the bytes of {barrier}, in use since its initialisation at {first_at}",
+    ),
+    "too-many-arrivals": Situation(
+        "an arrival count that covers every arrival of a phase: it is {expected}",
+        "initialise at {first_at} with the number of arrivals of one phase, or let one lane arrive (elect.sync,"
+        " if (threadIdx.x % 32 == 0)) at {second_at}",
+        "more arrive on {barrier} in one phase than its count of {expected} allows, at {second_at}",
+    ),
+    "phase-lapped": Situation(
+        "a successful wait on every phase before arrivals for the one after the next",
+        "wait with mbarrier.try_wait.parity (producer_acquire, consumer_wait) before {second_at}, once a phase",
+        "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
+    ),
+    "tx-range": Situation(
+        "a tx-count between -(2^20 - 1) and 2^20 - 1",
+        "announce no more than 1,048,575 bytes a phase: use several phases or several barriers",
+        "the tx-count of {barrier} leaves its range at {second_at}",
+    ),
+    "count-range": Situation(
+        "an arrival count between 1 and 2^20 - 1",
+        "initialise at {second_at} with the number of arrivals of one phase",
+        "the mbarrier is initialised at {second_at} with a count that it cannot hold",
+    ),
+    "no-complete": Situation(
+        "another arrival that completes the phase: the .noComplete form must not",
+        "use mbarrier.arrive without .noComplete at {second_at}, or a higher count at {first_at}",
+        "an arrival with .noComplete at {second_at} completes the phase of {barrier}",
+    ),
+    "signals-pending": Situation(
+        "a wait for the phase that the copies complete, before mbarrier.inval",
+        "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then __syncthreads(), before {second_at}",
+        "{barrier} is invalidated at {second_at} while bytes of its phase are still to come (tx-count {tx})",
+    ),
+}
+
+MBARRIER_DEADLOCKS: Final = {
+    "bytes": Situation(
+        "{lacking}: expect_tx announced more bytes than copies have brought",
+        "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
+        " tensor; check that every copy that was announced is issued, and on this barrier",
+    ),
+    "excess": Situation(
+        "{lacking}: copies have brought more bytes than expect_tx announced",
+        "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
+        " tensor; check that no copy signals the wrong barrier",
+    ),
+    "arrivals": Situation(
+        "{lacking}: fewer threads arrive than mbarrier.init counts",
+        "initialise with the number of arrivals that one phase gets, or let all of them arrive; check the number of iterations on the"
+        " two sides of the pipeline, and the parity that the producer begins with (1 on an empty barrier)",
+    ),
+    "both": Situation(
+        "{lacking}",
+        "look for the thread that should arrive and issue the copies: does it wait itself, or has it left its loop early?"
+        " Check the number of iterations on the two sides of the pipeline, and the parities",
+    ),
+    "nothing-missing": Situation(
+        "a new use of {barrier}: nothing has arrived in the current phase, the one waited for",
+        "check the parity that is waited for, and the number of iterations on the two sides of the pipeline",
+    ),
+}
+
+OPERATIONS_AT_EXIT: Final = {
+    "exit:bulk load": Situation(
+        "a wait for {group} by any thread of the CTA",
+        "wait with {wait} ({wait_cpp}) before the kernel returns, or do not issue the copy",
+        "the {operation} at {first_at} can still be writing shared memory when its CTA exits: nobody has waited for it",
+    ),
+    "exit:bulk store": Situation(
+        "no {wait_name} that covers {group} before the CTA exits",
+        "commit it ({commit}), and wait with {wait} ({wait_cpp}) in its thread before the kernel returns",
+        "the {operation} at {first_at} can still be reading shared memory when its CTA exits",
+    ),
+    "exit:wgmma": Situation(
+        "no {wait_name} that covers {group} before the CTA exits",
+        "commit it ({commit}), and wait with wgmma.wait_group.sync.aligned 0 (warpgroup_wait<0>()) before the kernel returns",
+        "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
+    ),
+}
+
+_FENCE_NAMES = "fence.proxy.async.shared::cta (cutlass fence_view_async_shared() or tma_store_fence())"
+PROXY_FENCES: Final = {
+    "no-proxy-fence/RAW": Situation(
+        "a proxy fence on the path from (1) to (2), for shared memory: (1) is in the generic proxy, (2) in the async proxy",
+        f"execute {_FENCE_NAMES} in every thread that writes, after {{first_at}} and before the barrier that orders {{second_at}}",
+        "the {second_role} at {second_at} reads through the async proxy and may miss what the {first_role} at {first_at} stored through"
+        " the generic proxy: they are ordered, but no proxy fence lies between",
+    ),
+    "no-proxy-fence": Situation(
+        "a proxy fence on the path from (1) to (2), for shared memory: (1) is in the generic proxy, (2) in the async proxy",
+        f"execute {_FENCE_NAMES} in every thread that touched the bytes, after {{first_at}} and before the barrier that orders"
+        " {second_at}",
+        "the {second_role} at {second_at} (async proxy) and the {first_role} at {first_at} (generic proxy) can take effect in either"
+        " order: they are ordered, but no proxy fence lies between",
+    ),
+    "writer-no-fence": Situation(
+        "a proxy fence in the writing thread, before the barrier (policy isa, D2: the ISA leaves open whether a fence after it serves)",
+        f"execute {_FENCE_NAMES} in every thread that writes, after {{first_at}} and before the barrier that orders {{second_at}}",
+        "the {first_role} at {first_at} (generic proxy) is fenced for the {second_role} at {second_at} (async proxy) only after the"
+        " barrier, by another thread",
+        "note",
+        "isa",
+    ),
+    "read-no-fence": Situation(
+        "a proxy fence between the read (generic proxy) and the asynchronous write (async proxy) (policy isa, D1: shipped pipelines"
+        " leave it out)",
+        f"execute {_FENCE_NAMES} in the reading threads, after {{first_at}} and before they hand the stage over",
+        "the {second_role} at {second_at} (async proxy) can overwrite the bytes before the {first_role} at {first_at} (generic proxy)"
+        " has loaded them: they are ordered, but no proxy fence lies between",
+        "warning",
+        "isa",
+    ),
+    "copy-no-fence": Situation(
+        "a proxy fence between the copy, which writes through the generic proxy, and the matrix product, which reads through the async"
+        " proxy (policy isa: shipped libraries leave it out)",
+        f"execute {_FENCE_NAMES} after the wait for {{first_at}} and before the barrier that orders {{second_at}}",
+        "the {second_role} at {second_at} reads through the async proxy what the {first_role} at {first_at} stored through the generic"
+        " proxy: it has been waited for, but no proxy fence lies between",
+        "warning",
+        "isa",
+    ),
+}

@@ -1,0 +1,338 @@
+"""The catalogue of findings (SEMANTICS 1) as a table: title, severity, and the words for what is missing and what fixes it.
+
+In all texts (1) is the access that came first, (2) the one that met it; for a missing wait (1) is the operation in flight.
+A situation of policy "isa" is one on which shipped code and a strict reading of the ISA differ: such findings exist only under
+`--policy isa`, and say so. What concerns asynchronous operations is in asynchronous.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.reports.asynchronous import (
+    IN_FLIGHT,
+    MBARRIER_DEADLOCKS,
+    MBARRIER_MISUSE,
+    OPERATION_RACES,
+    OPERATION_WAITS,
+    OPERATIONS_AT_EXIT,
+    PROXY_FENCES,
+)
+from consan.reports.situations import GENERAL, Kind, Situation
+
+_RACE_MESSAGES = {
+    "RAW": "the {second_role} at {second_at} can run before the {first_role} at {first_at} has stored its value",
+    "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
+    "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
+}
+_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): __syncthreads() (bar.sync 0)"
+
+_DATA_RACE = Kind(
+    "data-race",
+    "data race",
+    "error",
+    "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes in no order",
+    {
+        "no-barrier/RAW": Situation(
+            _CTA_BARRIER,
+            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}",
+            _RACE_MESSAGES["RAW"],
+        ),
+        "no-barrier/WAR": Situation(
+            _CTA_BARRIER,
+            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}"
+            " (in a loop: at the end of its body)",
+            _RACE_MESSAGES["WAR"],
+        ),
+        "no-barrier/WAW": Situation(
+            _CTA_BARRIER,
+            "give each thread bytes of its own, or put __syncthreads() between {first_at} and {second_at}",
+            _RACE_MESSAGES["WAW"],
+        ),
+        "no-barrier": Situation(_CTA_BARRIER, "put __syncthreads() between {first_at} and {second_at}"),
+        "same-site": Situation(
+            "an order between the threads that execute {second_at}",
+            "give each thread bytes of its own, or accumulate with an atomic (atomicAdd)",
+            "several threads {second_role_verb} the same bytes at {second_at}, in no order",
+        ),
+        "same-value": Situation(
+            _CTA_BARRIER,
+            "let one thread store it, or put __syncthreads() between the stores",
+            "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
+            "warning",
+        ),
+        "atomic": Situation(
+            "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
+            "put __syncthreads() between {first_at} and {second_at}, or make both accesses atomic",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes, and only one of them is atomic",
+        ),
+        "named-barrier": Situation(
+            "a named barrier that the warps of (1) and (2) both pass: {barrier} does not join them",
+            "use the same barrier id on both sides, with a thread count that covers both groups of warps",
+        ),
+        "no-warp-sync": Situation(
+            "__syncwarp() (bar.warp.sync) with both lanes in its mask, between (1) and (2)",
+            "put __syncwarp() between {first_at} and {second_at}; shuffles and votes order no memory",
+            "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
+            "warning",
+        ),
+        **OPERATION_RACES,
+        "cluster": Situation(
+            "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
+            "put cluster.sync() between {first_at} and {second_at}",
+            "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
+        ),
+        GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
+    },
+)
+
+_MISSING_WAIT = Kind(
+    "missing-wait",
+    "missing wait",
+    "error",
+    IN_FLIGHT,
+    {
+        "not-waited/WAW": Situation(
+            "no {wait_name} that covers {group} before this write",
+            "wait with {wait} ({wait_cpp}) in the issuing thread, then __syncthreads(), before the bytes are used again at {second_at}",
+            "the {operation} at {first_at} can still land on top of what the {second_role} at {second_at} stores",
+        ),
+        "not-waited": Situation(
+            "no {wait_name} that covers {group} before this {second_role}",
+            "wait with {wait} ({wait_cpp}) in the issuing thread before {second_at}; other threads need __syncthreads() after the wait",
+        ),
+        "not-committed": Situation(
+            "no {commit} between the copy and its wait: a wait covers committed groups only",
+            "commit with {commit} after {first_at} and before the wait",
+            IN_FLIGHT + ": it was not committed when (2) came",
+        ),
+        "waited-no-barrier": Situation(
+            "a barrier after the wait: only the thread that issued the {operation} has waited for it",
+            "put __syncthreads() after the wait for {group} and before {second_at}",
+            "the {operation} at {first_at} was waited for by its own thread only; the {second_role} at {second_at} is another thread's",
+        ),
+        "overlapping-copies": Situation(
+            "a wait for {group} before the second copy into the same bytes",
+            "give each copy bytes of its own, or wait with {wait} ({wait_cpp}) before {second_at}",
+            "the copies at {first_at} and {second_at} are in flight together and write the same bytes, in either order",
+        ),
+        "source-overwritten": Situation(
+            "no {wait_name} that covers {group} before the source is overwritten",
+            "wait with {wait} ({wait_cpp}) before {second_at}",
+            "the {second_role} at {second_at} overwrites memory that the {operation} at {first_at} may still be reading",
+        ),
+        "own-warp-waited": Situation(
+            "a barrier of the warpgroup after the waits: each warp has waited for itself",
+            "put a named barrier of the warpgroup's 128 threads between the {wait_name} and {second_at}",
+            "the {second_role} at {second_at} overwrites an operand of the wgmma at {first_at}: its own warp has waited, the other three"
+            " warps of the warpgroup may still be multiplying",
+            "warning",
+        ),
+        **OPERATION_WAITS,
+        GENERAL: Situation("no wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
+    },
+)
+
+_UNINITIALIZED = Kind(
+    "uninitialized-read",
+    "uninitialised read",
+    "error",
+    "the {first_role} at {first_at} loads {bytes} that nothing in this CTA has written",
+    {
+        "written-later": Situation(
+            "a barrier between the write at (2) and the read at (1), with the write first",
+            "put __syncthreads() after the write at {second_at} and before the read at {first_at}",
+            "the {first_role} at {first_at} loads bytes that the write at {second_at} stores only later",
+        ),
+        "operation": Situation(
+            "a write of these bytes that is complete, or has at least been issued, before (1)",
+            "fill the whole range first (also the tail of a partial tile), or make the {operation} at {first_at} smaller;"
+            " check its address and, for wgmma, strides and layout in the descriptor",
+            "the {first_role} at {first_at} reads {bytes} that nothing in this CTA has written",
+        ),
+        "unused": Situation(
+            "a write of these bytes before (1)",
+            "nothing, if the value is meant to be unused; else initialise the bytes",
+            "the {first_role} at {first_at} loads bytes that nothing has written; the loaded value is not used",
+            "note",
+        ),
+        GENERAL: Situation(
+            "a write of these bytes before the read",
+            "write them first (also halo elements and the tail of a partial tile), or do not read them",
+        ),
+    },
+)
+
+_OUT_OF_BOUNDS = Kind(
+    "out-of-bounds",
+    "out of bounds",
+    "error",
+    "the {first_role} at {first_at} touches {bytes}, outside every known allocation",
+    {
+        "shared": Situation(
+            "the CTA has {shared_bytes} of shared memory",
+            "check the index, or launch with more dynamic shared memory",
+            "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
+        ),
+        "range": Situation(
+            "the CTA has {shared_bytes} of shared memory",
+            "check the address and the size of the copy (of a tensor map: its box), or launch with more dynamic shared memory",
+            "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
+        ),
+        GENERAL: Situation("no allocation contains the address", "check the index and the size of the buffer behind {first_at}"),
+    },
+)
+
+_BARRIER_MISUSE = Kind(
+    "barrier-misuse",
+    "barrier misuse",
+    "error",
+    "{barrier} is used against its protocol at {first_at}",
+    {
+        "counts-disagree": Situation(
+            "one thread count for all that meet at {barrier}",
+            "give the same count at {first_at} and {second_at}: all threads that arrive or wait, a multiple of 32",
+            "{barrier} is used with different thread counts at {first_at} and {second_at}",
+        ),
+        "divergent": Situation(
+            "convergence: the .aligned form needs all threads of the warp at the same instruction",
+            "move the barrier out of the divergent branch, or use barrier.sync without .aligned",
+            "an aligned barrier is reached by some lanes of a warp only, at {first_at}",
+        ),
+        **MBARRIER_MISUSE,
+        GENERAL: Situation("the protocol of the barrier", "see `consan explain barrier-misuse`"),
+    },
+)
+
+_DEADLOCK = Kind(
+    "deadlock",
+    "deadlock",
+    "error",
+    "threads wait for {barrier}, and none that could still signal it can run",
+    {
+        "exited": Situation(
+            "arrivals at {barrier}: threads that its count includes have exited",
+            "count only threads that reach the barrier, or let all of them reach it",
+            "threads wait for {barrier}, which threads that have exited were meant to reach",
+        ),
+        **MBARRIER_DEADLOCKS,
+        "timeout": Situation(
+            "progress: the launch ran longer than --timeout allows",
+            "look at the loop that the waiting threads are in; raise --timeout if the kernel is only slow",
+            "the launch did not end in time; its threads were still running",
+        ),
+        GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
+    },
+)
+
+_LIFETIME = Kind(
+    "lifetime",
+    "use outside a lifetime",
+    "error",
+    "the {first_role} at {first_at} touches shared memory of a CTA that has not started or has exited",
+    {
+        **OPERATIONS_AT_EXIT,
+        "exit": Situation(
+            "no {wait_name} that covers {group} before the thread exits",
+            "wait with {wait} ({wait_cpp}) before the kernel returns",
+            "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
+        ),
+        GENERAL: Situation(
+            "a cluster barrier before the CTA exits", "put cluster.sync() before the first use and before the end of the kernel"
+        ),
+    },
+)
+
+_PROXY_FENCE = Kind(
+    "missing-proxy-fence",
+    "missing proxy fence",
+    "error",
+    "the {first_role} at {first_at} and the {second_role} at {second_at} are ordered, but go through different proxies with no fence",
+    {
+        **PROXY_FENCES,
+        GENERAL: Situation(
+            "fence.proxy.async between (1) and (2)",
+            "execute fence.proxy.async in the writing thread, after {first_at} and before the barrier that orders (2)",
+        ),
+    },
+)
+
+_SCOPE = Kind(
+    "scope",
+    "scope too narrow",
+    "error",
+    "the edge between {first_at} and {second_at} has a scope that does not include both threads",
+    {GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge")},
+)
+
+_NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"
+_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} (warpgroup_wait<{leave}>()) before {second_at}"
+
+_REGISTER_HAZARD = Kind(
+    "register-hazard",
+    "register hazard",
+    "error",
+    "{registers} of the wgmma.mma_async at {first_at}: touched at {second_at} before it has been waited for",
+    {
+        "touched-before-wait/RAW": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} can come before the wgmma.mma_async at {first_at} has written its result",
+        ),
+        "touched-before-wait/WAR": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} can overwrite A while the wgmma.mma_async at {first_at} still reads it",
+        ),
+        "touched-before-wait/WAW": Situation(
+            _NOT_COVERED,
+            _WAIT_BETWEEN,
+            "the {second_role} of {registers} at {second_at} and the wgmma.mma_async at {first_at} can land in either order",
+        ),
+        "not-committed": Situation(
+            "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
+            "commit with {commit} (warpgroup_commit_batch()) after {first_at} and before the wait",
+            "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
+        ),
+        "no-fence": Situation(
+            "wgmma.fence.sync.aligned between (1) and (2)",
+            "put wgmma.fence.sync.aligned (warpgroup_arrive()) after {first_at} and before {second_at}",
+            "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
+        ),
+        "never-fenced": Situation(
+            "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
+            "put wgmma.fence.sync.aligned (warpgroup_arrive()) before {first_at}",
+            "the wgmma.mma_async at {first_at} can be the first one, and no wgmma.fence comes before it",
+        ),
+        GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}"),
+    },
+)
+
+_GLOBAL_RACE = Kind(
+    "global-race",
+    "race on global memory",
+    "error",
+    "CTAs touch the same global bytes at {first_at} and {second_at}, and nothing orders them",
+    {
+        GENERAL: Situation(
+            "a release and an acquire at .gpu scope between (1) and (2)", "use atomics, or a flag with __threadfence() on both sides"
+        )
+    },
+)
+
+KINDS: Final[dict[str, Kind]] = {
+    kind.id: kind
+    for kind in (
+        _DATA_RACE,
+        _MISSING_WAIT,
+        _PROXY_FENCE,
+        _UNINITIALIZED,
+        _BARRIER_MISUSE,
+        _SCOPE,
+        _DEADLOCK,
+        _LIFETIME,
+        _REGISTER_HAZARD,
+        _OUT_OF_BOUNDS,
+        _GLOBAL_RACE,
+    )
+}

@@ -1,0 +1,51 @@
+"""A row of the catalogue of findings, and what its words may name: the waits and commits of asynchronous operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+GENERAL: Final = "general"  # the situation of a kind when the decoder knows no better
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One way to end up with a kind. Empty `message` or `severity`: the kind's own."""
+
+    missing: str
+    fix: str
+    message: str = ""
+    severity: str = ""
+    policy: str = "default"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the catalogue."""
+
+    id: str
+    title: str
+    severity: str
+    message: str
+    situations: dict[str, Situation]
+
+
+# What makes the completion of an asynchronous operation visible: (the wait in PTX, how CUDA C++ spells it).
+WAITS: Final[dict[str, tuple[str, str]]] = {
+    "cp.async": ("cp.async.wait_group {leave}", "__pipeline_wait_prior({leave})"),
+    "bulk load": (
+        "mbarrier.try_wait.parity with parity {parity} on {barrier}",
+        "cutlass ClusterBarrier::wait({parity}), or wait on the cuda::barrier",
+    ),
+    "st.async": ("mbarrier.try_wait.parity with parity {parity} on {barrier}", "cutlass ClusterBarrier::wait({parity})"),
+    "bulk store": ("cp.async.bulk.wait_group.read {leave}", "cutlass tma_store_wait<{leave}>()"),
+    "wgmma": ("wgmma.wait_group.sync.aligned {leave}", "cutlass warpgroup_wait<{leave}>()"),
+    "tcgen05": ("mbarrier.try_wait on the barrier of tcgen05.commit", "ClusterBarrier::wait(phase)"),
+}
+COMMITS: Final[dict[str, str]] = {
+    "cp.async": "cp.async.commit_group",
+    "bulk store": "cp.async.bulk.commit_group",
+    "wgmma": "wgmma.commit_group.sync.aligned",
+    "tcgen05": "tcgen05.commit",
+}
+SIGNALLED: Final = ("bulk load", "st.async")  # completed by an mbarrier; the others by a group
