@@ -276,22 +276,23 @@ def _bulk_pipeline(size: Size, rng: np.random.Generator) -> Launch:
 # -- CUTLASS -----------------------------------------------------------------------------------------------------------------------
 
 
-def _cutlass(name: str, sizes: Dim3, *, tutorial: bool = False) -> Case:
+def _cutlass(name: str, sizes: Dim3, *, tutorial: bool = False, multiprocessors: int = 1) -> Case:
     """A kernel that CUTLASS's own host code launches; its tutorials' results have their rows innermost.
 
     Tutorials are launched in clusters of two, which share nothing but a barrier: on the virtual machine each CTA is a cluster of its own.
+    `multiprocessors`: of the small case.
     """
     small = sizes
 
     def make(size: Size, rng: np.random.Generator) -> Launch:
-        sizes, multiprocessors = (small, 1) if size == "small" else ((2048, 2048, 2048), MULTIPROCESSORS)
+        sizes, count = (small, multiprocessors) if size == "small" else ((2048, 2048, 2048), MULTIPROCESSORS)
         p = product(rng, sizes)
         held = _tutorial_layouts(p, name.endswith("_nt")) if tutorial else (p.a, p.b, p.c)
 
         @functools.cache
         def recorded(*addresses: int) -> corpus.Recorded:
             a, b, c = addresses
-            return corpus.cutlass_launch(name, sizes, (a, b, c), multiprocessors, tensor_maps.encode)
+            return corpus.cutlass_launch(name, sizes, (a, b, c), count, tensor_maps.encode)
 
         shape = recorded(1 << 20, 1 << 30, 1 << 40)
         arguments = [Built(held, lambda *at, i=i: recorded(*at).arguments[i]) for i in range(len(shape.arguments))]
@@ -345,7 +346,7 @@ HOPPER_CASES = (
 )
 
 # Kernels for clusters of several CTAs.
-CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272)),)
+CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272), multiprocessors=2),)
 
 # What hangs on every device, since its launcher passes a box that does not fit its kernel (see `descriptors`).
 HANGING_CASES = (_maps("triton_hopper/matmul_specialised"), _attention("triton_hopper/attention_specialised", with_maps=True))

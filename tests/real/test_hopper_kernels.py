@@ -34,8 +34,6 @@ def test_assembles(case: Case) -> None:
 
 @every_case
 def test_right_alone(case: Case, device: str) -> None:
-    if case in CLUSTER_CASES and device == "cpu":
-        pytest.skip("the virtual machine runs clusters of one CTA only")
     ptx = ptx_of(case.name, ARCH)
     size: Size = "small" if device == "cpu" else "full"
     backend = Session(device=device).backend
