@@ -67,16 +67,22 @@ DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
 DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
     u64 place = deposit_place(slot, id, generation), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
-    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        raise64(place + 8 * i, pack(published(slot, row, i, me, low_word(state), high_word(state), some), generation + 1));
+    each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 values[4];
+        published(row, i, me, low_word(state), high_word(state), some, values);
+        for (u32 j = 0; j < 4; ++j) raise64(place + 8 * (i + j), pack(values[j], generation + 1));
     });
 }
 
 DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
     u64 place = deposit_place(slot, id, generation), row = target_row(slot, me, mask);
-    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        u64 deposit = load64(place + 8 * i);
-        if (high_word(deposit) == generation + 1) raise32(row + 4 * i, low_word(deposit));
+    each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u64 deposits[4];
+        u32 now[4], wanted[4];
+        load_records<4>(place + 8 * i, deposits);
+        load_entries<4>(row + 4 * i, now);
+        for (u32 j = 0; j < 4; ++j) wanted[j] = high_word(deposits[j]) == generation + 1 ? low_word(deposits[j]) : 0;
+        raise_entries(row + 4 * i, now, wanted);
     });
 }
 
@@ -87,20 +93,20 @@ DEVICE void join_before(u64 slot, u32 me, u32 parity) {
     u32 mask = active_mask();
     u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
-    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+    each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         if (i < MAX_WARPS) return;
-        u32 value = published(slot, row, i, me, 0, 0, some);
-        if (value > load32(full + 4 * i)) raise32(full + 4 * i, value);
+        u32 now[4], values[4];
+        load_entries<4>(full + 4 * i, now);
+        published(row, i, me, 0, 0, some, values);
+        raise_entries(full + 4 * i, now, values);
     });
 }
 
 DEVICE void join_after(u64 slot, u32 me, u32 parity) {
     u32 mask = active_mask();
     u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
-    each_entry(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        if (i < MAX_WARPS) return;
-        u32 value = load32(full + 4 * i);
-        if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
+    each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        if (i >= MAX_WARPS) join_entries(row + 4 * i, full + 4 * i);
     });
     store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
     __syncwarp(mask);
@@ -178,10 +184,7 @@ DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flag
 
 DEVICE void take_flag(u64 slot, u32 me, u32 index) {
     u64 cell = flag_cell(slot, index), row = own_vector(slot, me);
-    each_entry(slot, 0, 1, [&](u32 i) {
-        u32 value = load32(cell + 4 * i);
-        if (value) raise32(row + 4 * i, value);
-    });
+    each_chunk(slot, 0, 1, [&](u32 i) { join_entries(row + 4 * i, cell + 4 * i); });
 }
 
 // Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
@@ -191,7 +194,12 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     if (!released) return state;
     u64 cell = flag_cell(slot, flag_index(slot, address)), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, 1u << (me & 31));
-    each_entry(slot, 0, 1, [&](u32 i) { raise32(cell + 4 * i, published(slot, row, i, me, released, high_word(state), some)); });
+    each_chunk(slot, 0, 1, [&](u32 i) {
+        u32 now[4], values[4];
+        load_entries<4>(cell + 4 * i, now);
+        published(row, i, me, released, high_word(state), some, values);
+        raise_entries(cell + 4 * i, now, values);
+    });
     return releases ? advance(slot, state, me) : state;
 }
 

@@ -4,6 +4,7 @@
 //   CONSAN_ASYNC    0, 1      cp.async
 //   CONSAN_CLUSTER  0, 1      shadow operations at .gpu scope
 //   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
+//   CONSAN_NAMED    0, 1      with the engine: barriers with a thread count
 //   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
 //
 // Scoped memory operations, special registers and warp helpers of the shadow runtime.
@@ -37,6 +38,7 @@ DEVICE void constant_pair(u64 at, u64 &a, u64 &b) { asm volatile("ld.global.v2.u
 DEVICE u32 swap32(u64 at, u32 old, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b32 %0, [%1], %2, %3;" : "=r"(o) : "l"(at), "r"(old), "r"(v) : "memory"); return o; }
 DEVICE u32 or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u32 and32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.and.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
+DEVICE u32 add32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE void raise32(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void raise64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }

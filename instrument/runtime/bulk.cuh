@@ -94,9 +94,11 @@ HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     u64 row = own_vector(slot, me), target = target_row(slot, me, mask);
     bool some = some_acquired(slot, me, mask);
     u32 warps = load32(FIELD(slot, Slot, warp_count));
-    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
-        u32 value = published(slot, row, w, me, low_word(state), high_word(state), some);
-        if (value > load32(target + 4 * (FENCED + w))) raise32(target + 4 * (FENCED + w), value);
+    for (u32 w = 4 * lanes_below(mask); w < warps; w += 4 * __popc(mask)) {
+        u32 now[4], values[4];
+        load_entries<4>(target + 4 * (FENCED + w), now);
+        published(row, w, me, low_word(state), high_word(state), some, values);
+        raise_entries(target + 4 * (FENCED + w), now, values);
     }
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(engine_of(slot), Engine, fenced) + 4 * (me >> 5), low_word(state));
     __syncwarp(mask);

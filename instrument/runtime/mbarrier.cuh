@@ -112,7 +112,7 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     if (count == 0 || count >= 1u << 20) report_barrier(c, engine, NO_BARRIER, REASON_COUNT_RANGE, 0, me);
     u32 index = find_barrier(engine, c.offset);
     if (index == NO_BARRIER) {
-        index = gpu_add32(FIELD(engine, Engine, barrier_count), 1);
+        index = add32(FIELD(engine, Engine, barrier_count), 1);
         if (index >= MBARRIERS) { count_evicted(slot); return; }
     } else if (load32(FIELD(mbarrier_at(engine, index), MBarrier, life)) == LIFE_LIVE) {
         u64 at = mbarrier_at(engine, index);
@@ -162,9 +162,11 @@ DEVICE Group barrier_group(u32 address) {
 DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 mask) {
     u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);
-    each_entry(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        u32 value = published(c.slot, row, i, c.me, own, high_word(c.state), some);
-        if (value > load32(place + 4 * i)) raise32(place + 4 * i, value);
+    each_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 now[4], values[4];
+        load_entries<4>(place + 4 * i, now);
+        published(row, i, c.me, own, high_word(c.state), some, values);
+        raise_entries(place + 4 * i, now, values);
     });
 }
 
@@ -257,10 +259,7 @@ DEVICE u32 observed_phase(u32 before, u32 after, u32 parity) {
 
 DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask) {
     u64 place = mbarrier_clock(engine, index, phase), row = target_row(c.slot, c.me, mask);
-    each_entry(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        u32 value = load32(place + 4 * i);
-        if (value > load32(row + 4 * i)) raise32(row + 4 * i, value);
-    });
+    each_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) { join_entries(row + 4 * i, place + 4 * i); });
     if (lane_id() == __ffs(mask) - 1) {
         raise32(row + 4 * (PHASES + index), phase + 1);
         raise32(observed_at(engine, c.me >> 5, index), low_word(c.state));

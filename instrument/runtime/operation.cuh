@@ -383,14 +383,14 @@ DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old
 DEVICE u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base)), place = OPERATIONS;
-    o.sequence = gpu_add32(FIELD(engine, Engine, op_next), 1) + 1;
+    o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
     each_overlap(c.slot, o.low, o.high, [&](u32 i) {
         u64 at = operation_at(engine, i);
         if (place != OPERATIONS || load64(at) != pack(o.low, o.high)) return;
         Operation old = load_operation(at);
         if (old.sequence > base && supersedes(c, o, old) && swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind)) place = i;
     });
-    if (place == OPERATIONS) place = gpu_add32(FIELD(engine, Engine, op_count), 1);
+    if (place == OPERATIONS) place = add32(FIELD(engine, Engine, op_count), 1);
     if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
     store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
     return place;

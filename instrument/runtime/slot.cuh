@@ -38,6 +38,7 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #define VECTOR_ROWS MAX_WARPS
 #endif
 
+#define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // right behind the slot's head
 #if CONSAN_ENGINE
 #define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
 // Of each block: last operation listed, start of the interval of the last generic read, epoch of the last generic write; and by
@@ -59,16 +60,16 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
     while (shared_bytes > step * 8) step *= 2;
     s.cells = (u32)align_up(shared_bytes ? shared_bytes : 1, step) / CONSAN_GRANULE;
-    s.threads = align_up(sizeof(Slot), 128);
+    s.engine = ENGINE_AT;
+    s.threads = align_up(ENGINE_AT + ENGINE_BYTES, 128);
     s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
 #if CONSAN_PARTIAL
     s.deposits = s.vectors + VECTOR_ROWS * VECTOR * 4;
     s.flags = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * VECTOR * 8;
-    s.engine = s.flags + FLAG_CELLS * VECTOR * 4;
+    s.coarse = s.flags + FLAG_CELLS * VECTOR * 4;
 #else
-    s.deposits = s.flags = s.engine = s.vectors;
+    s.deposits = s.flags = s.coarse = s.vectors;
 #endif
-    s.coarse = s.engine + ENGINE_BYTES;
     s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.warps);
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
@@ -161,10 +162,10 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
 #if CONSAN_ENGINE
 // Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the
 // clocks is older than anything of this one.
-COLD void prepare_engine(u64 engine) {
+COLD void prepare_engine(u64 engine, u32 open) {
     gpu_store64(FIELD(engine, Engine, op_next), gpu_load32(FIELD(engine, Engine, op_next)));
     gpu_store64(FIELD(engine, Engine, barrier_count), 0);
-    gpu_store64(FIELD(engine, Engine, exits), 0);
+    gpu_store64(FIELD(engine, Engine, open), open);
     gpu_store64(FIELD(engine, Engine, phase_base), pack(gpu_load32(FIELD(engine, Engine, phase_base)), gpu_load32(FIELD(engine, Engine, op_next))));
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, acquired) + 4 * w, 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, fenced) + 4 * w, 0);
@@ -183,6 +184,7 @@ COLD void release_engine(u64 slot, bool wrapped) {
     if (wrapped || next > PHASE_LIMIT || load32(FIELD(engine, Engine, op_next)) > 1u << 30) {
         u64 vectors = load64(FIELD(slot, Slot, vectors));
         clear_bytes(vectors, load64(FIELD(slot, Slot, writes)) - vectors);
+        clear_bytes(engine, ENGINE_BYTES);
         next = 0;
     }
     store32(FIELD(engine, Engine, phase_base), next);
@@ -213,7 +215,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, state), pack(base, base));
     gpu_store64(FIELD(slot, Slot, directory), directory);
     gpu_store64(FIELD(slot, Slot, thread_count), pack(threads, (threads + 31) / 32));
-    gpu_store64(FIELD(slot, Slot, entry), pack(entry, module));
+    gpu_store64(FIELD(slot, Slot, entry), pack(entry & 0x7fffffff, module));
     gpu_store64(FIELD(slot, Slot, latest), pack(base, 0));
     gpu_store64(FIELD(slot, Slot, found_any), (u64)gpu_load32(FIELD(slot, Slot, read_scrub)) << 32);
     gpu_store64(FIELD(slot, Slot, full_epoch), pack(base, base));
@@ -225,7 +227,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
 #endif
 #if CONSAN_ENGINE
-    prepare_engine(slot + s.engine);
+    prepare_engine(slot + s.engine, entry >> 31);
 #endif
     // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
     for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
@@ -399,6 +401,7 @@ HOOK u64 __consan_find(u64 runtime) {
 
 #if CONSAN_ENGINE
 DEVICE void check_operations_at_exit(u64 slot, u64 state);
+DEVICE void count_exits(u64 slot, u64 state, u32 lanes);
 #endif
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
@@ -410,6 +413,9 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (lane_id() != leader) return;
 #if CONSAN_PARTIAL
     if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+#endif
+#if CONSAN_ENGINE
+    if (slot) count_exits(slot, state, __popc(mask));
 #endif
     u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
     if (before + __popc(mask) != thread_total()) return;
