@@ -86,7 +86,7 @@ class KernelFile:
 
     def reference(self, name: str) -> Array:
         """What the correct kernel leaves in the argument `name`."""
-        return np.asarray(eval(self.results[name], {"np": np}, self.fresh_args()))
+        return np.asarray(eval(self.results[name], {"np": np, **self.fresh_args()}))
 
 
 def read(path: Path) -> KernelFile:

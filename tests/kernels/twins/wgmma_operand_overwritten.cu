@@ -17,8 +17,8 @@ extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
     wgmma_commit();
 #ifndef RACY
     wgmma_wait<0>();
-    __syncthreads();
 #endif
+    __syncthreads();
     b[threadIdx.x] = 0;  /*@clear*/
 #ifdef RACY
     wgmma_wait<0>();

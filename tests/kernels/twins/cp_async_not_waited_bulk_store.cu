@@ -1,0 +1,23 @@
+// A bulk store sends out a tile whose cp.async copies have not been waited for (R-CP1 with an asynchronous reader).
+// launch: grid=1 block=64 arch=sm_90a
+// arg: x f32[256]=arange
+// arg: out f32[256]=zeros
+// expect: missing-wait RAW @copy @store severity=error
+// result: out = x
+#include "../hopper.cuh"
+extern "C" __global__ void kernel(const float* x, float* out) {
+    __shared__ alignas(128) float tile[256];
+    int t = threadIdx.x;
+    copy16(tile + 4 * t, x + 4 * t);  /*@copy*/
+#ifndef RACY
+    copy_wait();
+#endif
+    fence_async_shared();
+    __syncthreads();
+    if (t == 0) {
+        bulk_store(out, tile, sizeof tile);  /*@store*/
+        bulk_commit();
+        bulk_wait<0>();
+    }
+    copy_wait();
+}
