@@ -1,0 +1,69 @@
+"""Real kernels for Hopper with hooks: the same bits as without, and clean, but for those whose own faults are listed here."""
+
+from __future__ import annotations
+
+import pytest
+from hopper_cases import ARCH, HANGING_CASES, HOPPER_CASES
+from real_cases import Case, Size
+from real_run import ptx_of, run_checked, run_plain
+
+from consan.reports.model import Report
+from consan.session import Session
+
+# Faults of the kernels themselves: name -> kinds of the errors that are found.
+FAULTS = {
+    # Each thread waits for its own cp.async copies; no barrier follows before the warpgroup multiplies what all threads copied.
+    "cutlass/wgmma_tn": {"missing-wait"},
+    "cutlass/wgmma_nt": {"missing-wait"},
+    # The last rounds of the main loop still load tiles past the end of K; nobody waits for these before the CTA is gone.
+    "cutlass/wgmma_tma_tn": {"lifetime"},
+    "cutlass/wgmma_tma_nt": {"lifetime"},
+    # Triton 3.6 initialises some mbarriers several times, and puts tiles over others that it never uses nor invalidates.
+    "triton_hopper/matmul_specialised": {"barrier-misuse"},
+    "triton_hopper/attention_specialised": {"barrier-misuse"},
+}
+RACY = {"cutlass/wgmma_tn", "cutlass/wgmma_nt"}  # whose result depends on the schedule
+each_case = pytest.mark.parametrize("case", HOPPER_CASES, ids=lambda case: case.name)
+
+
+def _errors(report: Report) -> set[str]:
+    return {finding.kind for finding in report.findings if finding.severity == "error"}
+
+
+def _check(case: Case, session: Session, seed: int) -> None:
+    ptx = ptx_of(case.name, ARCH)
+    size: Size = "small" if session.backend.device_name == "cpu" else "full"
+    alone, checked = case.launch(size, seed), case.launch(size, seed)
+    plain = run_plain(ptx, alone, session.backend, seed=seed)
+    results, report = run_checked(ptx, checked, session)
+    assert _errors(report) == FAULTS.get(case.name, set()), report.findings
+    assert report.incomplete == ()
+    assert (report.uninstrumented, report.dropped, report.evicted) == ((), 0, 0)
+    if case.name not in RACY:
+        assert results == plain
+        checked.check()
+
+
+@each_case
+def test_clean_with_the_same_results(case: Case, device: str) -> None:
+    _check(case, Session(device=device), 0)
+
+
+@each_case
+def test_clean_in_another_schedule(case: Case) -> None:
+    _check(case, Session(device="cpu", seed=1), 1)
+
+
+@pytest.mark.slow
+@each_case
+def test_clean_in_many_schedules(case: Case) -> None:
+    for seed in range(2, 12):
+        _check(case, Session(device="cpu", seed=seed), seed)
+
+
+@pytest.mark.parametrize("case", HANGING_CASES, ids=lambda case: case.name)
+def test_what_hangs_is_found(case: Case) -> None:
+    """On the virtual machine only. More bytes arrive than are expected, for which the report gives both numbers."""
+    report = run_checked(ptx_of(case.name, ARCH), case.launch("small", 0), Session(device="cpu"))[1]
+    (deadlock,) = [finding for finding in report.findings if finding.kind == "deadlock"]
+    assert len(deadlock.waiters) >= 8
