@@ -2,7 +2,9 @@
 
 An object is its own 8 bytes of shared memory, and a state token is the whole word, in this machine's layout:
 
-    bits 0-20 tx-count, two's complement | 21-40 pending arrivals | 41-60 expected arrivals | 61-63 phase modulo 8
+    bits 0-20 tx-count, two's complement | 21-40 pending arrivals | 41-60 expected arrivals | 63 parity of the phase
+
+The highest bit of a token is where the H200 has the parity, and the instrumentation looks for it (instrument/passes/mbarriers.py).
 
 A phase completes as soon as pending and tx-count are both zero, after whichever operation made them so; pending then becomes the
 expected count, which arrive_drop has reduced. Nothing here traps: a count that leaves its range wraps within its field, so
@@ -32,7 +34,7 @@ from .wave import Wave
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 
-PENDING, EXPECTED, PHASE = 21, 41, 61
+PENDING, EXPECTED, PHASE = 21, 41, 63
 TX_MASK, COUNT_MASK, WORD_MASK = (1 << PENDING) - 1, (1 << 20) - 1, (1 << 64) - 1
 ROUNDS = 16  # how often parked lanes time out in a row without any change of any object before that is a deadlock
 
@@ -54,7 +56,7 @@ def _tx_of(word: int) -> int:
 def _advanced(words: Array) -> Array:
     """The words with the phase complete: pending is what is expected, the phase is the next."""
     fresh = (words & np.uint64(WORD_MASK ^ (COUNT_MASK << PENDING))) | (_expected_of(words) << np.uint64(PENDING))
-    return np.asarray(fresh + np.uint64(1 << PHASE))
+    return np.asarray(fresh ^ np.uint64(1 << PHASE))
 
 
 @dataclass(eq=False)
@@ -78,7 +80,7 @@ class MBarriers:
     def reset(self) -> None:
         """A new wave starts."""
         self.parked: dict[int, list[Parked]] = {}
-        self.phases: dict[int, int] = {}  # phases completed since init: the word counts modulo 8
+        self.phases: dict[int, int] = {}  # phases completed since init: the word counts modulo 2
         self.rounds = 0
 
     def init(self, units: Array, counts: Array) -> None:
@@ -133,7 +135,7 @@ class MBarriers:
         phase = old >> PHASE
         done = pending == 0 and total == 0
         if done:
-            pending, phase = expected, (phase + 1) & 7
+            pending, phase = expected, phase ^ 1
         self.words[unit] = phase << PHASE | expected << EXPECTED | pending << PENDING | total
         self.rounds = 0
         if done:
