@@ -110,7 +110,8 @@ def test_clusters_that_cannot_be(directives: str, grid: int, cluster: Dim3, mess
 def test_addresses_name_a_rank() -> None:
     """In every CTA: the ranks of the addresses of all CTAs, both forms; which of them are its own; the way back."""
     body = f"""{RANK} mapa.shared::cluster.u32 %r7, s, %r0; getctarank.shared::cluster.u32 %r8, %r7; setp.ne.u32 %p1, %r8, %r0; @%p1 trap;
-    cvt.u64.u32 %rd5, %r7; cvta.shared::cluster.u64 %rd5, %rd5; mov.u64 %rd6, s; cvta.shared.u64 %rd6, %rd6; mapa.u64 %rd7, %rd6, %r0; setp.ne.u64 %p1, %rd5, %rd7; @%p1 trap;
+    cvt.u64.u32 %rd5, %r7; cvta.shared::cluster.u64 %rd5, %rd5; mov.u64 %rd6, s; cvta.shared.u64 %rd6, %rd6; mapa.u64 %rd7, %rd6, %r0;
+    setp.ne.u64 %p1, %rd5, %rd7; @%p1 trap;
     getctarank.u64 %r9, %rd7; setp.ne.u32 %p1, %r9, %r0; @%p1 trap; isspacep.shared::cluster %p2, %rd7; @!%p2 trap;
     isspacep.shared::cta %p3, %rd7; selp.u32 %r10, 1, 0, %p3; isspacep.global %p4, %rd7; @%p4 trap;
     mapa.u64 %rd8, %rd7, %r20; setp.ne.u64 %p1, %rd8, %rd6; @%p1 trap; cvta.to.shared.u64 %rd9, %rd6; cvt.u32.u64 %r11, %rd9;
@@ -123,8 +124,9 @@ def test_addresses_name_a_rank() -> None:
 
 def test_rank_zero_is_not_oneself() -> None:
     """mapa to rank 0 gives no rank bits; shared::cluster takes that for rank 0, shared::cta for the CTA that asks."""
-    body = f"""{RANK} add.u32 %r8, %r20, 10; st.shared.u32 [s], %r8; {SYNC} mapa.shared::cluster.u32 %r7, s, 0; ld.shared::cluster.u32 %r9, [%r7];
-    ld.shared::cta.u32 %r10, [%r7]; ld.shared::cluster.u32 %r11, [s]; mad.lo.u32 %r9, %r9, 100, %r10; mad.lo.u32 %r9, %r9, 100, %r11;
+    body = f"""{RANK} add.u32 %r8, %r20, 10; st.shared.u32 [s], %r8; {SYNC} mapa.shared::cluster.u32 %r7, s, 0;
+    ld.shared::cluster.u32 %r9, [%r7]; ld.shared::cta.u32 %r10, [%r7]; ld.shared::cluster.u32 %r11, [s];
+    mad.lo.u32 %r9, %r9, 100, %r10; mad.lo.u32 %r9, %r9, 100, %r11;
     st.global.u32 [%rd3], %r9; {SYNC}"""
     np.testing.assert_array_equal(
         run(kernel(body, SHARED), grid=4, block=1, cluster=(4, 1, 1)), [100000 + 1010 + 101 * r for r in range(4)]
@@ -235,8 +237,8 @@ def test_rounds_of_the_cluster_barrier(words: str, seed: int) -> None:
 def test_exited_threads_are_not_waited_for(seed: int) -> None:
     """All of rank 1 and some threads elsewhere never arrive; a CTA that has exited keeps its shared memory."""
     body = f"""{RANK} st.shared.u32 [%r5], %r3; {SYNC.replace(".aligned", "")} setp.eq.u32 %p1, %r20, 1; @%p1 exit;
-    setp.ge.u32 %p1, %r0, 20; @%p1 exit; {SYNC.replace(".aligned", "")} mapa.shared::cluster.u32 %r7, %r5, 1; ld.shared::cluster.u32 %r8, [%r7];
-    st.global.u32 [%rd3], %r8;"""
+    setp.ge.u32 %p1, %r0, 20; @%p1 exit; {SYNC.replace(".aligned", "")} mapa.shared::cluster.u32 %r7, %r5, 1;
+    ld.shared::cluster.u32 %r8, [%r7]; st.global.u32 [%rd3], %r8;"""
     found = run(kernel(body, SHARED), grid=3, cluster=(3, 1, 1), seed=seed).reshape(3, 32)
     wanted = np.zeros((3, 32), U32)
     wanted[[0, 2], :20] = np.arange(32, 52)
@@ -320,7 +322,8 @@ def test_mailbox(mail: str, seed: int) -> None:
     width = nbytes // 32
     body = f"""{RANK} mov.u32 %r5, s; mad.lo.u32 %r5, %r0, {width}, %r5; mov.u32 %r8, 0; st.shared.u32 [%r5], %r8; {INIT}
     @%p9 mbarrier.arrive.expect_tx.shared.b64 _, [bar], {nbytes}; mapa.shared::cluster.u32 %r7, %r5, %r22;
-    mapa.shared::cluster.u32 %r8, bar, %r22; {SYNC} {instruction} {WAIT} ld.shared.u32 %r9, [%r5+{width - 4}]; st.global.u32 [%rd3], %r9; {SYNC}"""
+    mapa.shared::cluster.u32 %r8, bar, %r22; {SYNC} {instruction} {WAIT} ld.shared.u32 %r9, [%r5+{width - 4}];
+    st.global.u32 [%rd3], %r9; {SYNC}"""
     found = run(kernel(body, SHARED), grid=8, cluster=(4, 1, 1), seed=seed)
     np.testing.assert_array_equal(found, np.roll(np.arange(256).reshape(2, 4, 32), 1, axis=1).reshape(-1))
 

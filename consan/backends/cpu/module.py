@@ -201,13 +201,24 @@ class LoadedModule:
         directives = reach.entry.function.directives
         params = tuple(ParamInfo(p.name, p.nbytes, p.align, p.offset) for p in reach.entry.params.values() if isinstance(p, ParamVariable))
         total = max((p.offset + p.nbytes for p in params), default=0)
-        names = ("reqntid", "maxntid", "reqnctapercluster", "maxclusterrank")
-        limits = [tuple(value) if isinstance(value := directives.get(key), tuple) else None for key in names]
-        local = reach.static_local + reach.dynamic_local
-        limit = limits[3][0] if limits[3] else None
-        explicit = "explicitcluster" in directives or limits[2] is not None
-        flat = "blocksareclusters" in directives
-        return EntryInfo(name, params, total, reach.static_shared, local, *limits[:3], limit, explicit, flat)
+
+        def limit(key: str) -> tuple[int, ...] | None:
+            return tuple(value) if isinstance(value := directives.get(key), tuple) else None
+
+        cluster, rank = limit("reqnctapercluster"), limit("maxclusterrank")
+        return EntryInfo(
+            name,
+            params,
+            total,
+            reach.static_shared,
+            reach.static_local + reach.dynamic_local,
+            limit("reqntid"),
+            limit("maxntid"),
+            cluster,
+            rank[0] if rank else None,
+            cluster is not None or "explicitcluster" in directives,
+            "blocksareclusters" in directives,
+        )
 
     def param_block(self, code: FunctionCode) -> int:
         """Address of the parameter block of an entry."""

@@ -126,7 +126,7 @@ class Context:
         if place.param is not None and not place.param.of_entry:
             raise self.unsupported(f"{operand.text}: the address of a function's parameter")
         if place.base is not None and place.space == "shared":
-            return (place.base.astype(np.uint64) + np.uint64(place.offset)).astype(dtype)
+            return np.asarray((place.base.astype(np.uint64) + np.uint64(place.offset)).astype(dtype))
         if place.base is not None:
             raise self.unsupported(f"{operand.text}: the address differs from call to call")  # mov alone takes it
         return bit_constant(place.offset, dtype)
