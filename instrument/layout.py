@@ -47,6 +47,7 @@ BLOCK_BYTES = 128
 #: Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, phases of the mbarriers observed.
 CLOCK = 2 * MAX_WARPS + MBARRIERS
 GROUP_WAITS = 4
+MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
 MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
 COPY_TIES = 4
 SITE_LIMIT = (1 << 16) - 1
@@ -184,7 +185,8 @@ THREAD = _struct(
     u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
     u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 bulk_issued; u32 matrix_wait_count;
     u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
-    u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}]""",
+    u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}];
+    u64 waiting; u64 waiting_at""",
 )
 SLOT = _struct(
     "Slot",
@@ -201,9 +203,9 @@ MBARRIER = _struct(
 )
 ENGINE = _struct(
     "Engine",
-    f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 exits; u32 verdict;
+    f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
     u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}];
-    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]""",
+    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}]""",
 )
 OPERATION = _struct(
     "OperationRecord",
@@ -243,7 +245,7 @@ def _constants() -> dict[str, int]:
     names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
-        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC MBARRIERS OPERATIONS BLOCK_BYTES CLOCK GROUP_WAITS MATRIX_WAITS COPY_TIES"""
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC MBARRIERS OPERATIONS BLOCK_BYTES CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES"""
     constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

@@ -15,7 +15,7 @@ from importlib.resources import files
 from consan.instrument.layout import header
 
 _PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "async.cuh",
-          "mbarrier.cuh", "operation.cuh", "bulk.cuh", "matrix.cuh")
+          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "matrix.cuh")
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
 # Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
 _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)
@@ -35,6 +35,7 @@ class Variant:
     flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
     cluster: bool = False
     engine: bool = False  # mbarriers, bulk copies, matrix products, proxies; needs `partial` and `asynchronous`
+    named: bool = False  # with `engine`: barriers with a thread count
     isa: bool = False  # the points on which shipped code and a strict reading of the ISA differ (SEMANTICS D1, D2)
     epoch_bits: tuple[int, int] = (12, 20)
     epoch_limit: int = 1 << 26
@@ -47,6 +48,7 @@ class Variant:
             "CONSAN_ASYNC": str(int(self.asynchronous)),
             "CONSAN_CLUSTER": str(int(self.cluster)),
             "CONSAN_ENGINE": str(int(self.engine)),
+            "CONSAN_NAMED": str(int(self.named)),
             "CONSAN_ISA": str(int(self.isa)),
             "CONSAN_READ_EPOCH_BITS": str(self.epoch_bits[0]),
             "CONSAN_WRITE_EPOCH_BITS": str(self.epoch_bits[1]),

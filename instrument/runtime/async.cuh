@@ -34,10 +34,18 @@ DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, 
     if (source + bytes > high) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
 }
 
+#if CONSAN_ENGINE
+DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group);
+DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired);
+#endif
+
 template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
     u32 group = load32(THREAD_FIELD(thread, commits));
+#if CONSAN_ENGINE
+    mark_copy(slot, me, address, group);
+#endif
     write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me));
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
     if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
@@ -105,6 +113,9 @@ HOOK void __consan_copy_wait(u64 slot, u64 state, u32 me, u32 pending) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
     u32 commits = load32(THREAD_FIELD(thread, commits)), retired = load32(THREAD_FIELD(thread, retired));
+#if CONSAN_ENGINE
+    note_copies_done(slot, state, me, max(retired, commits > pending ? commits - pending : 0));
+#endif
     if (commits < pending + retired + 1) return;
     store32(THREAD_FIELD(thread, retired), commits - pending);
     remember_wait(thread, low_word(state), commits - pending);

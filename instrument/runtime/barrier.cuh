@@ -113,8 +113,13 @@ DEVICE void join_after(u64 slot, u32 me, u32 parity) {
 }
 #endif
 
-// Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook.
-HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site) {
+#if CONSAN_ENGINE
+COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site);
+COLD void barrier_passed(u64 slot, u64 state, u32 me);
+#endif
+
+// Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook. `waits`: a deadlock could be proven here.
+HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
@@ -122,6 +127,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
         raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
 #if CONSAN_ENGINE
         join_before(slot, me, parity);
+        if (waits) wait_at_barrier(slot, state, me, id, load32(THREAD_FIELD(thread, full_barriers)), 0, site);
 #endif
         return state;
     }
@@ -133,7 +139,11 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
-    return advance(slot, state, me);
+    state = advance(slot, state, me);
+#if CONSAN_ENGINE
+    if (waits) wait_at_barrier(slot, state, me, id, generation, needed, site);
+#endif
+    return state;
 }
 
 // barrier.cluster.arrive, for the CTA's own threads: a barrier of all of them whose two halves are two instructions. A relaxed arrival
@@ -141,7 +151,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 #define CLUSTER_BARRIER 16u
 HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
     if (!slot) return state;
-    if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site);
+    if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
     u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER));
     store32(THREAD_FIELD(thread_record(slot, me), generation), generation);
     __syncwarp(mask);
@@ -163,13 +173,21 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
         epoch_moved(slot, me, low_word(state), epoch);
 #if CONSAN_ENGINE
         join_after(slot, me, number & 1);
+        barrier_passed(slot, pack(epoch, epoch), me);
 #endif
         return pack(epoch, epoch);
     }
     u32 mask = active_mask();
     collect_clock(slot, me, id, load32(THREAD_FIELD(thread, generation)), mask);
-    store32(THREAD_FIELD(thread, warp_epoch), low_word(state));
+    // Lanes may have come to the barrier in several groups, of different epochs: all go on from the latest.
+    u32 epoch = max(low_word(state), load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)));
+    store32(THREAD_FIELD(thread, warp_epoch), epoch);
+    epoch_moved(slot, me, low_word(state), epoch);
+    state = pack(epoch, high_word(state));
     __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
+#if CONSAN_ENGINE
+    barrier_passed(slot, state, me);
+#endif
     return state;
 }
 

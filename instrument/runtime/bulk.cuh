@@ -118,6 +118,7 @@ COLD void report_at_exit(u64 slot, u64 state, u32 me, const Operation &o, u32 by
 // By the last thread of the CTA: operations whose completion nobody has observed.
 DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u64 engine = engine_of(slot);
+    if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // stopped in the middle
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
     for (u32 i = 0; i < count; ++i) {
         Operation o = load_operation(operation_at(engine, i));

@@ -74,50 +74,101 @@ DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
     o.low = low; o.high = low + span + 128 * d.width;
 }
 
-// The next slice along K inside one line of the pattern: the record grows.
-DEVICE bool grow_operand(const Caller &c, const Operation &o, u32 depth) {
+// The next slice along K inside one line of the pattern: the record grows. False if it is not that.
+DEVICE bool grow_operand(const Operation &o, u64 at, u32 depth) {
+    Operation old = load_operation(at);
+    if (old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return false;
+    u32 first = (u32)old.shape & 0x3fff, mine = (u32)o.shape & 0x3fff;
+    if (mine >= first && mine + depth <= first + shape_depth(old)) return true;
+    if (mine != first + shape_depth(old)) return false;
+    store64(at + 48, pack_shape(shape_rows(old), shape_depth(old) + depth, 0, shape_window(old)));
+    return true;
+}
+
+// The place of a record of this warpgroup on the same range, found by the lanes together; OPERATIONS if there is none.
+DEVICE u32 same_operand(const Caller &c, const Operation &o, u32 count, u32 base) {
+    u64 engine = engine_of(c.slot), range = pack(o.low, o.high);
+    for (u32 first = 0; first < count; first += 32) {
+        u32 i = first + lane_id();
+        bool mine = i < count && load64(operation_range_at(engine, i)) == range;
+        if (mine) {
+            Operation old = load_operation(operation_at(engine, i));
+            mine = old.sequence > base && kind_of(old) == OPERATION_WGMMA && old.thread == o.thread && (old.shape ^ o.shape) >> 16 == 0;
+        }
+        u32 found = __ballot_sync(0xffffffffu, mine);
+        if (found) return first + __ffs(found) - 1;
+    }
+    return OPERATIONS;
+}
+
+// Lists an operand, by the first warp of its warpgroup: in the record's place that an earlier product left, or in a new one.
+DEVICE u32 list_operand(const Caller &c, Operation &o, u32 count, u32 base, u32 depth) {
     u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base));
-    bool grown = false;
-    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
-        u64 at = operation_at(engine, i);
-        if (grown || load64(at) != pack(o.low, o.high)) return;
-        Operation old = load_operation(at);
-        if (old.sequence <= base || kind_of(old) != OPERATION_WGMMA || old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return;
-        u32 first = (u32)old.shape & 0x3fff, mine = (u32)o.shape & 0x3fff;
-        grown = mine >= first && mine + depth <= first + shape_depth(old);
-        if (grown || mine != first + shape_depth(old)) return;
-        store64(at + 48, pack_shape(shape_rows(old), shape_depth(old) + depth, 0, shape_window(old)));
-        grown = true;
-    });
-    return grown;
+    u32 place = same_operand(c, o, count, base), sequence = 0, fresh = OPERATIONS;
+    if (lane_id() == 0) {
+        if (place < OPERATIONS && grow_operand(o, operation_at(engine, place), depth)) fresh = place;
+        else {
+            sequence = o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
+            fresh = place < OPERATIONS ? place : add32(FIELD(engine, Engine, op_count), 1);
+            if (fresh >= OPERATIONS) { fresh = OPERATIONS; count_evicted(c.slot); }
+            else store_operation(operation_at(engine, fresh), operation_range_at(engine, fresh), o);
+        }
+    }
+    o.sequence = __shfl_sync(0xffffffffu, sequence, 0);
+    return __shfl_sync(0xffffffffu, fresh, 0);
+}
+
+// The copies that overlap an operand, looked at by the lanes together. `whole`: one that all lanes have observed covers the range.
+DEVICE bool meet_copies(const Caller &c, const Operation &o, u32 place, u32 count, u32 base, bool &whole) {
+    u64 engine = engine_of(c.slot);
+    bool clean = true;
+    for (u32 i = lane_id(); i < count; i += 32) {
+        u64 range = load64(operation_range_at(engine, i));
+        if (i == place || low_word(range) >= o.high || high_word(range) <= o.low) continue;
+        Operation other = load_operation(operation_at(engine, i));
+        if (other.sequence <= base || !(other.kind & OPERATION_WRITES)) continue;
+        whole |= other.low <= o.low && other.high >= o.high;
+        if (observed(c, other)) continue;
+        clean = false;
+        if (covers(o, other.low, other.high)) meet_operation(c, o, other);
+    }
+    return clean;
 }
 
 // One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
+// What was found in order is remembered for the next slices of the same line: a conflict that comes up meanwhile is found by the
+// other side, which looks at the list.
 HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
     if (!slot) return;
-    u32 leader = me & ~127u, window = load32(FIELD(slot, Slot, low));
-    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, 0};
+    u64 engine = engine_of(slot);
+    u32 leader = me & ~127u, window = load32(FIELD(slot, Slot, low)), base = load32(FIELD(engine, Engine, op_base));
     Operation o;
     o.kind = OPERATION_WGMMA; o.site = site; o.thread = leader; o.epoch = low_word(state); o.barrier = o.phase = 0;
     o.group = load32(THREAD_FIELD(thread_record(slot, leader), matrix_commits));
     o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, window);
     bound_operand(o, rows, depth, major);
-    c.bytes = o.high - o.low;
+    u64 memo = FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + (o.low >> 11) % MATRIX_OPERANDS);
+    u32 tag = (base << 12) ^ (o.group + 1);
+    u64 known = load64(memo), what = load64(memo + 8);
+    if (!major && known == pack(o.low, o.high) && high_word(what) == tag) {
+        bool grown = me != leader || (low_word(what) < OPERATIONS && grow_operand(o, operation_at(engine, low_word(what)), depth));
+        if (__ballot_sync(0xffffffffu, grown) == 0xffffffffu) return;
+    }
+    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
     if (!enter_access(c, head_of(slot, me), o.low)) return;
-    o.low -= window; o.high -= window;
+    u64 range = pack(o.low, o.high);
+    o.low -= window; o.high -= window; o.sequence = 0;
     u32 place = OPERATIONS;
-    o.sequence = 0;
-    if (me == leader && !grow_operand(c, o, depth)) place = list_operation(c, o);
     if (me < leader + 32) {
-        o.sequence = __shfl_sync(0xffffffffu, o.sequence, 0);
+        place = list_operand(c, o, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, depth);
         if (o.sequence) mark_operation(slot, o, lane_id(), 32);
     }
     record_fence();
     __syncwarp();
-    if (lane_id() == 0) meet_other_operations(c, o, place);
-    check_initialised(c, o, lane_id(), 32);
-    check_blocks(c, o, lane_id(), 32);
+    bool whole = false, clean = meet_copies(c, o, place, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, whole);
+    if (!__ballot_sync(0xffffffffu, whole)) check_initialised(c, o, lane_id(), 32);
+    clean &= check_blocks(c, o, lane_id(), 32);
+    if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) { store64(memo, range); store64(memo + 8, pack(place, tag)); }
     __syncwarp();
 }
 

@@ -12,7 +12,7 @@
 #define TX_LIMIT (1 << 20)
 enum Life : u32 { LIFE_NONE = 0, LIFE_LIVE = 1, LIFE_OVER = 2 };
 enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4 };
-enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4 };
+enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4, WAIT_PURE = 8 };
 
 DEVICE u32 state_phase(u64 state) { return (u32)(state >> 42); }
 DEVICE u32 state_pending(u64 state) { return (u32)(state >> 22) & 0xfffff; }
@@ -266,11 +266,19 @@ DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask)
     }
 }
 
+COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity);
+DEVICE void wait_over(u64 slot, u32 me, u32 mask);
+
 HOOK void __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
-    if (!slot || !(flags & WAIT_DONE)) return;
+    if (!slot) return;
+    if (!(flags & WAIT_DONE)) {
+        if (flags & WAIT_PURE) wait_failed(slot, state, me, snapshot, site, parity);
+        return;
+    }
     u32 index = high_word(snapshot), before = low_word(snapshot);
     u32 mask = __match_any_sync(active_mask(), snapshot);
     if (index == NO_BARRIER) return;
+    if (flags & WAIT_PURE) wait_over(slot, me, mask);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 first = load32(FIELD(at, MBarrier, first_phase));
     u32 phase = __shfl_sync(mask, observed_phase(before, state_phase(load64(at)), parity), __ffs(mask) - 1);

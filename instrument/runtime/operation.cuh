@@ -22,7 +22,7 @@ DEVICE u64 coarse_of(u64 slot) {
 }
 // mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
-enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_WARPS = 3 };  // then two rows a warp: reads, writes
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_WARPS = 3 };  // then three rows a warp: reads, writes, groups of copies
 
 #define COARSE_ASYNC 32u
 
@@ -30,8 +30,20 @@ DEVICE void mark_block(const Caller &c, bool write) {
     u32 stride = coarse_stride(c.slot), at = c.offset / BLOCK_BYTES * 4, epoch = low_word(c.state);
     u64 coarse = coarse_of(c.slot) + at;
     u32 entry = epoch << 6 | (c.flags & ACCESS_COPY ? COARSE_ASYNC : 0) | (c.me & 31);
-    store32(coarse + (u64)stride * (ROW_WARPS + 2 * (c.me >> 5) + write), entry);
+    store32(coarse + (u64)stride * (ROW_WARPS + 3 * (c.me >> 5) + write), entry);
     store32(coarse + (u64)stride * (write ? ROW_WRITES : ROW_READS), write ? epoch : high_word(c.state));
+}
+
+DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
+    u32 offset = address - load32(FIELD(slot, Slot, low));
+    if (offset < load32(FIELD(slot, Slot, bytes))) store32(coarse_of(slot) + (u64)coarse_stride(slot) * (ROW_WARPS + 3 * (me >> 5) + 2) + offset / BLOCK_BYTES * 4, group);
+}
+
+// A wait of a whole warp whose lanes have all retired the same groups.
+DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired) {
+    u32 mask = active_mask(), living = living_lanes(slot, me);
+    if ((mask & living) != living || __reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired)) return;
+    if (lane_id() == __ffs(mask) - 1) store64(FIELD(engine_of(slot), Engine, copies_done) + 8 * (me >> 5), pack(low_word(state), retired));
 }
 
 DEVICE Operation load_operation(u64 at) {
@@ -321,7 +333,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
     if (low >= high) return;
     bool suspect = false;
     for (u32 w = 0; w < warps; ++w) {
-        u32 entry = written ? load32(coarse + (u64)stride * (ROW_WARPS + 2 * w + 1)) : 0;
+        u32 entry = written ? load32(coarse + (u64)stride * (ROW_WARPS + 3 * w + 1)) : 0;
         if (entry && entry >> 6 >= base) {
             bool async = entry & COARSE_ASYNC;
             suspect |= async || !ordered(c, w << 5 | (entry & 31), entry >> 6) || !fenced(c, w, entry >> 6);
@@ -329,7 +341,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
             suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
 #endif
         }
-        u32 reader = read ? load32(coarse + (u64)stride * (ROW_WARPS + 2 * w)) : 0;
+        u32 reader = read ? load32(coarse + (u64)stride * (ROW_WARPS + 3 * w)) : 0;
         if (!reader || reader >> 6 < base) continue;
         bool fine = ordered(c, w << 5 | (reader & 31), reader >> 6) && w != c.me >> 5;
 #if CONSAN_ISA
@@ -340,34 +352,106 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
     if (suspect) check_written_block(c, o, low, high);
 }
 
-// Blocks of the range from the `first`th on, by `step`: a warp shares an operand's blocks among its lanes.
-DEVICE void check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
-    u64 coarse = coarse_of(c.slot);
-    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base)), start = high_word(c.state);
-    bool writes = o.kind & OPERATION_WRITES;
+// The caller's clock, four entries at a time.
+struct Eyes { u64 row, coarse; u32 stride, base, start, warps; bool some; };
+
+DEVICE Eyes eyes_of(const Caller &c) {
+    return {own_vector(c.slot, c.me), coarse_of(c.slot), coarse_stride(c.slot), load32(FIELD(c.slot, Slot, base)), high_word(c.state),
+            load32(FIELD(c.slot, Slot, warp_count)), lane_acquired(c.slot, c.me)};
+}
+
+DEVICE void seen_by(const Eyes &e, u32 entry, u32 *out) {
+    load_entries<4>(e.row + 4 * entry, out);
+    if (!e.some) return;
+    u32 more[4];
+    load_entries<4>(e.row + 4ull * VECTOR * MAX_WARPS + 4 * entry, more);
+    for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
+}
+
+// A cp.async of a block is over for the caller if its warp's last wait, of all lanes together, covers its group and is seen.
+DEVICE bool copies_in_order(const Caller &c, const Eyes &e, u32 warp, u32 block, u32 seen, u32 passed, bool fence) {
+    u64 done = load64(FIELD(engine_of(c.slot), Engine, copies_done) + 8 * warp);
+    u32 group = load32(e.coarse + (u64)e.stride * (ROW_WARPS + 3 * warp + 2) + 4ull * block), epoch = low_word(done);
+    return high_word(done) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed);
+}
+
+DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 warp, u32 block, u32 entry, u32 seen, u32 passed) {
+    u32 epoch = entry >> 6;
+    if (epoch < e.base) return true;
+    if (entry & COARSE_ASYNC) return copies_in_order(c, e, warp, block, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA);
+#if CONSAN_ISA
+    if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * warp)) return false;
+#endif
+    if (epoch > passed) return false;
+    return warp == c.me >> 5 ? ordered(c, warp << 5 | (entry & 31), epoch) : epoch < e.start || epoch <= seen;
+}
+
+// Whether all that the block's coarse entries tell is in order; where it is not, the cells are looked at.
+DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 block, bool written, bool read) {
+    u64 at = e.coarse + 4ull * block;
+#pragma unroll 1
+    for (u32 w = 0; w < e.warps; w += 4) {
+        u32 writes[4], reads[4], seen[4], passed[4];
+        for (u32 j = 0; j < 4; ++j) {
+            u64 rows = at + (u64)e.stride * (ROW_WARPS + 3 * min(w + j, e.warps - 1));
+            writes[j] = written ? load32(rows + e.stride) : 0;
+            reads[j] = read ? load32(rows) : 0;
+        }
+        seen_by(e, w, seen);
+        seen_by(e, FENCED + w, passed);
+        for (u32 j = 0; j < 4 && w + j < e.warps; ++j) {
+            if (writes[j] && !write_in_order(c, e, o, w + j, block, writes[j], seen[j], passed[j])) return false;
+            u32 epoch = reads[j] >> 6;
+            if (!reads[j] || epoch < e.base) continue;
+            // Of the caller's own warp another lane may have read, too.
+            if (w + j == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen[j])) return false;
+#if CONSAN_ISA
+            if (epoch > passed[j]) return false;
+#endif
+        }
+    }
+    return true;
+}
+
+// Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
+// nothing had to be looked at more closely.
+DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
+    Eyes e = eyes_of(c);
+    bool writes = o.kind & OPERATION_WRITES, clean = true;
 #pragma unroll 1
     for (u32 four = (o.low / BLOCK_BYTES & ~3u) + 4 * first; four * BLOCK_BYTES < o.high; four += 4 * step) {
         u32 written[4], read[4] = {0, 0, 0, 0};
-        load_entries<4>(coarse + (u64)stride * ROW_WRITES + 4 * four, written);
-        if (writes) load_entries<4>(coarse + (u64)stride * ROW_READS + 4 * four, read);
+        load_entries<4>(e.coarse + (u64)e.stride * ROW_WRITES + 4 * four, written);
+        if (writes) load_entries<4>(e.coarse + (u64)e.stride * ROW_READS + 4 * four, read);
+#pragma unroll 1
         for (u32 i = 0; i < 4; ++i) {
             // Epochs of before this CTA, or none at all.
-            bool w = written[i] >= base && written[i];
+            bool w = written[i] >= e.base && written[i];
 #if CONSAN_ISA
-            bool r = read[i] >= base && read[i];
+            bool r = read[i] >= e.base && read[i];
 #else
-            bool r = read[i] == start;
+            bool r = read[i] == e.start;
 #endif
-            if (w || r) check_block(c, o, four + i, w, r);
+            if (!(w || r) || block_in_order(c, e, o, four + i, w, r)) continue;
+            clean = false;
+            check_block(c, o, four + i, w, r);
         }
     }
+    return clean;
 }
 
 // ---- issuing ----------------------------------------------------------------------------------------------------------------
 
 DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(slot);
-    for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) store32(coarse + 4ull * block, o.sequence);
+    u32 marks[4] = {o.sequence, o.sequence, o.sequence, o.sequence}, end = (o.high + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    u32 block = o.low / BLOCK_BYTES, head = min((block + 3) & ~3u, end);
+    if (first == 0)
+        for (; block < head; ++block) store32(coarse + 4ull * block, o.sequence);
+    for (block = head + 4 * first; block < end; block += 4 * step) {
+        if (block + 4 <= end) store_entries<4>(coarse + 4ull * block, marks);
+        else for (u32 i = block; i < end; ++i) store32(coarse + 4ull * i, o.sequence);
+    }
 }
 
 // A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
@@ -396,6 +480,16 @@ DEVICE u32 list_operation(const Caller &c, Operation &o) {
     return place;
 }
 
+// `o` overlaps another operation that its issuer has not seen to be over.
+COLD void meet_operation(Caller both, const Operation &o, const Operation &other) {
+    both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
+    if (!too_early_refill(both.slot, other, both.me, low_word(both.state))) return report_operation(both, other, kind_of(o));
+    Finding f = make_finding(both, KIND_DATA_RACE, HAZARD_WAR, other.site, other.thread, 0);
+    f.own_operation = kind_of(o); f.flags = FLAG_OTHER_ASYNC;
+    describe_operation(both, f, other);
+    report(both.slot, f);
+}
+
 // The other operations that overlap.
 COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) {
     u64 engine = engine_of(c.slot);
@@ -406,15 +500,7 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
         if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
         // Two operands of matrix products only read; for the others a range is exact.
         if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) return;
-        if (observed(c, other)) return;
-        Caller both = c;
-        both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
-        if (too_early_refill(c.slot, other, c.me, low_word(c.state))) {
-            Finding f = make_finding(both, KIND_DATA_RACE, HAZARD_WAR, other.site, other.thread, 0);
-            f.own_operation = kind_of(o); f.flags = FLAG_OTHER_ASYNC;
-            describe_operation(both, f, other);
-            report(c.slot, f);
-        } else report_operation(both, other, kind_of(o));
+        if (!observed(c, other)) meet_operation(c, o, other);
     });
 }
 

@@ -42,9 +42,9 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #if CONSAN_ENGINE
 #define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
 // Of each block: last operation listed, start of the interval of the last generic read, epoch of the last generic write; and by
-// warp: last read, last write. One block is 128 bytes.
+// warp: last read, last write, group of the last cp.async. One block is 128 bytes.
 #define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
-#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (3ull + 2 * (WARPS)), 128)
+#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (3ull + 3 * (WARPS)), 128)
 static_assert(sizeof(Engine) % 8 == 0, "Engine");
 #else
 #define ENGINE_BYTES 0
@@ -170,6 +170,7 @@ COLD void prepare_engine(u64 engine, u32 open) {
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, acquired) + 4 * w, 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, fenced) + 4 * w, 0);
     for (u32 w = 0; w < MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, waiting) + 8 * w, 0);
+    for (u32 w = 0; w < MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, copies_done) + 8 * w, 0);
     for (u32 i = 0; i < MBARRIERS; i += 2) gpu_store64(FIELD(engine, Engine, keys) + 4 * i, 0);
 }
 

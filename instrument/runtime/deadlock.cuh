@@ -1,0 +1,356 @@
+// Deadlocks, proven by the threads that are in them (SEMANTICS 2.7, 2.8), and how a CTA ends early.
+//
+// A wait that cannot do anything but wait is registered in its thread's record: a loop around test_wait or try_wait that does nothing
+// else (the pass decides that, passes/waits.py) once it has failed for a phase that is incomplete in the shadow; a barrier of the CTA
+// before the thread enters it. The shadow runs ahead of the chip, so what is incomplete there is completed by hooks of threads only.
+// Proof: every thread has exited or is registered, by the same words in two looks, so at one moment between them none ran; and in the
+// second look none of the waits is satisfied, hence none was at that moment. A registered wait ends only by being satisfied, and its
+// word names a phase, generation or number that does not come back, so equal words mean that the thread waited all the time.
+// Threads look when the counter of those registered or gone says that it could be so: the last to register or to exit, and failing
+// polls. Nobody waits for a look of another: who finds one going on leaves it to that one, which looks again if anything changed.
+// Not claimed: in clusters of several CTAs, and in modules with an instruction that could signal unseen (Engine.open). Lanes that the
+// chip holds back until their warp has reconverged, or in a collective of their warp, have not registered: the watchdog's.
+//
+// Leaving. In a CTA whose deadlock is proven, or whose launch was told to stop, threads exit inside their hooks: at a failing wait, at
+// a barrier, at a loop's end. Exits release barriers of the whole CTA; at a counted one a warp that leaves arrives for a missing one.
+// Where fewer warps leave than are missing, one arrives several times, which the ISA does not define but nothing else could end.
+#pragma once
+
+#if CONSAN_ENGINE
+#ifndef CONSAN_NAMED
+#define CONSAN_NAMED 0
+#endif
+enum WaitKind : u32 { WAITS_MBARRIER = 1, WAITS_CTA = 2, WAITS_NAMED = 3 };
+enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, VERDICT_LEAVE = 6 };
+#define CODE_WAIT (1u << 17)  // above all sites: keeps waiters of different barriers apart where findings are merged
+#define DRAIN_NANOSECONDS 100000ull
+#define DRAIN_LOOKS 100000u
+
+DEVICE u32 count32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
+DEVICE u64 nanoseconds() { u64 v; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)); return v; }
+DEVICE u32 ctas_of_cluster() {
+#if __CUDA_ARCH__ >= 900
+    u32 v;
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(v));
+    return v;
+#else
+    return 1;
+#endif
+}
+
+// A wait: kind and number of the barrier; phase, generation, or how many barriers of the whole CTA the thread has passed.
+DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << 16 | index, number); }
+DEVICE u32 wait_kind(u64 word) { return low_word(word) >> 16; }
+DEVICE u32 wait_index(u64 word) { return low_word(word) & 0xffff; }
+
+DEVICE bool has_exited(u64 slot, u32 thread) { return load32(FIELD(slot, Slot, exited) + 4 * (thread >> 5)) >> (thread & 31) & 1; }
+DEVICE u64 wait_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting)); }
+DEVICE u64 detail_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting_at)); }
+DEVICE u32 verdict_of(u64 slot) { return load32(FIELD(engine_of(slot), Engine, verdict)); }
+DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)); }
+
+// Engine.blocked: threads registered, and above bit 16 threads that have exited.
+DEVICE bool all_blocked(u64 slot, u32 blocked) {
+    u32 registered = blocked & 0xffff;
+    return registered && registered + (blocked >> 16) == load32(FIELD(slot, Slot, thread_count));
+}
+
+// ---- the proof --------------------------------------------------------------------------------------------------------------
+
+// A hash of who waits for what; 0 if some thread neither waits nor has exited.
+COLD u64 look_at_waits(u64 slot) {
+    u32 count = load32(FIELD(slot, Slot, thread_count));
+    u64 hash = 1;
+    bool some = false;
+#pragma unroll 1
+    for (u32 t = 0; t < count; ++t) {
+        u64 word = 0;
+        if (!has_exited(slot, t)) {
+            word = wait_of(slot, t);
+            if (!word) return 0;
+            some = true;
+        }
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+        hash ^= hash >> 29;
+    }
+    return some ? hash | 1 : 0;
+}
+
+// Threads that can still come to a counted barrier without a hook being called: exits may count, and complete a warp's arrival.
+DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
+    u32 warps = load32(FIELD(slot, Slot, warp_count)), threads = 0;
+#pragma unroll 1
+    for (u32 w = 0; w < warps; ++w) {
+        u32 living = living_lanes(slot, w << 5), here = load32(FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + w));
+        if (!living || (here && !(living & ~here))) threads += 32;
+    }
+    return threads;
+}
+
+// Whether all living threads are at barrier `id`. Where counted arrivals have come to it too, who completes it is not known here.
+DEVICE bool everybody_at(u64 slot, u32 id) {
+    u32 count = load32(FIELD(slot, Slot, thread_count));
+    if (low_word(named_word(slot, id)) & 0xffff) return true;
+#pragma unroll 1
+    for (u32 t = 0; t < count; ++t) {
+        u64 word = wait_of(slot, t);
+        if (!has_exited(slot, t) && (wait_kind(word) == WAITS_MBARRIER || wait_index(word) != id)) return false;
+    }
+    return true;
+}
+
+DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed) {
+    u32 index = wait_index(word), number = high_word(word);
+    if (wait_kind(word) == WAITS_MBARRIER) {
+        u64 at = mbarrier_at(engine, index);
+        return load32(FIELD(at, MBarrier, life)) != LIFE_LIVE || state_phase(load64(at)) != number;
+    }
+    if (wait_kind(word) == WAITS_CTA) return passed > number || everybody_at(slot, index);
+    u64 named = named_word(slot, index);
+    u32 arrived = low_word(named) & 0xffff, wanted = arrived ? low_word(named) >> 16 : high_word(detail);
+    return high_word(named) != number || arrived + arrivals_by_exit(slot, index) >= wanted;
+}
+
+COLD bool any_satisfied(u64 slot, u64 engine) {
+    u32 count = load32(FIELD(slot, Slot, thread_count)), passed = 0;
+#pragma unroll 1
+    for (u32 t = 0; t < count; ++t) passed = max(passed, load32(THREAD_FIELD(thread_record(slot, t), full_barriers)));
+    u64 last = 0;
+#pragma unroll 1
+    for (u32 t = 0; t < count; ++t) {
+        u64 word = wait_of(slot, t);
+        if (word == last || has_exited(slot, t)) continue;  // neighbours mostly wait for the same
+        if (!word || satisfied(slot, engine, word, detail_of(slot, t), passed)) return true;
+        last = word;
+    }
+    return false;
+}
+
+// ---- the report -------------------------------------------------------------------------------------------------------------
+
+DEVICE bool same_wait(u64 slot, u32 thread, u64 word, u64 detail) {
+    return wait_of(slot, thread) == word && low_word(detail_of(slot, thread)) == low_word(detail) && !has_exited(slot, thread);
+}
+
+COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u64 word, u64 detail) {
+    u32 count = load32(FIELD(slot, Slot, thread_count)), lanes = 0, threads = 0, index = wait_index(word);
+    bool mbarrier = wait_kind(word) == WAITS_MBARRIER;
+#pragma unroll 1
+    for (u32 t = first; t < count; ++t) {
+        if (!same_wait(slot, t, word, detail)) continue;
+        ++threads;
+        if (t >> 5 == first >> 5) lanes |= 1u << (t & 31);
+    }
+    Caller c = {slot, state, first, low_word(detail), 0, 0, 0};
+    Finding f = make_finding(c, kind, HAZARD_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index, first, 0);
+    f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.retired = wait_kind(word); f.other_epoch = index;
+    if (mbarrier) {
+        u64 at = mbarrier_at(engine, index);
+        f.barrier = load32(FIELD(engine, Engine, keys) + 4 * index);
+        f.offset = f.barrier - 1; f.bytes = 8; f.address = f.offset + load32(FIELD(slot, Slot, low));
+        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
+        f.phase = high_word(word) - load32(FIELD(at, MBarrier, first_phase));
+        f.parity = f.phase & 1;
+    } else {
+        f.barrier_state = wait_kind(word) == WAITS_CTA ? threads : low_word(named_word(slot, index)) & 0xffff;
+        f.barrier_expected = wait_kind(word) == WAITS_CTA ? count : high_word(detail);
+    }
+    report(slot, f);
+}
+
+// One record for each barrier and place that threads wait at.
+COLD void report_deadlock(u64 slot, u64 engine, u64 state) {
+    u32 count = load32(FIELD(slot, Slot, thread_count)), kind = KIND_DEADLOCK;
+#pragma unroll 1
+    for (u32 t = 0; t < count; ++t) {
+        u64 word = wait_of(slot, t), detail = detail_of(slot, t);
+        bool first = !has_exited(slot, t);
+#pragma unroll 1
+        for (u32 u = t; first && u > 0; --u) first = !same_wait(slot, u - 1, word, detail);
+        if (!first) continue;
+        report_waiter(slot, engine, state, kind, t, word, detail);
+        kind = KIND_WAITER;
+    }
+}
+
+// By one lane. The fences order the counter against the lock: whoever finds it taken has counted before its holder's last look.
+COLD void examine(u64 slot, u64 state) {
+    u64 engine = engine_of(slot), at = FIELD(engine, Engine, verdict);
+    if (load32(FIELD(engine, Engine, open)) || ctas_of_cluster() > 1) return;
+    for (;;) {
+        record_fence();
+        if (!all_blocked(slot, load32(FIELD(engine, Engine, blocked))) || swap32(at, 0, VERDICT_BUSY)) return;
+        if (gpu_load32(FIELD(load64(FIELD(slot, Slot, runtime)), Runtime, abort))) { and32(at, ~VERDICT_BUSY); return; }
+        record_fence();
+        u64 seen = look_at_waits(slot);
+        record_fence();
+        if (seen && !any_satisfied(slot, engine) && look_at_waits(slot) == seen) {
+            report_deadlock(slot, engine, state);
+            record_fence();
+            or32(at, VERDICT_PROVEN);
+            return;
+        }
+        and32(at, ~VERDICT_BUSY);
+        record_fence();
+        if (look_at_waits(slot) == seen) return;  // who changes anything from here on looks itself
+    }
+}
+
+// ---- registering ------------------------------------------------------------------------------------------------------------
+
+// Lanes `mask` of a warp, together, begin (or go on with) a wait.
+DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site, u32 needed) {
+    u64 thread = thread_record(slot, me), engine = engine_of(slot);
+    u64 before = load64(THREAD_FIELD(thread, waiting));
+    if (before != word) {
+        store64(THREAD_FIELD(thread, waiting_at), pack(site, needed));
+        store64(THREAD_FIELD(thread, waiting), word);
+    }
+    u32 added = __popc(__ballot_sync(mask, before == 0));
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1) {
+        u64 at = FIELD(engine, Engine, blocked);
+        u32 blocked = added ? count32(at, added) + added : load32(at);
+        if (all_blocked(slot, blocked)) examine(slot, state);
+    }
+    __syncwarp(mask);
+}
+
+DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
+    u64 at = THREAD_FIELD(thread_record(slot, me), waiting);
+    bool waited = load64(at) != 0;
+    if (waited) store64(at, 0);
+    u32 lanes = __ballot_sync(mask, waited);
+    if (lanes && lane_id() == __ffs(mask) - 1) count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes));
+}
+
+// By one lane of those that exit together, after they have been marked as exited.
+DEVICE void count_exits(u64 slot, u64 state, u32 lanes) {
+    u32 blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes << 16) + (lanes << 16);
+    if (all_blocked(slot, blocked)) examine(slot, state);
+}
+
+// ---- leaving ----------------------------------------------------------------------------------------------------------------
+
+#if CONSAN_NAMED
+// Whether some lane of a warp runs or waits at an mbarrier, and the warp has not begun to leave: it will.
+DEVICE bool will_leave(u64 slot, u64 engine, u32 warp) {
+    u32 living = living_lanes(slot, warp << 5);
+    if (load64(FIELD(engine, Engine, waiting) + 8 * warp)) return false;
+    for (; living; living &= living - 1) {
+        u64 word = wait_of(slot, warp << 5 | (__ffs(living) - 1));
+        if (!word || wait_kind(word) == WAITS_MBARRIER) return true;
+    }
+    return false;
+}
+
+// How often this warp has to arrive at an incomplete barrier, and that it does; 0 where nothing is missing.
+DEVICE u32 take_arrivals(u64 slot, u32 id, u32 others, u32 &wanted) {
+    u64 at = FIELD(slot, Slot, named) + 8 * id, old = load64(at);
+    for (;;) {
+        u32 arrived = low_word(old) & 0xffff, missing;
+        wanted = low_word(old) >> 16;
+        if (!arrived) return 0;
+        missing = (wanted - arrived + 31) / 32;
+        u32 times = missing > others ? missing - others : 1;
+        u64 seen = swap64(at, old, times == missing ? pack(0, high_word(old) + 1) : pack(arrived + 32 * times | wanted << 16, high_word(old)));
+        if (seen == old) return times;
+        old = seen;
+    }
+}
+
+// The lanes that are the first of their warp to leave arrive for it: the chip waits for the others of the warp to come or exit.
+COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
+    u64 engine = engine_of(slot);
+    u32 leader = __ffs(mask) - 1, first = 0, others = 0;
+    if (lane_id() == leader) first = !swap64(FIELD(engine, Engine, waiting) + 8 * (me >> 5), 0, 1);
+    if (!__shfl_sync(mask, first, leader)) return;
+    if (lane_id() == leader) for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) others += will_leave(slot, engine, w);
+#pragma unroll 1
+    for (u32 id = 0; id < 16; ++id) {
+        u32 wanted = 0, times = lane_id() == leader ? take_arrivals(slot, id, others, wanted) : 0;
+        times = __shfl_sync(mask, times, leader);
+        wanted = __shfl_sync(mask, wanted, leader);
+#pragma unroll 1
+        for (; times; --times) asm volatile("barrier.arrive %0, %1;" :: "r"(id), "r"(wanted) : "memory");
+    }
+}
+
+// A warp that was counted at a barrier and does not enter it.
+DEVICE void withdraw_arrival(u64 slot, u32 id, u32 generation) {
+    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
+    while (high_word(old) == generation && (low_word(old) & 0xffff) >= 32) {
+        u64 seen = swap64(at, old, old - 32);
+        if (seen == old) return;
+        old = seen;
+    }
+}
+#endif
+
+// What copies have in flight lands in memory that the next CTA will be given: wait for it, within bounds.
+DEVICE void drain(u64 engine) {
+    if (!load32(FIELD(engine, Engine, op_count))) return;
+    u64 start = nanoseconds();
+#pragma unroll 1
+    for (u32 i = 0; i < DRAIN_LOOKS && nanoseconds() - start < DRAIN_NANOSECONDS; ++i) asm volatile("" ::: "memory");
+}
+
+// The end of a thread whose CTA is stuck or was told to stop. Does not return.
+HOOK void __consan_leave(u64 runtime, u64 slot, u64 state, u32 me) {
+    if (slot) {
+        u32 mask = active_mask();
+        u64 engine = engine_of(slot);
+        if (lane_id() == __ffs(mask) - 1) or32(FIELD(engine, Engine, verdict), VERDICT_STOPPED);
+        unregister_wait(slot, me, mask);
+        record_fence();
+        __syncwarp(mask);
+#if CONSAN_NAMED
+        arrive_for_missing(slot, me, mask);
+#endif
+        drain(engine);
+    }
+    __consan_exit(runtime, slot, state);
+    asm volatile("exit;");
+}
+
+DEVICE void leave_if_told(u64 slot, u64 state, u32 me) {
+    if (verdict_of(slot) & VERDICT_LEAVE) __consan_leave(load64(FIELD(slot, Slot, runtime)), slot, state, me);
+}
+
+// ---- where threads wait -------------------------------------------------------------------------------------------------------
+
+// A wait of a pure loop has failed.
+COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity) {
+    u32 index = high_word(snapshot), before = low_word(snapshot), mask = __match_any_sync(active_mask(), snapshot);
+    bool incomplete = index != NO_BARRIER;
+    // The phase that the chip is at has the requested parity. If the shadow is there too, nothing has completed it yet.
+    if (incomplete) incomplete = before == state_phase(load64(mbarrier_at(engine_of(slot), index))) && (before & 1) == parity;
+    mask = __ballot_sync(mask, incomplete);
+    if (incomplete) register_wait(slot, state, me, mask, wait_word(WAITS_MBARRIER, index, before), site, 0);
+    leave_if_told(slot, state, me);
+}
+
+DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, mask); }
+
+// A thread is about to enter a barrier, and has been counted there. `needed`: threads that it waits for, 0 for all of the CTA.
+COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site) {
+    u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, id, number);
+    u32 mask = __match_any_sync(active_mask(), word);
+    register_wait(slot, state, me, mask, word, site, needed);
+#if CONSAN_NAMED
+    record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
+#endif
+    if (!(verdict_of(slot) & VERDICT_LEAVE)) return;
+#if CONSAN_NAMED
+    u32 living = living_lanes(slot, me);
+    if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, id, number);
+    __syncwarp(mask);
+#endif
+    leave_if_told(slot, state, me);
+}
+
+COLD void barrier_passed(u64 slot, u64 state, u32 me) {
+    unregister_wait(slot, me, active_mask());
+    leave_if_told(slot, state, me);
+}
+#endif
