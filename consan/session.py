@@ -28,13 +28,18 @@ from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
+from consan.reports.static import static_findings
 from consan.shadow import Drained, Shadow
 from consan.toolchain.cache import Cache, key
 
 if TYPE_CHECKING:
     from consan.options import KernelFilter
 
-CHECKED = ("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds")
+CHECKED = (
+    *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
+    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies"),
+)
+_CLUSTER_GAP = "and what its mbarriers, bulk copies and matrix products do across CTAs is not modelled"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
 
@@ -155,12 +160,13 @@ class Session:
         self.timeout = timeout
         self._filter = kernel_filter
         self._skip, self._limit = launch_skip, launch_count
-        self._base = variant or Variant(isa=policy == "isa")
+        self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         self._inline = self.backend.device_name != "cpu"
         self._cta_limit = cta_limit
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
+        self._clusters: dict[tuple[int, str], int] = {}
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._reasons: dict[str, None] = {}
@@ -246,6 +252,8 @@ class Session:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
         with self._device.lock:
             handle = self._choose(prepared, entry)
+            if handle is prepared.loaded:
+                self._note_cluster(prepared, entry, math.prod(cluster))
         if cooperative:
             self._check_residency(handle, entry, grid, block, shared)
         try:
@@ -275,6 +283,10 @@ class Session:
         place = (prepared.number, entry)
         self._unchecked[place] = self._unchecked.get(place, 0) + 1
         return self._plain(prepared)
+
+    def _note_cluster(self, prepared: Prepared, entry: str, ctas: int) -> None:
+        place = (prepared.number, entry)
+        self._clusters[place] = max(ctas, self._clusters.get(place, 1))
 
     def _selected(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):
@@ -350,16 +362,43 @@ class Session:
         return model.assemble(
             device=self.backend.device_name,
             kernels=self._summaries(drained),
-            findings=[*self._findings, *found],
+            findings=[*self._findings, *found, *self._static(drained)],
             checked=CHECKED,
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self._reasons, *_dropped(counters.dropped_ctas if counters else 0)],
+            unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
             notes=tuple(self._notes),
             seed=self.seed,
             policy=self.policy,
         )
+
+    def _launched(self, prepared: Prepared, drained: Drained | None) -> dict[str, int]:
+        """Checked launches of the kernels of a module that had any."""
+        counts = {name: int(drained.launches[prepared.counter + i]) if drained else 0 for i, name in enumerate(prepared.entries)}
+        return {name: count for name, count in counts.items() if count}
+
+    def _static(self, drained: Drained | None) -> list[model.Finding]:
+        """Hazards found in the text of what was launched: once a launch, in no CTA."""
+        found = []
+        for prepared in self._used.values():
+            launches = self._launched(prepared, drained) if prepared.instrumented.hazards else {}
+            findings = static_findings(prepared.instrumented.hazards, launches)
+            found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
+        return found
+
+    def _gaps(self, drained: Drained | None) -> list[str]:
+        """What launched kernels do that this version cannot follow, beyond opcodes it does not know."""
+        gaps = []
+        for prepared in self._used.values():
+            done = prepared.instrumented
+            for name in self._launched(prepared, drained):
+                ctas = max(self._clusters.get((prepared.number, name), 1), done.clusters.get(name, 1))
+                if ctas > 1 and done.uses_engine(name):
+                    gaps.append(f"{name} ran in clusters of {ctas} CTAs, {_CLUSTER_GAP}")
+                if done.debug and any("wgmma" in function.families for function in done.reachable(name)):
+                    gaps.append(f"{name} is a debug build: the registers of its matrix products were not checked")
+        return gaps
 
     def _drain(self) -> Drained | None:
         if not self._begun:

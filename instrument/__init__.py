@@ -7,15 +7,17 @@ compiler of the shadow runtime is passed in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers
-from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions, propagate
+from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions, propagate
 from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
-from consan.instrument.ptx import Edits, Instruction, Module, parse
+from consan.instrument.passes.registers import StaticFinding, find_register_hazards, is_debug
+from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site
 
@@ -25,6 +27,7 @@ Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
+_CLUSTER_FAMILIES = ENGINE_FAMILIES | {"cluster-barrier", "cluster-address"}
 _INLINE_LIMIT = 450_000  # characters of pasted bodies: beyond it the assembler's time grows faster than the kernel's speed
 _PASSES: tuple[Callable[[Context], None], ...] = (
     accesses.run,
@@ -50,6 +53,13 @@ class Instrumented:
     external: tuple[str, ...]
     lines: tuple[int, ...]
     places: Mapping[int, Place]
+    hazards: tuple[StaticFinding, ...] = ()  # on registers, found in the text: they hold for each launch of their kernels
+    clusters: Mapping[str, int] = field(default_factory=dict)  # CTAs of a cluster, of the kernels that fix them
+    debug: bool = False  # a debug build: its registers were not looked at
+
+    def uses_engine(self, entry: str) -> bool:
+        """Whether a kernel can reach an instruction whose meaning depends on the other CTAs of its cluster."""
+        return any(function.families & _CLUSTER_FAMILIES for function in self.reachable(entry))
 
     def original(self, line: int) -> Place | None:
         """The instruction that stood on a line of the original text, given a line of the instrumented one."""
@@ -80,6 +90,7 @@ def instrument(
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
+    _note_families(plans)
     variant = choose_variant(plans.values(), base or Variant())
     _add_global_stores(plans, variant)
     target = max(module.target, _OLDEST_TARGET, key=_generation)
@@ -98,8 +109,25 @@ def instrument(
         variant=variant,
         lines=tuple(context.edits.line_map()),
         places=_Places(module),
+        hazards=find_register_hazards(module) if any("wgmma" in plan.stats.families for plan in plans.values()) else (),
+        clusters={plan.function.name: n for plan in context.entries() if (n := _cluster(plan.function)) > 1},
+        debug=is_debug(module),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
     )
+
+
+def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
+    for plan in plans.values():
+        assert plan.function.body is not None
+        plan.stats.families |= {work.row.family for work in plan.work}
+        if any(instruction.parts[0] in ("mapa", "getctarank") for instruction in plan.function.body.instructions()):
+            plan.stats.families.add("cluster-address")
+
+
+def _cluster(function: Function) -> int:
+    """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 where it does not."""
+    given = function.directives.get("reqnctapercluster", ())
+    return math.prod(given) if isinstance(given, tuple) else 1
 
 
 def _add_global_stores(plans: dict[str, FunctionPlan], variant: Variant) -> None:

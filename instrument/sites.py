@@ -69,3 +69,4 @@ class FunctionStats:
     private: int = 0
     unmodelled: list[Unmodelled] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
+    families: set[str] = field(default_factory=set)  # of the instructions that are checked, and of those that reach other CTAs

@@ -24,6 +24,11 @@ OPERATION_RACES: Final = {
         "the {second_role} at {second_at} can refill the bytes while the {first_role} at {first_at} still uses them:"
         " nothing told its issuer that they are free",
     ),
+    "loads-overlap": Situation(
+        "a wait for the phase of (1), and the release of the bytes by their consumers, before (2)",
+        "give each copy bytes of its own; or wait for the phase of {first_at}, and for the stage's empty mbarrier, before {second_at}",
+        "the bulk loads at {first_at} and {second_at} can be in flight together and write the same bytes, in either order",
+    ),
     "operation-unordered/RAW": Situation(
         "a barrier between (1) and the thread that issues (2), and fence.proxy.async before that barrier",
         _FENCE_AND_BARRIER,

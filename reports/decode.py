@@ -29,6 +29,7 @@ from consan.instrument.layout import (
     Reason,
 )
 from consan.instrument.sites import Site
+from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
 
@@ -129,6 +130,11 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
     findings = []
     for record in valid:
         kind = Kind(int(record["kind"]))
+        if kind == Kind.WAITER:
+            continue  # told with the deadlock of its CTA
+        if kind == Kind.DEADLOCK:
+            findings.append(_deadlock(record, valid, table, modules[int(record["module"])]))
+            continue
         key = (int(record["module"]), int(record["site"]))
         if kind == Kind.READ_EXPLAINED or (kind == Kind.UNINITIALIZED_READ and _count(record, table) <= explained.get(key, 0)):
             continue
@@ -155,7 +161,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
     count, ctas, low, high = _merged(record, table)
     finding = Finding(
         kind=KIND_NAMES[kind],
-        hazard=None if hazard is Hazard.NONE else hazard.name,
+        hazard=_hazard(record, kind, hazard, module),
         kernel=module.entries[int(record["entry"])],
         count=count,
         ctas=ctas,
@@ -164,6 +170,55 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         barrier=_barrier(record),
     )
     return describe(finding, _situation(record, kind), **_facts(record))
+
+
+def _hazard(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> str | None:
+    """As observed; a stage that is refilled too early is a WAR to the device also where the last fill was written over."""
+    site = module.site(int(record["site"]))
+    overwritten = kind is Kind.DATA_RACE and hazard is Hazard.WAR and record["operation"] and site is not None and site.access != "read"
+    return "WAW" if overwritten else None if hazard is Hazard.NONE else hazard.name
+
+
+def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module: ModuleSites) -> Finding:
+    """A record of the first who waits, and those of the others of its CTA: one for each place and barrier."""
+    others = (r for r in records if int(r["kind"]) == Kind.WAITER and _cta(r) == _cta(record))
+    group = [record, *others]
+    phases = [_phase(r) for r in group if r["barrier"]]
+    numbers = [int(r["other_epoch"]) for r in group if not r["barrier"]]
+    finding = deadlock(module.entries[int(record["entry"])], [_waiter(r, module) for r in group], phases, numbers)
+    count, ctas, _, _ = _merged(record, table)
+    return replace(finding, count=count, ctas=ctas)
+
+
+def _cta(record: Any) -> tuple[int, int, Dim3]:
+    return int(record["module"]), int(record["entry"]), _dim3(record["ctaid"])
+
+
+def _phase(record: Any) -> Phase:
+    """The mbarrier that a waiter's record describes."""
+    word = int(record["barrier_state"])
+    tx = word & (1 << _TX_BITS) - 1
+    return Phase(
+        offset=int(record["barrier"]) - 1,
+        phase=int(record["phase"]),
+        pending=word >> _PENDING & (1 << _COUNT_BITS) - 1,
+        expected=int(record["barrier_expected"]),
+        tx=tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx,
+    )
+
+
+def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
+    """The first warp that waits at a place for a barrier, with its lanes; `threads` counts those of all warps."""
+    site, first = module.site(int(record["site"])), int(record["thread"])
+    waiter: dict[str, Any] = {"block": list(_dim3(record["ctaid"])), "warp": first // 32, "lanes": int(record["commits"])}
+    waiter |= {"threads": int(record["group"]), "why": "mbarrier" if record["barrier"] else "barrier"}
+    if record["barrier"]:
+        waiter |= _phase(record).as_dict("mbarrier")
+    else:
+        waiter |= {"barrier": int(record["other_epoch"]), "arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
+    if site is not None:
+        waiter |= {"file": site.file or "", "line": site.line or 0, "column": site.column or 0, "ptx_line": site.ptx_line, "ptx": site.ptx}
+    return waiter
 
 
 def _merged(record: Any, table: Records | None) -> tuple[int, int, int, int]:
@@ -204,13 +259,10 @@ def _barrier(record: Any) -> dict[str, Any] | None:
     if not word and not record["barrier_expected"]:  # nothing is known of it: it was never initialised
         return place
     tx = word & (1 << _TX_BITS) - 1
-    return place | {
-        "phase": phase,
-        "parity": phase & 1,
-        "pending": word >> _PENDING & (1 << _COUNT_BITS) - 1,
-        "expected": int(record["barrier_expected"]),
-        "tx": tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx,
-    }
+    known = place | {"phase": phase, "parity": phase & 1, "expected": int(record["barrier_expected"])}
+    if int(record["kind"]) != Kind.BARRIER_MISUSE:  # the barrier may be phases ahead of the one that completes an operation
+        return known
+    return known | {"pending": word >> _PENDING & (1 << _COUNT_BITS) - 1, "tx": tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx}
 
 
 def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:

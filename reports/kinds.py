@@ -42,8 +42,9 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
 
 
 def _refined(finding: Finding, situation: str | None) -> str:
-    """The device tells only that a barrier is missing; the accesses tell which of several wordings fits."""
-    if situation is None or situation == "no-barrier":
+    """The device tells only that an edge is missing; the accesses tell which of several wordings fits."""
+    between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
+    if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)
     return situation
 
@@ -68,9 +69,8 @@ def _one_atomic(finding: Finding) -> bool:
 
 
 def _same_warp(finding: Finding) -> bool:
-    """Two lanes of one warp; an operation that meets its own issuer is not a matter of lanes."""
     first, last = _first(finding), _last(finding)
-    return first.warp is not None and (first.block, first.warp) == (last.block, last.warp) and first.thread != last.thread
+    return first.warp is not None and (first.block, first.warp) == (last.block, last.warp)
 
 
 def _operation(finding: Finding) -> AsyncInfo | None:
@@ -88,9 +88,11 @@ def _engine(finding: Finding) -> bool:
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
         ("cluster", lambda f: _first(f).block != _last(f).block),
-        ("no-warp-sync", _same_warp),
+        # Not a matter of lanes, unless the device says so.
+        ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
         ("operation-unordered", _engine),
+        ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
         ("same-site", lambda f: _first(f).site == _last(f).site),
         ("no-barrier", lambda f: True),

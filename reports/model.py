@@ -100,7 +100,10 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect: `count` dynamic occurrences in `ctas` CTAs of the same kind at the same pair of sites."""
+    """One defect: `count` dynamic occurrences in `ctas` CTAs of the same kind at the same pair of sites.
+
+    No CTA at all: it was found in the text of the kernel, and `count` are the launches.
+    """
 
     kind: str
     kernel: str
@@ -327,7 +330,7 @@ def _merge(group: list[Finding]) -> Finding:
     bound, since records do not list their CTAs.
     """
     first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
-    blocks = {access.block for finding in group for access in finding.accesses[:1]}
+    blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
     return replace(
         first,
         count=sum(finding.count for finding in group),

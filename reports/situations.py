@@ -34,10 +34,10 @@ class Kind:
 WAITS: Final[dict[str, tuple[str, str]]] = {
     "cp.async": ("cp.async.wait_group {leave}", "__pipeline_wait_prior({leave})"),
     "bulk load": (
-        "mbarrier.try_wait.parity with parity {parity} on {barrier}",
+        "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
         "cutlass ClusterBarrier::wait({parity}), or wait on the cuda::barrier",
     ),
-    "st.async": ("mbarrier.try_wait.parity with parity {parity} on {barrier}", "cutlass ClusterBarrier::wait({parity})"),
+    "st.async": ("mbarrier.try_wait.parity (parity {parity}) on {barrier}", "cutlass ClusterBarrier::wait({parity})"),
     "bulk store": ("cp.async.bulk.wait_group.read {leave}", "cutlass tma_store_wait<{leave}>()"),
     "wgmma": ("wgmma.wait_group.sync.aligned {leave}", "cutlass warpgroup_wait<{leave}>()"),
     "tcgen05": ("mbarrier.try_wait on the barrier of tcgen05.commit", "ClusterBarrier::wait(phase)"),

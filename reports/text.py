@@ -27,6 +27,7 @@ from consan.reports.sources import Excerpt, Sources
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120
 MIN_WIDTH: Final = 60
+MAX_WAITS: Final = 8  # lines about who waits where
 
 
 @dataclass(frozen=True)
@@ -183,15 +184,21 @@ class _Printer:
     def _facts(self, finding: Finding) -> Iterator[tuple[str, str]]:
         yield "missing", finding.missing
         yield "fix", finding.fix
-        yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+        if finding.ctas:
+            yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+        else:
+            yield "seen", f"in the text of the kernel, launched {plural(finding.count, 'time')}"
         if finding.policy != "default":
             yield "policy", f"{finding.policy}: shipped code leaves this out, a strict reading of the ISA does not"
         if finding.buffer:
             yield "bytes", _bytes(finding.buffer)
         if finding.barrier:
             yield "barrier", _dict_phrase(finding.barrier)
-        for waiter in finding.waiters:
-            yield "waits", _waiter(waiter)
+        groups = _grouped(finding.waiters)
+        for group in groups[:MAX_WAITS]:
+            yield "waits", _waiters(group)
+        if len(groups) > MAX_WAITS:
+            yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
 
     # --- the end ---
 
@@ -264,7 +271,7 @@ class _Printer:
 
 def _range(access: Access) -> str:
     if access.bytes is None:
-        return f"{access.space} memory"
+        return "registers" if access.space == "register" else f"{access.space} memory"
     begin, end = access.bytes
     if access.space == "shared":
         return f"shared bytes {begin}..{end - 1}"
@@ -272,19 +279,49 @@ def _range(access: Access) -> str:
 
 
 # What is said of a waiting warp, in this order; other keys follow as they are.
-_WAITER_KEYS: Final = ("warp", "block", "thread", "lanes", "why", "file", "line", "column", "ptx_line", "ptx")
+_WHO: Final = ("warp", "block", "thread", "lanes")
+_WAITER_KEYS: Final = (*_WHO, "why", "file", "line", "column", "ptx_line", "ptx")
 
 
-def _waiter(waiter: dict[str, Any]) -> str:
-    """`warp 0 of CTA (0,0,0), 32 lanes: running at k.cu:2:5`."""
-    parts = [f"warp {waiter['warp']}"] if waiter.get("warp") is not None else []
-    parts += [f"{word} {_value(waiter[key])}" for key, word in (("thread", "thread"), ("block", "CTA")) if waiter.get(key) is not None]
-    if isinstance(waiter.get("lanes"), int):
-        parts.append(plural(waiter["lanes"].bit_count(), "lane"))
-    if waiter.get("why"):
-        parts.append(str(waiter["why"]))
-    rest = _dict_phrase({name: value for name, value in waiter.items() if name not in _WAITER_KEYS})
-    return ", ".join(filter(None, (*parts, rest, _waiter_place(waiter))))
+def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Waiters that differ in who they are only."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for waiter in waiters:
+        groups.setdefault(repr([item for item in sorted(waiter.items()) if item[0] not in _WHO]), []).append(waiter)
+    return list(groups.values())
+
+
+def _waiters(group: list[dict[str, Any]]) -> str:
+    """`warps 0 to 3 of CTA (0,0,0), 128 lanes: running at k.cu:2:5`."""
+    first = group[0]
+    parts = [_warps(group)] if first.get("warp") is not None else []
+    if first.get("thread") is not None:
+        parts.append(f"thread {_value(first['thread'])}")
+    blocks = {str(waiter["block"]) for waiter in group if waiter.get("block") is not None}
+    if blocks:
+        parts.append(f"CTA {_value(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA"))
+    lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
+    if lanes:
+        parts.append(plural(sum(lanes), "lane"))
+    if first.get("why"):
+        parts.append(str(first["why"]))
+    rest = _dict_phrase({name: value for name, value in first.items() if name not in _WAITER_KEYS})
+    return ", ".join(filter(None, (*parts, rest, _waiter_place(first))))
+
+
+def _warps(group: list[dict[str, Any]]) -> str:
+    """`warp 3`, `warps 0, 1, 4 to 7`, or how many, where they are of several CTAs."""
+    numbers = sorted({int(waiter["warp"]) for waiter in group})
+    if len(numbers) != len(group):
+        return plural(len(group), "warp")
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"warp{'s' * (len(numbers) > 1)} {', '.join(shown)}"
 
 
 def _waiter_place(waiter: dict[str, Any]) -> str:

@@ -73,7 +73,19 @@ def _sites(module: Instrumented) -> str:
         )
         for site in module.sites
     ]
-    return _table(("site", "function", "line", "source", "family", "access", "bytes", "PTX"), rows, "no instruction is instrumented")
+    table = _table(("site", "function", "line", "source", "family", "access", "bytes", "PTX"), rows, "no instruction is instrumented")
+    return table + ("\n" + _hazards(module) if module.hazards else "")
+
+
+def _hazards(module: Instrumented) -> str:
+    """What is wrong with registers of matrix products, on some path: no launch is needed to see it."""
+    from consan.reports.static import static_findings
+
+    rows = [
+        (f"{found.kind} {found.hazard}", found.kernel, ", ".join(str(access.ptx_line) for access in found.accesses), found.message)
+        for found in static_findings(module.hazards)
+    ]
+    return _table(("hazard", "kernel", "lines", "what"), rows, "no hazard in the text")
 
 
 def _unmodelled(module: Instrumented) -> str:
@@ -94,6 +106,7 @@ VIEWS: Final[dict[str, Callable[[Instrumented], str]]] = {
     "sites": _sites,
     "instrumented": _ptx,
     "unmodelled": _unmodelled,
+    "hazards": _hazards,
     "stats": _stats,
 }
 
