@@ -1,0 +1,70 @@
+"""The finding of a deadlock from who waits for what: proven by the virtual machine's scheduler, or by the kernel itself on a GPU.
+
+Decides what the message names, what is said to be missing, and which situation of the catalogue that makes likely. What is known of
+an mbarrier are its counts at that moment (SEMANTICS 2.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from consan.reports.kinds import describe
+from consan.reports.model import Finding, plural
+
+NAMED: Final = 3  # barriers that the message names; the waiters list them all
+
+
+@dataclass(frozen=True, order=True)
+class Phase:
+    """A phase that threads wait for: of which mbarrier (offset in the CTA's shared memory), and what it still needs to complete."""
+
+    offset: int
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+    def as_dict(self, key: str) -> dict[str, Any]:
+        """For a report, the offset under `key`."""
+        return {key: self.offset, "phase": self.phase, "parity": self.phase & 1, "pending": self.pending, "expected": self.expected, "tx": self.tx}
+
+
+def deadlock(kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Phase], numbers: Iterable[int]) -> Finding:
+    """The finding; `numbers` are the barriers of the CTA that are waited for."""
+    states, barriers = sorted(set(phases)), sorted(set(numbers))
+    barrier = states[0].as_dict("offset") if len(states) == 1 else None
+    cause = _cause(states) if states and not barriers else None
+    finding = Finding(kind="deadlock", kernel=kernel, waiters=tuple(waiters), barrier=barrier)
+    return describe(finding, cause, barrier=_named(states, barriers), lacking=_lacking(states))
+
+
+def _named(states: Sequence[Phase], barriers: Sequence[int]) -> str:
+    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones."""
+    named = [f"barrier {n}" for n in barriers] + [f"phase {state.phase} of the mbarrier at shared offset {state.offset}" for state in states]
+    shown, more = named[:NAMED], len(named) - NAMED
+    return " and ".join(shown + ([f"{more} more"] if more > 0 else [])) or "each other"
+
+
+def _lack(state: Phase) -> str:
+    """`1 of 2 arrivals and 64 bytes`: what a phase needs to complete."""
+    arrivals = f"{state.pending} of {plural(state.expected, 'arrival')}" if state.pending else ""
+    short = " and ".join(filter(None, (arrivals, plural(state.tx, "byte") if state.tx > 0 else "")))
+    over = f"{plural(-state.tx, 'byte')} too many" if state.tx < 0 else ""
+    return ", but ".join(filter(None, (short, over))) or "nothing"
+
+
+def _lacking(states: Sequence[Phase]) -> str:
+    """What the first of the awaited phases lack, one after the other; what is waited for stands in the message."""
+    lacks = [f"{_lack(state)} (the mbarrier at shared offset {state.offset}, phase {state.phase})" for state in states[:NAMED]]
+    return "; ".join(lacks)
+
+
+def _cause(states: Sequence[Phase]) -> str:
+    """The situation in the catalogue that all awaited mbarriers together make likely."""
+    if any(state.tx < 0 for state in states):
+        return "excess"
+    lacking = {(state.pending > 0, state.tx > 0) for state in states}
+    causes = {(True, False): "arrivals", (False, True): "bytes", (False, False): "nothing-missing"}
+    return causes.get(next(iter(lacking)), "both") if len(lacking) == 1 else "both"
