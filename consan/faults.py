@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
-from consan.reports import model
+from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, Frame
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
-NAMED: Final = 3  # barriers that the message of a deadlock names; the waiters list them all
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
@@ -109,64 +108,20 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
-        waiter |= _mbarrier(blocked.mbarrier, "mbarrier")
+        waiter |= _phase(blocked.mbarrier).as_dict("mbarrier")
     waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
     return waiter
 
 
-def _mbarrier(state: BarrierState, key: str) -> dict[str, Any]:
+def _phase(state: BarrierState) -> Phase:
     """An mbarrier by its offset in the CTA's shared memory, with its phase and what it still waits for."""
-    counts = {"pending": state.pending, "expected": state.expected, "tx": state.tx}
-    return {key: _offset(state), "phase": state.phase, "parity": state.phase & 1, **counts}
-
-
-def _offset(state: BarrierState) -> int:
     from consan.backends.cpu.memory import RESERVED_SHARED
 
-    return state.address - RESERVED_SHARED
-
-
-def _named(states: list[BarrierState], rest: list[str]) -> str:
-    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones."""
-    named = rest + [f"phase {state.phase} of the mbarrier at shared offset {_offset(state)}" for state in states]
-    shown, more = named[:NAMED], len(named) - NAMED
-    return " and ".join(shown + ([f"{more} more"] if more > 0 else [])) or "each other"
-
-
-def _lack(state: BarrierState) -> str:
-    """`1 of 2 arrivals and 64 bytes`: what a phase needs to complete."""
-    arrivals = f"{state.pending} of {model.plural(state.expected, 'arrival')}" if state.pending else ""
-    parts = [arrivals, model.plural(state.tx, "byte") if state.tx > 0 else ""]
-    short = " and ".join(filter(None, parts))
-    over = f"{model.plural(-state.tx, 'byte')} too many" if state.tx < 0 else ""
-    return ", but ".join(filter(None, (short, over))) or "nothing"
-
-
-def _lacking(states: list[BarrierState]) -> str:
-    """What the first of the awaited phases lack, one after the other; what is waited for stands in the message."""
-    lacks = [f"{_lack(state)} (the mbarrier at shared offset {_offset(state)}, phase {state.phase})" for state in states[:NAMED]]
-    return "; ".join(lacks)
-
-
-def _cause(states: list[BarrierState]) -> str:
-    """The situation in the catalogue that all awaited mbarriers together make likely."""
-    if any(state.tx < 0 for state in states):
-        return "excess"
-    lacking = {(state.pending > 0, state.tx > 0) for state in states}
-    causes = {(True, False): "arrivals", (False, True): "bytes", (False, False): "nothing-missing"}
-    return causes.get(next(iter(lacking)), "both") if len(lacking) == 1 else "both"
+    return Phase(state.address - RESERVED_SHARED, state.phase, state.pending, state.expected, state.tx)
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
-    """All that wait: those of one place and barrier together, in the order of the PTX."""
+    """All that wait, those of one place together, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
-    numbers = sorted({b.barrier for b in blocked if b.barrier is not None})
-    states = sorted({b.mbarrier for b in blocked if b.mbarrier is not None}, key=lambda state: (state.address, state.phase))
-    finding = Finding(
-        kind="deadlock",
-        kernel=entry,
-        waiters=tuple(_waiter(b, prepared) for b in ordered),
-        barrier=_mbarrier(states[0], "offset") if len(states) == 1 else None,
-    )
-    cause = _cause(states) if states and not numbers else None
-    return describe(finding, cause, barrier=_named(states, [f"barrier {n}" for n in numbers]), lacking=_lacking(states))
+    phases = [_phase(b.mbarrier) for b in ordered if b.mbarrier is not None]
+    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, [b.barrier for b in ordered if b.barrier is not None])
