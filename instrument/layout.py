@@ -49,7 +49,7 @@ CLOCK = 2 * MAX_WARPS + MBARRIERS
 GROUP_WAITS = 4
 MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
 MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
-COPY_TIES = 4
+COPY_TIES = 8
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 

@@ -23,7 +23,8 @@ struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 #define LOW_ATOMIC (1u << 15)
 #define LOW_MARKER (1u << 14)
 #define LOW_PAYLOAD 0x3fffu
-// With HIGH_ASYNC the two flags say what the record is: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its number).
+// With HIGH_ASYNC the two flags say what the record is: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its number),
+// LOW_ATOMIC a cp.async that completes with a phase (payload: the mbarrier's number and the phase's low byte).
 #define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
 
 DEVICE u32 record_warp(u64 r) { return (u32)(r >> 39) & 31; }
@@ -110,12 +111,17 @@ DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_sit
 COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 flags) {
     Finding f = make_finding(c, KIND_DATA_RACE, hazard, site, other, flags);
     f.other_epoch = epoch;
+#if CONSAN_ENGINE
+    // Other lanes of this warp have taken the edge that this one lacks.
+    if (other >> 5 != c.me >> 5 && load32(FIELD(engine_of(c.slot), Engine, acquired) + 4 * (c.me >> 5)) &&
+        epoch <= load32(own_vector(c.slot, c.me) + 4ull * VECTOR * MAX_WARPS + 4 * (other >> 5))) f.reason = REASON_OTHER_LANES;
+#endif
     report(c.slot, f);
 }
 
 // ---- completion of cp.async, seen from another thread -------------------------------------------------------------------
 
-struct Copy { u32 group, commits, retired, wait_epoch; bool done, waited; };
+struct Copy { u32 group, commits, retired, wait_epoch, tie; bool done, waited; };
 
 // Epoch of the earliest wait in the history that covers a group; 0 if there is none. The history is a ring, in no order: its
 // thread may add to it meanwhile, and what it adds is later than what is looked for.
@@ -128,16 +134,55 @@ DEVICE u32 covering_wait(u64 thread, u32 group) {
     return epoch;
 }
 
+#if CONSAN_ENGINE
+DEVICE u32 state_phase(u64 state);
+DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << 8 | phase & 0xff); }
+DEVICE u32 tie_index(u32 tie) { return tie >> 8 & (MBARRIERS - 1); }
+static_assert(MBARRIERS <= 64, "the payload of a tie");
+
+// Copies before a cp.async.mbarrier.arrive complete with the phase that it arrives at. Those of a thread's latest such arrivals are
+// kept; of earlier ones, which nobody has looked at meanwhile, it is not known whether the caller has observed them: that is counted.
+DEVICE void look_for_tie(const Caller &c, u64 thread, Copy &s) {
+    u32 count = load32(THREAD_FIELD(thread, ties)), nearest = 0xffffffffu;
+    for (u32 i = 0; i < min(count, COPY_TIES); ++i) {
+        u64 tie = load64(THREAD_WORD(thread, copy_ties, i));
+        if (low_word(tie) <= s.group) continue;
+        u32 index = high_word(tie) >> 24, phase = high_word(tie) & 0xffffff;
+        bool seen = clock_entry(c.slot, c.me, PHASES + index) > phase;
+        if (seen) s.done = true;
+        if (seen || (low_word(tie) < nearest && !s.done)) s.tie = tie_of(index, phase);
+        nearest = min(nearest, low_word(tie));
+    }
+    if (s.done || s.waited || count <= COPY_TIES || nearest == s.group + 1 || nearest != s.commits + 1 - COPY_TIES) return;
+    s.done = true;
+    count_evicted(c.slot);
+}
+
+// The state of a copy that is known to complete with a phase.
+DEVICE Copy tied_copy(const Caller &c, u32 issuer, u32 tie) {
+    Copy s;
+    u64 thread = thread_record(c.slot, issuer), at = mbarrier_at(engine_of(c.slot), tie_index(tie));
+    s.commits = load32(THREAD_FIELD(thread, commits)); s.retired = load32(THREAD_FIELD(thread, retired));
+    s.group = s.commits - 1; s.wait_epoch = 0; s.tie = tie; s.waited = false;
+    u32 phase = widen(tie & 0xff, state_phase(load64(at)), 0xff);
+    s.done = (issuer == c.me && s.retired == s.commits) || clock_entry(c.slot, c.me, PHASES + tie_index(tie)) > phase;
+    return s;
+}
+#endif
+
 // A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
 DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     Copy s;
     u64 thread = thread_record(c.slot, issuer);
     s.commits = load32(THREAD_FIELD(thread, commits));
     s.retired = load32(THREAD_FIELD(thread, retired));
-    s.group = group;
+    s.group = group; s.tie = 0;
     s.waited = s.group < s.retired;
     s.done = s.waited && issuer == c.me;
     s.wait_epoch = s.waited ? covering_wait(thread, s.group) : 0;
+#if CONSAN_ENGINE
+    if (!s.done) look_for_tie(c, thread, s);
+#endif
     if (s.done || !s.waited) return s;
     s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
     // The covering wait has left the history and what is left is not visible: the answer is unknown, and is counted.
@@ -148,6 +193,14 @@ DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
 COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s, u32 reason) {
     Finding f = make_finding(c, KIND_MISSING_WAIT, hazard, site, issuer, FLAG_OTHER_ASYNC);
     f.group = s.group; f.commits = s.commits; f.retired = s.retired;
+#if CONSAN_ENGINE
+    if (s.tie) {
+        u64 engine = engine_of(c.slot), at = mbarrier_at(engine, tie_index(s.tie));
+        f.barrier = load32(FIELD(engine, Engine, keys) + 4 * tie_index(s.tie));
+        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
+        f.phase = widen(s.tie & 0xff, state_phase(f.barrier_state), 0xff) - load32(FIELD(at, MBarrier, first_phase));
+    }
+#endif
     f.reason = reason ? reason : s.waited ? REASON_WAITED_NO_BARRIER : s.group >= s.commits ? REASON_NOT_COMMITTED : REASON_NOT_WAITED;
     report(c.slot, f);
 }
@@ -157,10 +210,22 @@ DEVICE u32 group_of(u64 slot, u64 record) {
     return widen((u32)record & LOW_PAYLOAD, load32(THREAD_FIELD(thread_record(slot, record_thread(record)), commits)), LOW_PAYLOAD);
 }
 
+// The state of the copy that left a record.
+DEVICE Copy copy_of(const Caller &c, u64 record) {
+#if CONSAN_ENGINE
+    if ((u32)record & LOW_ATOMIC) return tied_copy(c, record_thread(record), (u32)record & (LOW_ATOMIC | LOW_PAYLOAD));
+#endif
+    return copy_state(c, record_thread(record), group_of(c.slot, record));
+}
+
 // A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
-// that epoch sees the copy, so later accesses take the fast path.
+// that epoch sees the copy, so later accesses take the fast path. One that was seen through an mbarrier names its phase from now on.
 DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
-    Copy s = copy_state(c, record_thread(record), group_of(c.slot, record));
+    Copy s = copy_of(c, record);
+#if CONSAN_ENGINE
+    if (s.done && s.tie && at && !((u32)record & LOW_ATOMIC)) swap64(at, record, pack(record_site(record) << 16 | s.tie, (u32)(record >> 32)));
+    else
+#endif
     if (s.done && s.wait_epoch && at) swap64(at, record, make_record(s.wait_epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD));
     if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
 }
@@ -174,7 +239,7 @@ DEVICE void look_for_operations(const Caller &c);
 
 DEVICE void check_asynchronous(const Caller &c, u64 at, u64 record, u32 hazard) {
 #if CONSAN_ENGINE
-    if ((u32)record & LOW_TYPE) return barrier_bytes_used(c, record);
+    if ((u32)record & LOW_MARKER) return barrier_bytes_used(c, record);
 #endif
     check_copy(c, at, record, hazard);
 }

@@ -237,7 +237,11 @@ HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32
     store64(THREAD_WORD(thread, copy_ties, ties % COPY_TIES), pack(group, index << 24 | state_phase(load64(at))));
     store32(THREAD_FIELD(thread, ties), ties + 1);
     store32(THREAD_FIELD(thread, commits), group);
-    if (noinc) check_arrival(c, engine, index, change_barrier(at, 1, 0), 1, 0);
+    Group lanes = barrier_group(address);
+    __syncwarp(lanes.mask);  // all have noted the phase that is current
+    u32 total = __popc(lanes.mask);
+    if (noinc && lane_id() == lanes.leader) check_arrival(c, engine, index, change_barrier(at, total, 0), total, 0);
+    __syncwarp(lanes.mask);
 }
 
 // ---- waits ----------------------------------------------------------------------------------------------------------------

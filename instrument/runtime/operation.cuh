@@ -266,9 +266,10 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
     if (!alive(c, record, epoch) || (u32)(record >> 32) & HIGH_OLD) return false;
     c.offset = cell * CONSAN_GRANULE; c.bytes = CONSAN_GRANULE;
     if ((u32)(record >> 32) & HIGH_ASYNC) {
-        if ((u32)record & LOW_TYPE) { barrier_bytes_used(c, record); return false; }
-        Copy s = copy_state(c, other, group_of(c.slot, record));
+        if ((u32)record & LOW_MARKER) { barrier_bytes_used(c, record); return false; }
+        Copy s = copy_of(c, record);
         if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
+        if (s.tie) return false;  // whether a fence came after the phase was observed is not kept
         // As a write by its issuer, when it was waited for.
         epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
         // Shipped libraries multiply what cp.async has brought without a proxy fence; the ISA asks for one (SEMANTICS 2.4).
