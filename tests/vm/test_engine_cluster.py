@@ -338,6 +338,17 @@ def test_bulk_copy_to_another_cta(seed: int) -> None:
     np.testing.assert_array_equal(found, np.roll(np.arange(192).reshape(2, 3, 32), 1, axis=1).reshape(-1))
 
 
+@SEEDS
+def test_bulk_load_into_another_cta(seed: int) -> None:
+    """From global memory, each CTA for its neighbour, without a mask of CTAs."""
+    body = f"""{RANK} {INIT} @%p9 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128; mapa.shared::cluster.u32 %r7, s, %r22;
+    mapa.shared::cluster.u32 %r8, bar, %r22; {SYNC}
+    @%p9 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%rd4], 128, [%r8]; {WAIT} {SHOW} {SYNC}"""
+    data = np.arange(192, dtype=U32)
+    found = run(kernel(body, SHARED), data, grid=6, cluster=(3, 1, 1), seed=seed)
+    np.testing.assert_array_equal(found, np.roll(data.reshape(2, 3, 32), 1, axis=1).reshape(-1))
+
+
 # Multicast ---------------------------------------------------------------------------------------------------------------
 
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [s], [%rd1], 128, [bar], %h1;"
