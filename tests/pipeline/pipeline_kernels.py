@@ -33,7 +33,9 @@ RACY = _SHIFT.format(name="racy", barrier="")
 UNMODELLED = """
 .visible .entry unmodelled()
 {
-  fence.proxy.async;
+  .reg .b32 %r<2>;
+  .shared .align 4 .b8 word[4];
+  ld.shared::cluster.u32 %r1, [word];
   ret;
 }
 """

@@ -90,7 +90,7 @@ def test_status_and_stored_report(entry: str, words: list[str], status: int, ver
         (["check", "k.ptx", "--entry", "clean", *LAUNCH, *OUT[:2], "--arg", "u64=5"], "--arg 2 'u64=5': is 8 bytes, clean expects 4 there"),
         (["check", "k.ptx", "--entry", "clean", *LAUNCH, *OUT[:2], "--arg", "q32=5"], "--arg 2 'q32=5'"),
         (["check", "bad.ptx", *LAUNCH], "bad.ptx:6:"),
-        (["check", "k.ptx", "--entry", "not_executed", *LAUNCH], "the PTX virtual machine does not execute 'mbarrier.init"),
+        (["check", "k.ptx", "--entry", "not_executed", *LAUNCH], "the PTX virtual machine does not execute 'multimem.ld_reduce"),
         (["run", "--device", "cpu", "none.py"], "none.py"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
         (["report", "k.ptx"], "k.ptx is not "),
@@ -149,7 +149,7 @@ def test_views_of_a_module(view: str, capsys: pytest.CaptureFixture[str]) -> Non
     expected = {
         "sites": "st.shared.u32 [%r4], %r6;",
         "instrumented": ".visible .entry racy(",
-        "unmodelled": "fence.proxy.async",
+        "unmodelled": "ld.shared::cluster.u32",
         "stats": "not_executed",
     }
     assert expected[view] in out

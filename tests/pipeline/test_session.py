@@ -39,7 +39,7 @@ def test_a_clean_launch() -> None:
     report = run("clean")
     assert (report.verdict, report.findings, report.device) == ("clean", (), "cpu")
     (kernel,) = [kernel for kernel in report.kernels if kernel.launches]
-    assert (kernel.name, kernel.launches, kernel.memory_sites, kernel.sync_sites) == ("clean", 1, 2, 1)
+    assert (kernel.name, kernel.launches, kernel.memory_sites, kernel.sync_sites) == ("clean", 1, 3, 1)
 
 
 def test_a_racy_launch() -> None:
@@ -121,8 +121,8 @@ def test_nothing_launched_is_not_clean() -> None:
 def test_what_is_not_modelled_is_named_with_its_line() -> None:
     report = run("unmodelled")
     assert report.verdict == "incomplete"
-    number = line("fence.proxy", "unmodelled")
-    assert report.incomplete == (f"unmodelled contains fence.proxy.async, which is not modelled (1 time, PTX line {number})",)
+    number = line("ld.shared::cluster", "unmodelled")
+    assert report.incomplete == (f"unmodelled contains ld.shared::cluster.u32, which is not modelled (1 time, PTX line {number})",)
 
 
 def test_what_the_machine_does_not_execute_is_named_with_its_line() -> None:
@@ -142,12 +142,11 @@ def test_a_deadlock_names_who_waits_where() -> None:
 
 def test_a_deadlock_at_an_mbarrier_says_what_is_missing() -> None:
     (finding,) = [finding for finding in run("starved").findings if finding.kind == "deadlock"]
-    assert finding.barrier is not None
-    state = {"phase": 0, "pending": 1, "expected": 2, "tx": 64}
-    assert finding.barrier.items() >= state.items()
-    assert f"mbarrier {finding.barrier['mbarrier']:#x} (phase 0: 1 of 2 arrivals and 64 bytes are missing)" in finding.message
-    assert [waiter["warp"] for waiter in finding.waiters] == [0, 1]
-    assert all(waiter.items() >= finding.barrier.items() and waiter["why"] == "mbarrier" for waiter in finding.waiters)
+    state = {"phase": 0, "parity": 0, "pending": 1, "expected": 2, "tx": 64}
+    assert finding.barrier == {"offset": 8, **state}
+    assert finding.message.startswith("threads wait for phase 0 of the mbarrier at shared offset 8, and none")
+    assert finding.missing == "1 of 2 arrivals and 64 bytes (the mbarrier at shared offset 8, phase 0)"
+    assert all(waiter.items() >= {"mbarrier": 8, "why": "mbarrier", **state}.items() for waiter in finding.waiters)
     assert {waiter["ptx_line"] for waiter in finding.waiters} == {line("try_wait", "starved")}
 
 

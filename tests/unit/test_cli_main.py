@@ -68,7 +68,7 @@ def test_the_commands_of_this_version() -> None:
         (["explain", "data-rac"], "did you mean data-race?"),
         (["explain", "zzz"], "the kinds are data-race, "),
         (["ptx", "k.txt"], "expected a .cu or a .ptx file"),
-        (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, instrumented, unmodelled, stats, got 'all'"),
+        (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, instrumented, unmodelled, hazards, stats, got 'all'"),
         (["run"], "expected a program to run"),
         (["run", "-m"], "expected -m: the name of a module"),
     ],
