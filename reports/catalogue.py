@@ -70,6 +70,12 @@ _DATA_RACE = Kind(
             "a named barrier that the warps of (1) and (2) both pass: {barrier} does not join them",
             "use the same barrier id on both sides, with a thread count that covers both groups of warps",
         ),
+        "other-lanes": Situation(
+            "__syncwarp() (bar.warp.sync) after the wait of another lane: a wait serves the lanes that executed it",
+            "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+            "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
+            "warning",
+        ),
         "no-warp-sync": Situation(
             "__syncwarp() (bar.warp.sync) with both lanes in its mask, between (1) and (2)",
             "put __syncwarp() between {first_at} and {second_at}; shuffles and votes order no memory",

@@ -51,14 +51,14 @@ COLD void report_barrier(Caller c, u64 engine, u32 index, u32 reason, u32 other_
     report(c.slot, f);
 }
 
-DEVICE u32 find_barrier(u64 engine, u32 offset) {
+DEVICE u32 find_barrier(u64 engine, u32 offset, u32 except = NO_BARRIER) {
     u32 count = min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS);
     u64 keys = FIELD(engine, Engine, keys);
     for (u32 i = 0; i < count; i += 4) {
         u32 k[4];
         load_entries<4>(keys + 4 * i, k);
         for (u32 j = 0; j < 4; ++j)
-            if (k[j] == offset + 1) return i + j;
+            if (k[j] == offset + 1 && i + j != except) return i + j;
     }
     return NO_BARRIER;
 }
@@ -104,6 +104,13 @@ DEVICE void write_barrier_bytes(u64 slot, u64 state, u32 me, u32 address, u32 si
     write_hook<8>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_BARRIER, nullptr, high, low, head_of(slot, me));
 }
 
+COLD void initialised_twice(Caller c, u64 engine, u32 index) {
+    u64 at = mbarrier_at(engine, index);
+    report_barrier(c, engine, index, REASON_INITIALISED_TWICE, load32(FIELD(at, MBarrier, site)), load32(FIELD(at, MBarrier, thread)));
+}
+
+COLD void signals_in_flight(Caller c, u32 index);
+
 HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count) {
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
@@ -111,13 +118,11 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     u64 engine = engine_of(slot);
     if (count == 0 || count >= 1u << 20) report_barrier(c, engine, NO_BARRIER, REASON_COUNT_RANGE, 0, me);
     u32 index = find_barrier(engine, c.offset);
-    if (index == NO_BARRIER) {
+    bool known = index != NO_BARRIER;
+    if (!known) {
         index = add32(FIELD(engine, Engine, barrier_count), 1);
         if (index >= MBARRIERS) { count_evicted(slot); return; }
-    } else if (load32(FIELD(mbarrier_at(engine, index), MBarrier, life)) == LIFE_LIVE) {
-        u64 at = mbarrier_at(engine, index);
-        report_barrier(c, engine, index, REASON_INITIALISED_TWICE, load32(FIELD(at, MBarrier, site)), load32(FIELD(at, MBarrier, thread)));
-    }
+    } else if (swap32(FIELD(mbarrier_at(engine, index), MBarrier, life), LIFE_OVER, LIFE_LIVE) == LIFE_LIVE) initialised_twice(c, engine, index);
     u64 at = mbarrier_at(engine, index);
     u32 first = state_phase(load64(at)) + 2 & ~1u;
     if (first < load32(FIELD(engine, Engine, phase_base)) || !load32(FIELD(engine, Engine, keys) + 4 * index)) first = load32(FIELD(engine, Engine, phase_base));
@@ -132,6 +137,10 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     store32(FIELD(at, MBarrier, life), LIFE_LIVE);
     record_fence();
     store32(FIELD(engine, Engine, keys) + 4 * index, c.offset + 1);
+    record_fence();
+    // Of two threads that came here together, each with an entry of its own, at least one now finds the other's.
+    u32 again = known ? NO_BARRIER : find_barrier(engine, c.offset, index);
+    if (again != NO_BARRIER) initialised_twice(c, engine, again);
     write_barrier_bytes(slot, state, me, address, site, HIGH_ASYNC, LOW_MARKER | index);
 }
 
@@ -143,6 +152,7 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     if (index == NO_BARRIER) return;
     u64 at = mbarrier_at(engine_of(slot), index), word = load64(at);
     if (state_tx(word) != 0) report_barrier(c, engine_of(slot), index, REASON_SIGNALS_PENDING, load32(FIELD(at, MBarrier, last_site)), load32(FIELD(at, MBarrier, thread)));
+    else signals_in_flight(c, index);
     store32(FIELD(at, MBarrier, life), LIFE_OVER);
     store32(FIELD(at, MBarrier, last_site), site);
     write_barrier_bytes(slot, state, me, address, site, 0, 0);

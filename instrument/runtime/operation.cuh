@@ -484,7 +484,7 @@ DEVICE u32 list_operation(const Caller &c, Operation &o) {
 // `o` overlaps another operation that its issuer has not seen to be over.
 COLD void meet_operation(Caller both, const Operation &o, const Operation &other) {
     both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
-    if (!too_early_refill(both.slot, other, both.me, low_word(both.state))) return report_operation(both, other, kind_of(o));
+    if (o.kind & OPERATION_WRITES || !too_early_refill(both.slot, other, both.me, low_word(both.state))) return report_operation(both, other, kind_of(o));
     Finding f = make_finding(both, KIND_DATA_RACE, HAZARD_WAR, other.site, other.thread, 0);
     f.own_operation = kind_of(o); f.flags = FLAG_OTHER_ASYNC;
     describe_operation(both, f, other);
@@ -503,6 +503,20 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
         if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) return;
         if (!observed(c, other)) meet_operation(c, o, other);
     });
+}
+
+// A barrier is invalidated: have all operations that signal it been observed by the caller (R-M12)?
+COLD void signals_in_flight(Caller c, u32 index) {
+    u64 engine = engine_of(c.slot);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+    u32 first = load32(FIELD(mbarrier_at(engine, index), MBarrier, first_phase));
+    for (u32 i = 0; i < count; ++i) {
+        Operation o = load_operation(operation_at(engine, i));
+        bool signals = kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC;
+        if (o.sequence <= base || !signals || o.barrier != index || o.phase < first || observed(c, o)) continue;
+        report_barrier(c, engine, index, REASON_SIGNALS_PENDING, o.site, o.thread);
+        return;
+    }
 }
 
 // Nothing has written a block that an operation reads.
