@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hopper_cases import ARCH, HANGING_CASES, HOPPER_CASES
+from hopper_cases import ARCH, HANGING_CASES, HOPPER_CASES, RACY
 from real_cases import Case, Size
 from real_run import ptx_of, run_checked, run_plain
 
@@ -22,7 +22,6 @@ FAULTS = {
     "triton_hopper/matmul_specialised": {"barrier-misuse"},
     "triton_hopper/attention_specialised": {"barrier-misuse"},
 }
-RACY = {"cutlass/wgmma_tn", "cutlass/wgmma_nt"}  # whose result depends on the schedule
 each_case = pytest.mark.parametrize("case", HOPPER_CASES, ids=lambda case: case.name)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from hopper_cases import ARCH, CLUSTER_CASES, HANGING_CASES, HOPPER_CASES
+from hopper_cases import ARCH, CLUSTER_CASES, HANGING_CASES, HOPPER_CASES, RACY
 from real_cases import Case, Size
 from real_run import ptx_of, run_plain
 
@@ -16,7 +16,7 @@ from consan.session import Session
 from consan.toolchain.assemble import assemble_cached
 
 ALL_CASES = (*HOPPER_CASES, *CLUSTER_CASES)
-each_case = pytest.mark.parametrize("case", HOPPER_CASES, ids=lambda case: case.name)
+each_steady_case = pytest.mark.parametrize("case", [case for case in ALL_CASES if case.name not in RACY], ids=lambda case: case.name)
 every_case = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 
 
@@ -46,7 +46,7 @@ def test_right_alone(case: Case, device: str) -> None:
 
 
 @pytest.mark.slow
-@each_case
+@each_steady_case
 def test_right_alone_in_many_schedules(case: Case) -> None:
     for seed in range(2, 12):
         launch = case.launch("small", seed)
