@@ -113,10 +113,10 @@ DEVICE u64 matrix_wait_at(u64 slot, u32 warp, u32 place) {
 // Whether the caller is ordered after a wait of `warp` that covers the group. The ring outlives CTAs: epochs tell.
 DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
     u32 epoch = 0, base = load32(FIELD(c.slot, Slot, base));
-    for (u32 i = 0; i < MATRIX_WAITS; ++i) {
-        u64 wait = load64(matrix_wait_at(c.slot, warp, i));
-        if (low_word(wait) >= base && high_word(wait) > group && (!epoch || low_word(wait) < epoch)) epoch = low_word(wait);
-    }
+    u64 waits[MATRIX_WAITS];
+    load_records<MATRIX_WAITS>(matrix_wait_at(c.slot, warp, 0), waits);
+    for (u32 i = 0; i < MATRIX_WAITS; ++i)
+        if (low_word(waits[i]) >= base && high_word(waits[i]) > group && (!epoch || low_word(waits[i]) < epoch)) epoch = low_word(waits[i]);
     return epoch && ordered(c, warp << 5, epoch);
 }
 
@@ -126,12 +126,13 @@ DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
 // not: the others may be behind it.
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
     u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5;
-    for (u32 w = first; w < first + 4; ++w) {
+    bool inside = own >= first && own < first + 4;
+    for (u32 w = first; w < first + 4 && (inside || !seen); ++w) {
         u64 thread = thread_record(c.slot, w << 5);
         u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
         seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
-    return own >= first && own < first + 4 ? seen == 4 : seen != 0;
+    return inside ? seen == 4 : seen != 0;
 }
 
 // Whether the caller has observed that the operation is over.
@@ -146,7 +147,7 @@ DEVICE bool observed(const Caller &c, const Operation &o) {
 DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high);
 
 DEVICE bool covers(const Operation &o, u32 low, u32 high) {
-    return o.low < high && low < o.high && (kind_of(o) != OPERATION_WGMMA || matrix_covers(o, low, high));
+    return o.low < high && low < o.high && (kind_of(o) != OPERATION_WGMMA || matrix_covers(o, max(low, o.low), min(high, o.high)));
 }
 
 // ---- findings ---------------------------------------------------------------------------------------------------------------
@@ -499,9 +500,9 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
         if (i == place) return;
         Operation other = load_operation(operation_at(engine, i));
         if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
+        if (observed(c, other)) return;
         // Two operands of matrix products only read; for the others a range is exact.
-        if (kind_of(other) == OPERATION_WGMMA ? !covers(other, o.low, o.high) : kind_of(o) == OPERATION_WGMMA && !covers(o, other.low, other.high)) return;
-        if (!observed(c, other)) meet_operation(c, o, other);
+        if (kind_of(other) == OPERATION_WGMMA ? covers(other, o.low, o.high) : kind_of(o) != OPERATION_WGMMA || covers(o, other.low, other.high)) meet_operation(c, o, other);
     });
 }
 
