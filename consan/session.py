@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -39,7 +40,9 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies"),
 )
-_CLUSTER_GAP = "and what its mbarriers, bulk copies and matrix products do across CTAs is not modelled"
+_RANK_ONE = 1 << 24  # where the second CTA of a cluster has its shared addresses
+_SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
+_NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
 
@@ -54,6 +57,7 @@ class Prepared:
     number: int
     counter: int
     cubin: bytes | None = None
+    notes: tuple[str, ...] = ()  # what the assembler made necessary
     loaded: Any = None
     plain_loaded: Any = None
 
@@ -203,10 +207,10 @@ class Session:
         number, counter = self.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter)
         if self.backend.device_name != "cpu":
-            prepared.cubin = self._assemble(ptx, done, communicates(module))
+            prepared.cubin, prepared.notes = self._assemble(ptx, done, communicates(module))
         return prepared
 
-    def _assemble(self, plain: str, done: Instrumented, resident: bool) -> bytes:
+    def _assemble(self, plain: str, done: Instrumented, resident: bool) -> tuple[bytes, tuple[str, ...]]:
         from consan.toolchain.assemble import assemble_cached
 
         architecture = self.backend.arch
@@ -214,7 +218,14 @@ class Session:
         most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
         cap = min(max(_FEWEST if resident else _MAX_LAUNCHABLE, most), 255)
         text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
-        return assemble_cached(text, architecture, options=(f"--maxrregcount={cap}",)).cubin
+        options = (f"--maxrregcount={cap}",)
+        try:
+            return assemble_cached(text, architecture, options=options).cubin, ()
+        except UsageError as error:
+            if "C7600" not in str(error) or "setmaxnreg" not in text:
+                raise
+        # Too few registers are left to a warp that gives its own away: hooks need more than the 24 that a producer keeps.
+        return assemble_cached(_SETMAXNREG.sub("", text), architecture, options=options).cubin, (_NO_SETMAXNREG,)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""
@@ -358,6 +369,7 @@ class Session:
         drained = self._drain()
         modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
         found = decode(drained.records, drained.table, modules) if drained else []
+        found, unplaced = self._without_clusters(found, drained)
         counters = drained.counters if drained else None
         return model.assemble(
             device=self.backend.device_name,
@@ -367,8 +379,8 @@ class Session:
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
-            notes=tuple(self._notes),
+            unchecked=[*self._reasons, *unplaced, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
+            notes=tuple({**self._notes, **{note: None for used in self._used.values() for note in used.notes}}),
             seed=self.seed,
             policy=self.policy,
         )
@@ -387,18 +399,41 @@ class Session:
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
 
-    def _gaps(self, drained: Drained | None) -> list[str]:
-        """What launched kernels do that this version cannot follow, beyond opcodes it does not know."""
-        gaps = []
+    def _clustered(self, drained: Drained | None) -> dict[str, tuple[int, bool]]:
+        """Launched kernels that ran in clusters of several CTAs: how many, and whether that matters to what they do."""
+        clustered = {}
         for prepared in self._used.values():
-            done = prepared.instrumented
             for name in self._launched(prepared, drained):
-                ctas = max(self._clusters.get((prepared.number, name), 1), done.clusters.get(name, 1))
-                if ctas > 1 and done.uses_engine(name):
-                    gaps.append(f"{name} ran in clusters of {ctas} CTAs, {_CLUSTER_GAP}")
-                if done.debug and any("wgmma" in function.families for function in done.reachable(name)):
-                    gaps.append(f"{name} is a debug build: the registers of its matrix products were not checked")
-        return gaps
+                fixed = prepared.instrumented.clusters.get(name, 1)
+                ctas = max(self._clusters.get((prepared.number, name), 1), fixed)
+                if ctas > 1:
+                    clustered[name] = ctas, prepared.instrumented.reaches_cluster(name)
+        return clustered
+
+    def _without_clusters(self, findings: list[model.Finding], drained: Drained | None) -> tuple[list[model.Finding], list[str]]:
+        """What can be said of clusters, which are not modelled, and why that is not all.
+
+        Signals and writes of other CTAs are not seen, so a kernel that has any may be reported without reason; and addresses of
+        shared memory name the CTA by its rank, so those of the second CTA on seem to lie outside.
+        """
+        kept, reasons = findings, []
+        for name, (ctas, reaches) in self._clustered(drained).items():
+            left = [finding for finding in kept if finding.kernel != name or not (reaches or _is_displaced(finding))]
+            more = f" ({model.plural(len(kept) - len(left), 'finding')} left out)" if len(left) < len(kept) else ""
+            if reaches or more:
+                reasons.append(f"{name} ran in clusters of {ctas} CTAs, which are not modelled{more}")
+            kept = left
+        return kept, reasons
+
+    def _gaps(self, drained: Drained | None) -> list[str]:
+        """Debug builds with matrix products: their registers are not looked at."""
+        return [
+            f"{name} is a debug build: the registers of its matrix products were not checked"
+            for prepared in self._used.values()
+            if prepared.instrumented.debug
+            for name in self._launched(prepared, drained)
+            if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
+        ]
 
     def _drain(self) -> Drained | None:
         if not self._begun:
@@ -438,6 +473,11 @@ class Session:
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
         skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
         return listed + skipped
+
+
+def _is_displaced(finding: model.Finding) -> bool:
+    access = finding.accesses[0] if finding.kind == "out-of-bounds" and finding.accesses else None
+    return access is not None and access.space == "shared" and access.bytes is not None and access.bytes[0] >= _RANK_ONE
 
 
 def cap_bounded_kernels(ptx: str, registers: int) -> str:

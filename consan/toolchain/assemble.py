@@ -84,7 +84,7 @@ def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str]
         raise UsageError(f"'{arch}' is not an architecture; write it like sm_90a")
     wanted = ptx_version(ptx, name)
     limits: list[tuple[tuple[int, int], Tool]] = []
-    for tool in _tools():
+    for tool in _ordered(ptx):
         outcome = _RUN[tool](ptx, arch, options)
         if outcome.cubin is not None:
             return _result(outcome, tool, wanted)
@@ -171,6 +171,12 @@ def _tools() -> list[Tool]:
     if not found:
         raise EnvironmentFailure(f"no PTX assembler was found (libnvJitLink or ptxas); install one with: {find.INSTALL_HINT}")
     return found
+
+
+def _ordered(ptx: str) -> list[Tool]:
+    """The assemblers, the better one first. nvJitLink ignores setmaxnreg in a kernel that calls functions (C7504); ptxas does not."""
+    tools = _tools()
+    return sorted(tools, key=lambda tool: tool != "ptxas") if "setmaxnreg" in ptx else tools
 
 
 def _limit(log: str) -> tuple[int, int] | None:
