@@ -145,7 +145,7 @@ SESSION: Final = (
         ("--policy",),
         "policy",
         read_text,
-        "isa: also what only a strict reading of the ISA forbids (no such rule yet)",
+        "isa: also missing proxy fences that only a strict reading of the ISA asks for, as warnings and notes",
         "default",
         choices=("default", "isa"),
     ),

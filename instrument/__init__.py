@@ -57,8 +57,8 @@ class Instrumented:
     clusters: Mapping[str, int] = field(default_factory=dict)  # CTAs of a cluster, of the kernels that fix them
     debug: bool = False  # a debug build: its registers were not looked at
 
-    def uses_engine(self, entry: str) -> bool:
-        """Whether a kernel can reach an instruction whose meaning depends on the other CTAs of its cluster."""
+    def reaches_cluster(self, entry: str) -> bool:
+        """Whether a kernel has instructions that the other CTAs of its cluster can take part in."""
         return any(function.families & _CLUSTER_FAMILIES for function in self.reachable(entry))
 
     def original(self, line: int) -> Place | None:

@@ -1,0 +1,165 @@
+"""Records of the device to findings: who is (1), what an operation's bytes and phase are, and words for every reason."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consan.instrument import layout
+from consan.instrument.layout import Hazard, Kind, Operation, Reason
+from consan.instrument.sites import Site
+from consan.reports import decode as decoder
+from consan.reports.decode import ModuleSites, decode
+from consan.reports.kinds import KINDS
+from consan.reports.model import AsyncInfo, Finding
+
+SITES = [
+    ("read", "ld.shared.f32", "load"),
+    ("write", "st.shared.f32", "store"),
+    ("write", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", "bulk"),
+    ("read", "cp.async.bulk.global.shared::cta.bulk_group", "bulk"),
+    ("read", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "wgmma"),
+    ("none", "mbarrier.init.shared.b64", "mbarrier"),
+    ("none", "mbarrier.arrive.expect_tx.shared.b64", "mbarrier"),
+    ("none", "cp.async.mbarrier.arrive.noinc.shared.b64", "mbarrier"),
+    ("write", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32", "bulk"),
+    ("write", "cp.async.cg.shared.global", "cp.async"),
+]
+READ, WRITE, LOAD, STORE, WGMMA, INIT, ARRIVE, COPIES, STORE_ASYNC, COPY = range(1, len(SITES) + 1)
+MODULE = ModuleSites([Site(i, "k", op, family, access, "shared", 4, i, op) for i, (access, op, family) in enumerate(SITES, 1)], ("k",))
+
+
+def found(kind: Kind, reason: Reason = Reason.NONE, hazard: Hazard = Hazard.NONE, **fields: Any) -> Finding:
+    """The finding of one record; threads 64 (own) and 0 of one CTA unless given."""
+    record = np.zeros(1, layout.dtype(layout.FINDING))
+    given = {"valid": 1, "ntid": (128, 1, 1), "thread": 64, "offset": 256, "bytes": 4, "address": 256, "shared_bytes": 1024, **fields}
+    for name, value in {**given, "kind": kind, "reason": reason, "hazard": hazard}.items():
+        record[name] = value
+    (finding,) = decode(record, None, {0: MODULE})
+    return finding
+
+
+def sides(finding: Finding) -> list[tuple[str, str]]:
+    return [(access.op.split(".")[0], access.proxy) for access in finding.accesses]
+
+
+def state(phase: int, pending: int, tx: int) -> int:
+    return phase << 42 | pending << 22 | tx & (1 << 22) - 1
+
+
+IN_FLIGHT = {"site": READ, "other_site": LOAD, "operation": Operation.BULK_LOAD, "barrier": 513, "phase": 3, "barrier_expected": 1}
+
+
+def test_a_load_that_was_not_waited_for() -> None:
+    finding = found(Kind.MISSING_WAIT, Reason.NOT_WAITED, Hazard.RAW, **IN_FLIGHT, barrier_state=state(7, 1, -64))
+    assert sides(finding) == [("cp", "async"), ("ld", "generic")]
+    assert finding.accesses[0].asynchronous == AsyncInfo("bulk load", barrier=512, phase=3)
+    assert finding.barrier == {"offset": 512, "phase": 3, "parity": 1, "expected": 1}
+    assert "phase 3 of the mbarrier at shared offset 512" in finding.missing
+    assert "mbarrier.try_wait.parity (parity 1)" in finding.fix
+
+
+def test_the_operation_is_first_also_where_the_access_came_first() -> None:
+    fields = {**IN_FLIGHT, "site": LOAD, "other_site": READ, "operation": 0, "own_operation": Operation.BULK_LOAD}
+    finding = found(Kind.MISSING_WAIT, Reason.NOT_WAITED, Hazard.WAR, **fields)
+    assert sides(finding) == [("cp", "async"), ("ld", "generic")]
+    assert finding.accesses[0].asynchronous == AsyncInfo("bulk load", barrier=512, phase=3)
+
+
+@pytest.mark.parametrize("seen_first", ["access", "operation"])
+def test_a_stage_refilled_too_early_reads_the_same_from_both_sides(seen_first: str) -> None:
+    own, other = (LOAD, READ) if seen_first == "access" else (READ, LOAD)
+    side = "own_operation" if seen_first == "access" else "operation"
+    finding = found(Kind.DATA_RACE, Reason.NO_BARRIER, Hazard.WAR, site=own, other_site=other, **{side: Operation.BULK_LOAD})
+    assert sides(finding) == [("ld", "generic"), ("cp", "async")]
+    assert (finding.hazard, finding.severity) == ("WAR", "error")
+    assert "empty mbarrier" in finding.fix
+
+
+def test_a_refill_of_what_was_written_is_a_waw() -> None:
+    finding = found(Kind.DATA_RACE, Reason.NO_BARRIER, Hazard.WAR, site=WRITE, other_site=LOAD, operation=Operation.BULK_LOAD)
+    assert finding.hazard == "WAW"
+
+
+def test_a_lane_that_issues_without_a_warp_barrier_is_a_warning() -> None:
+    fields = {"site": STORE, "other_site": WRITE, "own_operation": Operation.BULK_STORE, "thread": 1}
+    assert found(Kind.DATA_RACE, Reason.NO_WARP_SYNC, Hazard.RAW, **fields).severity == "warning"
+    assert found(Kind.DATA_RACE, Reason.NO_BARRIER, Hazard.RAW, **{**fields, "thread": 64}).severity == "error"
+
+
+def test_groups_belong_to_the_operation_in_flight() -> None:
+    fields = {"site": LOAD, "own_operation": Operation.BULK_LOAD, "other_site": WGMMA, "operation": Operation.WGMMA}
+    finding = found(Kind.MISSING_WAIT, Reason.NOT_WAITED, Hazard.WAR, group=2, commits=5, **fields)
+    assert [access.asynchronous for access in finding.accesses] == [AsyncInfo("wgmma", group=2), AsyncInfo("bulk load")]
+    assert "wgmma.wait_group.sync.aligned 2" in finding.fix
+
+
+def test_an_operation_has_its_whole_range() -> None:
+    finding = found(Kind.MISSING_WAIT, Reason.NOT_WAITED, Hazard.RAW, **IN_FLIGHT, address=1024 << 32 | 128)
+    assert [access.bytes for access in finding.accesses] == [(128, 1024), (256, 260)]
+    finding = found(Kind.MISSING_WAIT, Reason.NOT_WAITED, Hazard.RAW, **IN_FLIGHT)
+    assert [access.bytes for access in finding.accesses] == [(256, 260), (256, 260)]
+
+
+def test_an_operation_alone() -> None:
+    fields = {"site": STORE, "own_operation": Operation.BULK_STORE, "operation": Operation.BULK_STORE, "group": 1, "bytes": 512}
+    finding = found(Kind.LIFETIME, Reason.AT_EXIT, **fields)
+    (access,) = finding.accesses
+    assert (access.role, access.asynchronous, access.bytes) == ("bulk store", AsyncInfo("bulk store", group=1), (256, 768))
+    assert "can still be reading shared memory when its CTA exits" in finding.message
+    unwritten = found(Kind.UNINITIALIZED_READ, site=WGMMA, own_operation=Operation.WGMMA, bytes=16)
+    assert "the operand read at PTX line 5 reads 16 bytes at offset 256 of shared memory that nothing" in unwritten.message
+    outside = found(Kind.OUT_OF_BOUNDS, site=LOAD, offset=1000, bytes=256)
+    assert "the bulk load at PTX line 3 touches 256 bytes at offset 1000" in outside.message
+    assert "the size of the copy" in outside.fix
+
+
+def test_an_mbarrier_and_what_it_holds() -> None:
+    fields = {"site": ARRIVE, "other_site": INIT, "barrier": 9, "phase": 4, "barrier_expected": 2, "barrier_state": state(4, 1, -3)}
+    finding = found(Kind.BARRIER_MISUSE, Reason.TOO_MANY_ARRIVALS, **fields)
+    assert finding.barrier == {"offset": 8, "phase": 4, "parity": 0, "expected": 2, "pending": 1, "tx": -3}
+    assert [access.role for access in finding.accesses] == ["initialisation", "arrival"]
+    assert "its count of 2" in finding.message
+    unknown = found(Kind.BARRIER_MISUSE, Reason.NOT_INITIALISED, site=ARRIVE, barrier=9)
+    assert unknown.barrier == {"offset": 8}
+
+
+@pytest.mark.parametrize(
+    ("site", "role", "action"),
+    [
+        (COPIES, "arrival", None),
+        (STORE_ASYNC, "asynchronous store", "st.async"),
+        (COPY, "asynchronous copy", "cp.async"),
+        (STORE, "bulk store", "bulk store"),
+    ],
+)
+def test_the_role_of_a_site_that_the_record_says_nothing_of(site: int, role: str, action: str | None) -> None:
+    (_, own) = found(Kind.BARRIER_MISUSE, Reason.BYTES_USED, site=site, other_site=INIT, barrier=1).accesses
+    assert (own.role, own.asynchronous and own.asynchronous.kind) == (role, action)
+
+
+@pytest.mark.parametrize(
+    ("reason", "severity", "point"),
+    [(Reason.WRITER_NO_FENCE, "note", "D2"), (Reason.READ_NO_FENCE, "warning", "D1"), (Reason.COPY_NO_FENCE, "warning", "")],
+)
+def test_findings_of_the_stricter_policy_name_it(reason: Reason, severity: str, point: str) -> None:
+    fields = {"site": WGMMA, "other_site": READ, "own_operation": Operation.WGMMA}
+    finding = found(Kind.MISSING_PROXY_FENCE, reason, Hazard.RAW, **fields)
+    assert (finding.severity, finding.policy) == (severity, "isa")
+    assert "policy isa" in finding.missing
+    assert point in finding.missing
+    assert found(Kind.MISSING_PROXY_FENCE, Reason.NO_PROXY_FENCE, Hazard.RAW, **fields).policy == "default"
+
+
+def test_every_reason_that_the_runtime_gives_has_words_of_its_own() -> None:
+    """In the kinds that it is given for there is a row for it; a reason without one would read like the general case."""
+    folder = files("consan.instrument.runtime")
+    text = "".join(entry.read_text() for entry in folder.iterdir() if entry.name.endswith(".cuh"))
+    used = {Reason[name] for name in re.findall(r"\bREASON_([A-Z_]+)\b", text)} - {Reason.NONE}
+    assert len(used) > 20
+    names = {situation.partition("/")[0].partition(":")[0] for kind in KINDS.values() for situation in kind.situations}
+    assert {reason.name: decoder._SITUATIONS.get(reason) for reason in used if decoder._SITUATIONS.get(reason) not in names} == {}
