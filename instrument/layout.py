@@ -110,6 +110,7 @@ class Reason(enum.IntEnum):
     AT_EXIT = 26
     OTHER_ISSUER = 27  # waited for by a thread that did not issue
     MISALIGNED = 28
+    SHARED_ID = 31  # a named barrier used by a warp that does not know its last round to be over
     OWN_WARP_WAITED = 30  # a warp of the warpgroup writes over operands after its own wait only
     COPY_NO_FENCE = 29  # policy isa: data of cp.async multiplied
 

@@ -195,6 +195,11 @@ _BARRIER_MISUSE = Kind(
     "error",
     "{barrier} is used against its protocol at {first_at}",
     {
+        "shared-id": Situation(
+            "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
+            "give the groups of warps barriers of their own, or let (2) come after the last use of {barrier} is over",
+            "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other is luck",
+        ),
         "counts-disagree": Situation(
             "one thread count for all that meet at {barrier}",
             "give the same count at {first_at} and {second_at}: all threads that arrive or wait, a multiple of 32",

@@ -54,6 +54,7 @@ _SITUATIONS: Final = {
     Reason.OVERLAPPING_COPIES: "overlapping-copies",
     Reason.SOURCE_OVERWRITTEN: "source-overwritten",
     Reason.COUNTS_DISAGREE: "counts-disagree",
+    Reason.SHARED_ID: "shared-id",
     Reason.NOT_INITIALISED: "not-initialised",
     Reason.INVALIDATED: "invalidated",
     Reason.INITIALISED_TWICE: "initialised-twice",

@@ -9,6 +9,7 @@
 
 #define ALL_THREADS 0xffffffffu  // every thread of the CTA takes part, and waits
 #define ALL_MIXED 0xfffffffeu    // every thread takes part, but some may only arrive
+#define CLUSTER_BARRIER 16u
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
@@ -20,10 +21,10 @@ HOOK u64 __consan_scrub(u64 slot, u64 state, u32 me) {
 }
 
 #if CONSAN_PARTIAL
-COLD void report_counts(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 first_site) {
+COLD void report_named(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 reason, u32 other_site, u32 other) {
     Caller c = {slot, state, me, site, 0, 0, 0};
-    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, first_site, me, 0);
-    f.reason = REASON_COUNTS_DISAGREE; f.flags = 0; f.group = id;
+    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, other_site, other, 0);
+    f.reason = reason; f.flags = 0; f.group = id;
     report(slot, f);
 }
 
@@ -38,7 +39,8 @@ DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
 
 // A warp's arrival at a partial barrier. The word holds the generation, the threads arrived, and the count that the first of
 // them gave: all that meet at a barrier must give the same (ISA "bar").
-DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count) {
+// `stranger`: 1 + a thread of the last round that this arrival does not come after.
+DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 stranger) {
     u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
     u64 sites = FIELD(slot, Slot, named_sites) + 4 * (id % NAMED_BARRIERS);
     for (;;) {
@@ -46,8 +48,13 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
         u64 next = arrived + 32 >= wanted ? pack(0, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
         u64 seen = swap64(at, old, next);
         if (seen != old) { old = seen; continue; }
+        if (generation != noted && !stranger) stranger = me + 1;
+        if (stranger) {
+            u32 first = load32(sites);  // not there yet, if its warp came here together with this one
+            report_named(slot, state, me, site, id, REASON_SHARED_ID, first ? first : site, stranger - 1);
+        }
         if (!arrived) store32(sites, site);
-        else if (wanted != count) report_counts(slot, state, me, site, id, load32(sites));
+        else if (wanted != count) report_named(slot, state, me, site, id, REASON_COUNTS_DISAGREE, load32(sites), me);
         return;
     }
 }
@@ -84,6 +91,21 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
         for (u32 j = 0; j < 4; ++j) wanted[j] = high_word(deposits[j]) == generation + 1 ? low_word(deposits[j]) : 0;
         raise_entries(row + 4 * i, now, wanted);
     });
+}
+
+// A round of a barrier must be over, for all that came to it, before anybody comes to the next one; a warp that does not know that could
+// as well have been taken for part of the last round (R-BAR3). Returns 1 + a thread of whose arrival the caller's warp does not know.
+DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
+    u64 place = deposit_place(slot, id, generation - 1), row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, mask);
+    u32 warps = load32(FIELD(slot, Slot, warp_count)), found = 0;
+    for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
+        u64 deposit = load64(place + 8 * w);
+        u32 known = max(load32(row + 4 * w), high_word(state) - 1);
+        if (some) known = max(known, load32(row + 4ull * VECTOR * MAX_WARPS + 4 * w));
+        if (w != me >> 5 && high_word(deposit) == generation && low_word(deposit) > known) found = (w << 5) + 1;
+    }
+    return maximum_over(mask, found);
 }
 
 #if CONSAN_ENGINE
@@ -136,9 +158,10 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
     store32(THREAD_FIELD(thread, generation), generation);
     state = together(state, mask);
+    u32 stranger = id < CLUSTER_BARRIER ? stranger_of_last_round(slot, state, me, id, generation, mask) : 0;
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
-    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed, generation, stranger);
     state = advance(slot, state, me);
 #if CONSAN_ENGINE
     if (waits) wait_at_barrier(slot, state, me, id, generation, needed, site);
@@ -148,7 +171,6 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 
 // barrier.cluster.arrive, for the CTA's own threads: a barrier of all of them whose two halves are two instructions. A relaxed arrival
 // counts and publishes nothing.
-#define CLUSTER_BARRIER 16u
 HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
     if (!slot) return state;
     if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
@@ -156,7 +178,7 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     store32(THREAD_FIELD(thread_record(slot, me), generation), generation);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask))
-        count_arrival(slot, state, me, site, CLUSTER_BARRIER, warp_rounded(load32(FIELD(slot, Slot, thread_count))));
+        count_arrival(slot, state, me, site, CLUSTER_BARRIER, warp_rounded(load32(FIELD(slot, Slot, thread_count))), generation, 0);
     __syncwarp(mask);
     return state;
 }
