@@ -116,6 +116,7 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
         asynchronous=engine or any(work.row.family == "cp.async" for work in works),
         cluster=base.cluster,
         engine=engine,
+        named=engine and any(work.row.family == "barrier" and _is_partial(work) for work in works),
         isa=base.isa and engine,
         epoch_bits=base.epoch_bits,
         epoch_limit=base.epoch_limit,

@@ -92,7 +92,7 @@ def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work:
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", identity), ("b32", count)]
         if hook == "before":
             site = context.site(plan, work, "none", "none", 0)
-            arguments.append(("b32", str(site.number)))
+            arguments += [("b32", str(site.number)), ("b32", str(int(context.proves and not arrive)))]
         snippet.call(context.hook(f"__consan_barrier_{hook}"), arguments, result=("b64", STATE), guard=guard_text(instruction))
         place(instruction, "\n" + snippet.text())
 

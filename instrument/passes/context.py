@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from consan.instrument.isa import Row
 from consan.instrument.layout import SITE_LIMIT
@@ -33,6 +34,7 @@ class FunctionPlan:
     work: list[Work] = field(default_factory=list)
     needs_slot: bool = False
     changes_state: bool = False
+    pure_waits: set[int] = field(default_factory=set)  # `start` of the mbarrier waits that a deadlock can be proven for
 
     @property
     def is_entry(self) -> bool:
@@ -56,6 +58,12 @@ class Context:
     def entries(self) -> Iterator[FunctionPlan]:
         """Kernels, in the order of the text: their position is their number on the device."""
         return (plan for plan in self.plans.values() if plan.is_entry)
+
+    @cached_property
+    def proves(self) -> bool:
+        """Whether deadlocks can be proven: the module waits at mbarriers, so its threads have somewhere to be told to leave."""
+        waits = ("mbarrier.test_wait", "mbarrier.try_wait")
+        return any(work.row.name in waits for plan in self.plans.values() for work in plan.work)
 
     def hook(self, name: str) -> str:
         """Name of a hook that the module will need."""

@@ -11,12 +11,13 @@ import itertools
 
 from consan.instrument.layout import SLOT as SLOT_STRUCT
 from consan.instrument.layout import offsets
-from consan.instrument.passes.analyse import callee
+from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
 
 _POLL_MASK = 255
+_OPEN = 1 << 31
 _SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;
 mad.lo.u32 %__consan_x, %__consan_x, %__consan_y, %__consan_z; mov.u32 %__consan_y, %ntid.x; mov.u32 %__consan_z, %tid.x;
 mad.lo.u32 {target}, %__consan_x, %__consan_y, %__consan_z;"""
@@ -60,13 +61,20 @@ def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
     snippet.add(f"add.u32 {counter}, {counter}, {number};")
     if plan.needs_slot:
         _compute_self(snippet)
-        arguments = [("b64", runtime), ("b32", module), ("b32", str(number)), ("b32", counter)]
+        arguments = [("b64", runtime), ("b32", module), ("b32", str(number | _open(context))), ("b32", counter)]
         snippet.call(context.hook("__consan_enter"), arguments, result=("b64", SLOT))
         _load_state(context, snippet)
         _load_head(context, snippet)
     else:
         snippet.call(context.hook("__consan_count"), [("b64", runtime), ("b32", counter)])
     _at_start(context, plan.function, _declare(context, plan) + snippet.text())
+
+
+def _open(context: Context) -> int:
+    """The flag of a kernel whose barriers could be signalled by what no hook sees: no deadlock of it is proven."""
+    plans = context.plans
+    seen = all(not plan.stats.unmodelled and not external_calls(plan, plans) for plan in plans.values())
+    return 0 if seen or not context.variant.engine else _OPEN
 
 
 def _function_prologue(context: Context, plan: FunctionPlan) -> None:
@@ -155,6 +163,15 @@ def _leave(context: Context, snippet: Snippet, guard: str) -> None:
     snippet.call(context.hook("__consan_exit"), [("b64", runtime), ("b64", SLOT), ("b64", STATE)], guard=guard)
 
 
+def _abandon(context: Context, snippet: Snippet) -> None:
+    """The end of a thread that is told to stop; where barriers are shared with others, it does not leave them waiting."""
+    if not context.variant.engine:
+        _leave(context, snippet, "")
+        return
+    arguments = [("b64", _control(snippet, 0)), ("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    snippet.call(context.hook("__consan_leave"), arguments)
+
+
 def _around_call(context: Context, instruction: Instruction) -> None:
     """The clock goes out before, and comes back after, the whole sequence that passes parameters: compilers put it into a scope of its
     own, and a call in the middle of it could overwrite what an indirect call is about to pass or return (ISA "call")."""
@@ -197,7 +214,7 @@ def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number
     snippet.add(f"@{due} bra {skip};")
     if plan.needs_slot:
         leave = Snippet()
-        _leave(context, leave, "")
+        _abandon(context, leave)
         snippet.add(leave.text())
     snippet.add("exit;")
     snippet.add(f"{skip}:")

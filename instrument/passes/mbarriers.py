@@ -14,17 +14,20 @@ from collections.abc import Callable
 
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, predicate_of, shared_operand, word
+from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Operand
 
 Handler = Callable[[Context, FunctionPlan, Work], None]
 
+_WAITS = ("mbarrier.test_wait", "mbarrier.try_wait")
 _DROP, _RELAXED, _NO_COMPLETE = 1, 2, 4
-_WAIT_RELAXED, _WAIT_TRY = 2, 4
+_WAIT_RELAXED, _WAIT_TRY, _WAIT_PURE = 2, 4, 8
 
 
 def run(context: Context) -> None:
     """Insert hooks at every mbarrier instruction and proxy fence."""
     for plan in context.plans.values():
+        plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if work.row.name in _WAITS))
         for work in plan.work:
             if handler := _handler(work):
                 try:
@@ -124,6 +127,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     result = operand_of(work, "dst")
     assert result is not None
     fixed = _WAIT_RELAXED * ("relaxed" in instruction.parts) | _WAIT_TRY * (instruction.parts[1] == "try_wait")
+    fixed |= _WAIT_PURE * (instruction.start in plan.pure_waits)
     after.add(f"selp.b32 {flags}, {fixed | 1}, {fixed}, {predicate_of(result)[0]};")
     site = arguments[-1]
     after.call(

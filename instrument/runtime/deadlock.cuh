@@ -56,24 +56,45 @@ DEVICE bool all_blocked(u64 slot, u32 blocked) {
 }
 
 // ---- the proof --------------------------------------------------------------------------------------------------------------
+//
+// By lanes `mask` of a warp together; each looks at every so many threads.
+
+#define EACH_THREAD(T) _Pragma("unroll 1") for (u32 T = lanes_below(mask); T < load32(FIELD(slot, Slot, thread_count)); T += __popc(mask))
 
 // A hash of who waits for what; 0 if some thread neither waits nor has exited.
-COLD u64 look_at_waits(u64 slot) {
-    u32 count = load32(FIELD(slot, Slot, thread_count));
-    u64 hash = 1;
-    bool some = false;
-#pragma unroll 1
-    for (u32 t = 0; t < count; ++t) {
-        u64 word = 0;
-        if (!has_exited(slot, t)) {
-            word = wait_of(slot, t);
-            if (!word) return 0;
-            some = true;
-        }
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-        hash ^= hash >> 29;
+COLD u64 look_at_waits(u64 slot, u32 mask) {
+    u64 hash = 0;
+    bool missing = false, some = false;
+    EACH_THREAD(t) {
+        if (has_exited(slot, t)) continue;
+        u64 word = wait_of(slot, t);
+        missing |= !word;
+        some = true;
+        word = (word + t) * 0x9E3779B97F4A7C15ull;
+        hash += (word ^ word >> 29) * 0xBF58476D1CE4E5B9ull;
     }
-    return some ? hash | 1 : 0;
+    if (__any_sync(mask, missing) || !__any_sync(mask, some)) return 0;
+    return pack(__reduce_xor_sync(mask, low_word(hash)), __reduce_xor_sync(mask, high_word(hash))) | 1;
+}
+
+// The barriers of the whole CTA that all living threads are at, as a mask. Where counted arrivals have come to one too, it is not
+// known here who completes it.
+DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
+    u32 used = 0, complete = 0;
+    EACH_THREAD(t) {
+        u64 word = wait_of(slot, t);
+        if (!has_exited(slot, t) && wait_kind(word) == WAITS_CTA) used |= 1u << wait_index(word);
+    }
+    for (used = __reduce_or_sync(mask, used); used; used &= used - 1) {
+        u32 id = __ffs(used) - 1;
+        bool elsewhere = false;
+        EACH_THREAD(t) {
+            u64 word = wait_of(slot, t);
+            elsewhere |= !has_exited(slot, t) && (wait_kind(word) == WAITS_MBARRIER || wait_index(word) != id);
+        }
+        if (!__any_sync(mask, elsewhere) || low_word(named_word(slot, id)) & 0xffff) complete |= 1u << id;
+    }
+    return complete;
 }
 
 // Threads that can still come to a counted barrier without a hook being called: exits may count, and complete a warp's arrival.
@@ -87,112 +108,113 @@ DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
     return threads;
 }
 
-// Whether all living threads are at barrier `id`. Where counted arrivals have come to it too, who completes it is not known here.
-DEVICE bool everybody_at(u64 slot, u32 id) {
-    u32 count = load32(FIELD(slot, Slot, thread_count));
-    if (low_word(named_word(slot, id)) & 0xffff) return true;
-#pragma unroll 1
-    for (u32 t = 0; t < count; ++t) {
-        u64 word = wait_of(slot, t);
-        if (!has_exited(slot, t) && (wait_kind(word) == WAITS_MBARRIER || wait_index(word) != id)) return false;
-    }
-    return true;
-}
-
-DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed) {
+// `passed`: barriers of the whole CTA that somebody has passed; `complete`: those of them that everybody is at.
+DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u32 complete) {
     u32 index = wait_index(word), number = high_word(word);
     if (wait_kind(word) == WAITS_MBARRIER) {
         u64 at = mbarrier_at(engine, index);
         return load32(FIELD(at, MBarrier, life)) != LIFE_LIVE || state_phase(load64(at)) != number;
     }
-    if (wait_kind(word) == WAITS_CTA) return passed > number || everybody_at(slot, index);
+    if (wait_kind(word) == WAITS_CTA) return passed > number || complete >> index & 1;
     u64 named = named_word(slot, index);
     u32 arrived = low_word(named) & 0xffff, wanted = arrived ? low_word(named) >> 16 : high_word(detail);
     return high_word(named) != number || arrived + arrivals_by_exit(slot, index) >= wanted;
 }
 
-COLD bool any_satisfied(u64 slot, u64 engine) {
-    u32 count = load32(FIELD(slot, Slot, thread_count)), passed = 0;
-#pragma unroll 1
-    for (u32 t = 0; t < count; ++t) passed = max(passed, load32(THREAD_FIELD(thread_record(slot, t), full_barriers)));
-    u64 last = 0;
-#pragma unroll 1
-    for (u32 t = 0; t < count; ++t) {
+COLD bool any_satisfied(u64 slot, u64 engine, u32 mask) {
+    u32 passed = 0;
+    bool found = false;
+    EACH_THREAD(t) passed = max(passed, load32(THREAD_FIELD(thread_record(slot, t), full_barriers)));
+    passed = __reduce_max_sync(mask, passed);
+    u32 complete = full_barriers_complete(slot, mask);
+    EACH_THREAD(t) {
         u64 word = wait_of(slot, t);
-        if (word == last || has_exited(slot, t)) continue;  // neighbours mostly wait for the same
-        if (!word || satisfied(slot, engine, word, detail_of(slot, t), passed)) return true;
-        last = word;
+        if (!found && !has_exited(slot, t)) found = !word || satisfied(slot, engine, word, detail_of(slot, t), passed, complete);
     }
-    return false;
+    return __any_sync(mask, found);
 }
 
 // ---- the report -------------------------------------------------------------------------------------------------------------
 
-DEVICE bool same_wait(u64 slot, u32 thread, u64 word, u64 detail) {
-    return wait_of(slot, thread) == word && low_word(detail_of(slot, thread)) == low_word(detail) && !has_exited(slot, thread);
-}
+#define TOLD (1u << 31)  // in the upper half of waiting_at, of threads that nobody but the reporting warp writes for any more
 
-COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u64 word, u64 detail) {
-    u32 count = load32(FIELD(slot, Slot, thread_count)), lanes = 0, threads = 0, index = wait_index(word);
-    bool mbarrier = wait_kind(word) == WAITS_MBARRIER;
-#pragma unroll 1
-    for (u32 t = first; t < count; ++t) {
-        if (!same_wait(slot, t, word, detail)) continue;
+// Counts, and marks as told, all threads that wait where and for what `first` does.
+COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u32 mask) {
+    u64 word = wait_of(slot, first), detail = detail_of(slot, first);
+    u32 threads = 0, lanes = 0, index = wait_index(word), whole = load32(FIELD(slot, Slot, thread_count));
+    __syncwarp(mask);
+    EACH_THREAD(t) {
+        u64 other = detail_of(slot, t);
+        if (has_exited(slot, t) || wait_of(slot, t) != word || low_word(other) != low_word(detail)) continue;
         ++threads;
         if (t >> 5 == first >> 5) lanes |= 1u << (t & 31);
+        store64(THREAD_FIELD(thread_record(slot, t), waiting_at), other | (u64)TOLD << 32);
     }
-    Caller c = {slot, state, first, low_word(detail), 0, 0, 0};
-    Finding f = make_finding(c, kind, HAZARD_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index, first, 0);
-    f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.retired = wait_kind(word); f.other_epoch = index;
-    if (mbarrier) {
-        u64 at = mbarrier_at(engine, index);
-        f.barrier = load32(FIELD(engine, Engine, keys) + 4 * index);
-        f.offset = f.barrier - 1; f.bytes = 8; f.address = f.offset + load32(FIELD(slot, Slot, low));
-        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
-        f.phase = high_word(word) - load32(FIELD(at, MBarrier, first_phase));
-        f.parity = f.phase & 1;
-    } else {
-        f.barrier_state = wait_kind(word) == WAITS_CTA ? threads : low_word(named_word(slot, index)) & 0xffff;
-        f.barrier_expected = wait_kind(word) == WAITS_CTA ? count : high_word(detail);
+    threads = __reduce_add_sync(mask, threads);
+    lanes = __reduce_or_sync(mask, lanes);
+    if (lane_id() == __ffs(mask) - 1) {
+        bool mbarrier = wait_kind(word) == WAITS_MBARRIER, all_threads = wait_kind(word) == WAITS_CTA;
+        Caller c = {slot, state, first, low_word(detail), 0, 0, 0};
+        Finding f = make_finding(c, kind, HAZARD_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index, first, 0);
+        f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.other_epoch = index;
+        if (mbarrier) {
+            u64 at = mbarrier_at(engine, index);
+            f.barrier = load32(FIELD(engine, Engine, keys) + 4 * index);
+            f.offset = f.barrier - 1; f.bytes = 8;
+            f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
+            f.phase = high_word(word) - load32(FIELD(at, MBarrier, first_phase));
+            f.parity = f.phase & 1;
+        } else {
+            f.barrier_state = all_threads ? threads : low_word(named_word(slot, index)) & 0xffff;
+            f.barrier_expected = all_threads ? whole : high_word(detail);
+        }
+        report(slot, f);
     }
-    report(slot, f);
+    __syncwarp(mask);
 }
 
 // One record for each barrier and place that threads wait at.
-COLD void report_deadlock(u64 slot, u64 engine, u64 state) {
-    u32 count = load32(FIELD(slot, Slot, thread_count)), kind = KIND_DEADLOCK;
-#pragma unroll 1
-    for (u32 t = 0; t < count; ++t) {
-        u64 word = wait_of(slot, t), detail = detail_of(slot, t);
-        bool first = !has_exited(slot, t);
-#pragma unroll 1
-        for (u32 u = t; first && u > 0; --u) first = !same_wait(slot, u - 1, word, detail);
-        if (!first) continue;
-        report_waiter(slot, engine, state, kind, t, word, detail);
+COLD void report_deadlock(u64 slot, u64 engine, u64 state, u32 mask) {
+    u32 kind = KIND_DEADLOCK;
+    for (;;) {
+        u32 first = ~0u;
+        EACH_THREAD(t) if (first == ~0u && !has_exited(slot, t) && !(high_word(detail_of(slot, t)) & TOLD)) first = t;
+        first = __reduce_min_sync(mask, first);
+        if (first == ~0u) return;
+        report_waiter(slot, engine, state, kind, first, mask);
         kind = KIND_WAITER;
     }
 }
 
-// By one lane. The fences order the counter against the lock: whoever finds it taken has counted before its holder's last look.
-COLD void examine(u64 slot, u64 state) {
-    u64 engine = engine_of(slot), at = FIELD(engine, Engine, verdict);
+// The value that the first lane sees.
+DEVICE u32 first_lanes(u32 mask, u32 value) { return __shfl_sync(mask, value, __ffs(mask) - 1); }
+
+DEVICE bool begin_look(u64 slot, u64 engine) {
+    if (!all_blocked(slot, load32(FIELD(engine, Engine, blocked)))) return false;
+    if (gpu_load32(FIELD(load64(FIELD(slot, Slot, runtime)), Runtime, abort))) return false;
+    return !swap32(FIELD(engine, Engine, verdict), 0, VERDICT_BUSY);
+}
+
+// The fences order the counter against the lock: whoever finds it taken has counted before its holder's last look.
+COLD void examine(u64 slot, u64 state, u32 mask) {
+    u64 engine = engine_of(slot);
+    bool leads = lane_id() == __ffs(mask) - 1;
     if (load32(FIELD(engine, Engine, open)) || ctas_of_cluster() > 1) return;
     for (;;) {
         record_fence();
-        if (!all_blocked(slot, load32(FIELD(engine, Engine, blocked))) || swap32(at, 0, VERDICT_BUSY)) return;
-        if (gpu_load32(FIELD(load64(FIELD(slot, Slot, runtime)), Runtime, abort))) { and32(at, ~VERDICT_BUSY); return; }
+        if (!first_lanes(mask, leads && begin_look(slot, engine))) return;
         record_fence();
-        u64 seen = look_at_waits(slot);
+        u64 seen = look_at_waits(slot, mask);
         record_fence();
-        if (seen && !any_satisfied(slot, engine) && look_at_waits(slot) == seen) {
-            report_deadlock(slot, engine, state);
-            record_fence();
-            or32(at, VERDICT_PROVEN);
-            return;
-        }
-        and32(at, ~VERDICT_BUSY);
+        __syncwarp(mask);
+        bool proven = seen && !any_satisfied(slot, engine, mask) && look_at_waits(slot, mask) == seen;
+        if (proven) report_deadlock(slot, engine, state, mask);
         record_fence();
-        if (look_at_waits(slot) == seen) return;  // who changes anything from here on looks itself
+        __syncwarp(mask);
+        if (leads) proven ? or32(FIELD(engine, Engine, verdict), VERDICT_PROVEN) : and32(FIELD(engine, Engine, verdict), ~VERDICT_BUSY);
+        record_fence();
+        __syncwarp(mask);
+        if (proven || look_at_waits(slot, mask) == seen) return;  // who changes anything from here on looks itself
     }
 }
 
@@ -208,11 +230,10 @@ DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 s
     }
     u32 added = __popc(__ballot_sync(mask, before == 0));
     __syncwarp(mask);
-    if (lane_id() == __ffs(mask) - 1) {
-        u64 at = FIELD(engine, Engine, blocked);
-        u32 blocked = added ? count32(at, added) + added : load32(at);
-        if (all_blocked(slot, blocked)) examine(slot, state);
-    }
+    u64 at = FIELD(engine, Engine, blocked);
+    u32 blocked = 0;
+    if (lane_id() == __ffs(mask) - 1) blocked = added ? count32(at, added) + added : load32(at);
+    if (all_blocked(slot, first_lanes(mask, blocked))) examine(slot, state, mask);
     __syncwarp(mask);
 }
 
@@ -224,10 +245,14 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     if (lanes && lane_id() == __ffs(mask) - 1) count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes));
 }
 
-// By one lane of those that exit together, after they have been marked as exited.
-DEVICE void count_exits(u64 slot, u64 state, u32 lanes) {
-    u32 blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes << 16) + (lanes << 16);
-    if (all_blocked(slot, blocked)) examine(slot, state);
+// Lanes `mask` of a warp exit together.
+DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
+    u32 lanes = __popc(mask) << 16, blocked = 0;
+    if (lane_id() == __ffs(mask) - 1) {
+        or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+        blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
+    }
+    if (all_blocked(slot, first_lanes(mask, blocked))) examine(slot, state, mask);
 }
 
 // ---- leaving ----------------------------------------------------------------------------------------------------------------

@@ -402,7 +402,7 @@ HOOK u64 __consan_find(u64 runtime) {
 
 #if CONSAN_ENGINE
 DEVICE void check_operations_at_exit(u64 slot, u64 state);
-DEVICE void count_exits(u64 slot, u64 state, u32 lanes);
+DEVICE void count_exits(u64 slot, u64 state, u32 mask);
 #endif
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
@@ -411,12 +411,12 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
     u32 mask = active_mask(), leader = __ffs(mask) - 1;
-    if (lane_id() != leader) return;
-#if CONSAN_PARTIAL
-    if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
-#endif
 #if CONSAN_ENGINE
-    if (slot) count_exits(slot, state, __popc(mask));
+    if (slot) count_exits(slot, state, mask);
+#endif
+    if (lane_id() != leader) return;
+#if CONSAN_PARTIAL && !CONSAN_ENGINE
+    if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
 #endif
     u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
     if (before + __popc(mask) != thread_total()) return;

@@ -1,0 +1,152 @@
+"""Which waits do nothing but wait (ISA "mbarrier.test_wait, mbarrier.try_wait"): the loops that a deadlock can be proven for.
+
+A wait that fails may be a look in passing, and its thread may go on to signal what others wait for. It is a wait only if, supposing
+that it fails, every path leads back to it and touches nothing on the way. Paths are followed with the values that the failure
+decides: compilers bring the predicate into a register and back. Branches on anything else are followed both ways.
+
+Not recognised, so left to the watchdog: loops with a way out that has nothing to do with the barrier (a limit of tries), that wait for
+several barriers, that call a function, or that keep the result in memory (code compiled without optimisation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from consan.instrument.isa import lookup
+from consan.instrument.passes.flow import Graph, Key, Step, graph_of, key_of, written
+from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Symbol
+
+_HARMLESS = frozenset({"arithmetic", "address", "load", "warp-collective", "cluster-address", "fence"})
+_ENDS = frozenset({"ret", "exit", "trap"})
+_LIMIT = 4000  # steps followed for one wait
+_MASK = (1 << 64) - 1
+_FALSE, _TRUE = 0, 1
+
+Known = dict[Key, int]
+_Place = tuple[int, int]
+
+
+def pure_waits(function: Function, waits: Iterable[Instruction]) -> set[int]:
+    """Of these waits of a function, the `start` of those that a thread which fails comes back to without doing anything else."""
+    wanted = list(waits)
+    if not wanted:
+        return set()
+    graph = graph_of(function)
+    places = {id(step.instruction): (number, index) for number, node in enumerate(graph.nodes) for index, step in enumerate(node.steps)}
+    return {wait.start for wait in wanted if _returns(graph, wait, places[id(wait)])}
+
+
+def _returns(graph: Graph, wait: Instruction, place: _Place) -> bool:
+    failed: Known = {_key(wait, wait.operands[0]): _FALSE} if isinstance(wait.operands[0], (Register, Symbol)) else {}
+    pending = list(_following(graph, place, failed))
+    seen: set[tuple[_Place, frozenset[tuple[Key, int]]]] = set()
+    returned = False
+    while pending:
+        at, known = pending.pop()
+        if at == place:
+            returned = True
+            continue
+        state = (at, frozenset(known.items()))
+        if state in seen:
+            continue
+        seen.add(state)
+        step = graph.nodes[at[0]].steps[at[1]]
+        if len(seen) > _LIMIT or not _harmless(step, known):
+            return False
+        pending += _following(graph, at, _after(step, known))
+    return returned
+
+
+def _following(graph: Graph, place: _Place, known: Known) -> Iterator[tuple[_Place, Known]]:
+    """The steps that can come next. The end of the function comes as a step that is not there: `_harmless` has refused what leads to it."""
+    number, index = place
+    node = graph.nodes[number]
+    if index + 1 < len(node.steps):
+        yield (number, index + 1), known
+        return
+    runs = _runs(node.steps[index], known) if node.steps and node.taken else None
+    targets = [*(node.taken if runs is not False else ()), *([node.falls] if node.falls is not None and (runs is not True or not node.taken) else [])]
+    for target in targets:
+        yield from _first(graph, target, known)
+
+
+def _first(graph: Graph, number: int, known: Known) -> Iterator[tuple[_Place, Known]]:
+    """The first step of a node, or of the next one that has steps."""
+    while not graph.nodes[number].steps:
+        falls = graph.nodes[number].falls
+        if falls is None:
+            return
+        number = falls
+    yield (number, 0), known
+
+
+def _runs(step: Step, known: Known) -> bool | None:
+    """Whether the guard holds; None where that is not known."""
+    if step.guard is None:
+        return True
+    value = known.get(step.guard.register)
+    return None if value is None else bool(value) == step.guard.value
+
+
+def _harmless(step: Step, known: Known) -> bool:
+    """Whether a thread that goes on past the step has still done nothing, and will come to another step."""
+    instruction = step.instruction
+    if _runs(step, known) is False:
+        return True
+    if instruction.parts[0] in _ENDS:
+        return False
+    if instruction.parts[0] in ("bra", "nanosleep"):
+        return True
+    row = lookup(instruction.parts)
+    return row is not None and row.family in _HARMLESS
+
+
+def _after(step: Step, known: Known) -> Known:
+    runs = _runs(step, known)
+    if runs is False or step.instruction.parts[0] == "bra":
+        return known
+    result = _value(step.instruction, known) if runs else None
+    after = dict(known)
+    for key in written(step.instruction):
+        after.pop(key, None)
+        if result is not None:
+            after[key] = result
+    return after
+
+
+def _key(instruction: Instruction, operand: Register | Symbol) -> Key:
+    return key_of(instruction.scope, operand.name)
+
+
+def _known(instruction: Instruction, operand: Operand, known: Known) -> int | None:
+    if isinstance(operand, Immediate):
+        return int(operand.value) & _MASK if operand.kind == "int" else None
+    return known.get(_key(instruction, operand)) if isinstance(operand, (Register, Symbol)) else None
+
+
+def _value(instruction: Instruction, known: Known) -> int | None:
+    """The one result of an instruction whose operands are known, for what compilers put between a predicate and a branch."""
+    word, operands = instruction.parts[0], instruction.operands
+    if not operands or not isinstance(operands[0], (Register, Symbol)):
+        return None
+    values = [_known(instruction, operand, known) for operand in operands[1:]]
+    if word == "selp":
+        chosen = values[2]
+        return None if chosen is None else values[0] if chosen else values[1]
+    if any(value is None for value in values):
+        return None
+    given = [value for value in values if value is not None]
+    if word in ("mov", "cvt") and len(given) == 1:
+        return given[0] if word == "mov" or given[0] in (_FALSE, _TRUE) else None
+    if word == "not" and instruction.parts[1] == "pred":
+        return _TRUE - given[0]
+    if word == "setp" and len(given) == 2 and instruction.parts[1] in ("eq", "ne") and len(instruction.parts) == 3:
+        return int((given[0] == given[1]) == (instruction.parts[1] == "eq"))
+    return _combined(word, given)
+
+
+def _combined(word: str, given: list[int]) -> int | None:
+    if len(given) != 2:
+        return None
+    first, second = given
+    return {"and": first & second, "or": first | second, "xor": first ^ second}.get(word)
