@@ -8,7 +8,7 @@ compiler of the shadow runtime is passed in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import lookup
@@ -16,6 +16,7 @@ from consan.instrument.passes import accesses, barriers, bulk, copies, frames, m
 from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions, propagate
 from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
+from consan.instrument.passes.ignored import find_ignored_waits
 from consan.instrument.passes.registers import StaticFinding, find_register_hazards, is_debug
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -109,7 +110,7 @@ def instrument(
         variant=variant,
         lines=tuple(context.edits.line_map()),
         places=_Places(module),
-        hazards=find_register_hazards(module) if any("wgmma" in plan.stats.families for plan in plans.values()) else (),
+        hazards=_hazards(module, plans.values()),
         clusters={plan.function.name: n for plan in context.entries() if (n := _cluster(plan.function)) > 1},
         debug=is_debug(module),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
@@ -122,6 +123,13 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
         plan.stats.families |= {work.row.family for work in plan.work}
         if any(instruction.parts[0] in ("mapa", "getctarank") for instruction in plan.function.body.instructions()):
             plan.stats.families.add("cluster-address")
+
+
+def _hazards(module: Module, plans: Iterable[FunctionPlan]) -> tuple[StaticFinding, ...]:
+    """What is wrong in the text itself."""
+    families = {family for plan in plans for family in plan.stats.families}
+    registers = find_register_hazards(module) if "wgmma" in families else ()
+    return (*registers, *(find_ignored_waits(module) if "mbarrier" in families else ()))
 
 
 def _cluster(function: Function) -> int:

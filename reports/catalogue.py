@@ -195,6 +195,11 @@ _BARRIER_MISUSE = Kind(
     "error",
     "{barrier} is used against its protocol at {first_at}",
     {
+        "result-ignored": Situation(
+            "a look at the result: try_wait may return false at its time limit, and then the phase is not over",
+            "repeat the try_wait at {first_at} until it returns true",
+            "the result of the mbarrier.try_wait at {first_at} is ignored",
+        ),
         "shared-id": Situation(
             "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
             "give the groups of warps barriers of their own, or let (2) come after the last use of {barrier} is over",

@@ -31,7 +31,7 @@ class StaticHazard(Protocol):
 
     @property
     def hazard(self) -> str:
-        """RAW, WAR or WAW."""
+        """RAW, WAR or WAW; empty if it is none of these."""
         ...
 
     @property
@@ -79,12 +79,14 @@ def static_findings(hazards: Iterable[StaticHazard], kernels: Iterable[str] | No
 def _finding(hazard: StaticHazard, kernel: str) -> Finding:
     alone = hazard.first == hazard.second
     sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
-    finding = Finding(hazard.kind, kernel, hazard=hazard.hazard, accesses=tuple(_access(place, role) for place, role in sides))
+    space = "register" if hazard.kind == "register-hazard" else "shared"
+    accesses = tuple(_access(place, role, space) for place, role in sides)
+    finding = Finding(hazard.kind, kernel, hazard=hazard.hazard or None, accesses=accesses)
     situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
     return describe(finding, situation, leave=hazard.leave, registers=_named(hazard.registers))
 
 
-def _access(place: Place, role: str) -> Access:
+def _access(place: Place, role: str, space: str) -> Access:
     matrix = role.startswith("wgmma")
     return Access(
         role=role,
@@ -97,7 +99,7 @@ def _access(place: Place, role: str) -> Access:
         ptx=place.ptx,
         asynchronous=AsyncInfo("wgmma") if matrix else None,
         inlined=tuple(Frame(frame.function or "", frame.file, frame.line, frame.column) for frame in place.inlined),
-        space="register",
+        space=space,
     )
 
 

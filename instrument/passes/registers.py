@@ -53,13 +53,13 @@ Found = dict[tuple[str, int, int], Hazard]
 
 @dataclass(frozen=True)
 class StaticFinding:
-    """A hazard on registers: (1) is what came first. For `no-fence` (2) is the matrix instruction, else (1) is.
+    """A hazard in the text, mostly on registers: (1) is what came first. For `no-fence` (2) is the matrix instruction, else (1) is.
 
     `leave` is the largest N of a wait_group that would cover (1); `kernels` are those that can reach the function.
     """
 
-    reason: str  # "touched-before-wait", "not-committed" or "no-fence"
-    hazard: str  # "RAW", "WAR" or "WAW"
+    reason: str  # "touched-before-wait", "not-committed" or "no-fence"; "result-ignored" (ignored.py)
+    hazard: str  # "RAW", "WAR" or "WAW"; empty where it is none of these
     first: Place
     second: Place
     first_role: str
@@ -141,7 +141,7 @@ def find_register_hazards(module: Module) -> tuple[StaticFinding, ...]:
 
 def _findings(module: Module, function: Function) -> list[StaticFinding]:
     hazards, instructions = _hazards(function)
-    kernels = _kernels(module, function.name) if hazards else ()
+    kernels = kernels_reaching(module, function.name) if hazards else ()
     return [
         StaticFinding(
             hazard.reason,
@@ -164,7 +164,7 @@ def is_debug(module: Module) -> bool:
     return "debug" in module.targets
 
 
-def _kernels(module: Module, wanted: str) -> tuple[str, ...]:
+def kernels_reaching(module: Module, wanted: str) -> tuple[str, ...]:
     """The kernels that can reach a function; an indirect call reaches all that are not kernels."""
     bodies = {f.name: f for f in module.functions if f.body is not None}
     anything = [name for name, f in bodies.items() if f.kind == "func"]

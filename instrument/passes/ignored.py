@@ -1,0 +1,91 @@
+"""Results of mbarrier.try_wait that nothing looks at (rule R-M14), found in the text.
+
+ISA "mbarrier.test_wait, mbarrier.try_wait": try_wait may return false at its time limit, so one whose result decides nothing has not
+waited. The result is looked at if anything but arithmetic reads it, or reads what arithmetic has made of it: a guard, a branch, a store,
+a call. Where it is read in the text does not matter, so a result that is looked at on some path only counts as looked at.
+
+Not handled: results that are looked at, and then not acted upon (a branch whose two sides are the same), and one attempt without a
+loop, which is a legal way to look ahead. test_wait is left alone: it is a question, not a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from consan.instrument.isa import lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.context import place_of
+from consan.instrument.passes.flow import Key, key_of, written
+from consan.instrument.passes.registers import StaticFinding, kernels_reaching
+from consan.instrument.ptx import Function, Instruction, Module
+
+
+def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
+    """The waits of a module whose results are ignored, in the order of the text."""
+    return tuple(_finding(module, function, wait) for function in module.functions for wait in _ignored(function))
+
+
+def _finding(module: Module, function: Function, wait: Instruction) -> StaticFinding:
+    place = place_of(module, wait)
+    return StaticFinding(
+        reason="result-ignored",
+        hazard="",
+        first=place,
+        second=place,
+        first_role="wait",
+        second_role="wait",
+        registers=(wait.operands[0].text,),
+        leave=0,
+        function=function.name,
+        kernels=kernels_reaching(module, function.name),
+        kind="barrier-misuse",
+    )
+
+
+def _ignored(function: Function) -> list[Instruction]:
+    if function.body is None:
+        return []
+    instructions = list(function.instructions())
+    waits = [each for each in instructions if each.parts[:2] == ("mbarrier", "try_wait")]
+    if not waits:
+        return []
+    readers: dict[Key, list[Instruction]] = {}
+    for instruction in instructions:
+        for key in _read(instruction):
+            readers.setdefault(key, []).append(instruction)
+    return [wait for wait in waits if not _looked_at(wait, readers)]
+
+
+def _looked_at(wait: Instruction, readers: dict[Key, list[Instruction]]) -> bool:
+    """Whether the result reaches anything but arithmetic."""
+    pending = list(written(wait))
+    seen = set(pending)
+    while pending:
+        key = pending.pop()
+        for reader in readers.get(key, ()):
+            row = lookup(reader.parts)
+            if row is None or row.family != "arithmetic" or _is_guard(reader, key):
+                return True
+            fresh = set(written(reader)) - seen
+            seen |= fresh
+            pending += fresh
+    return False
+
+
+def _is_guard(instruction: Instruction, key: Key) -> bool:
+    predicate = instruction.predicate
+    return predicate is not None and key_of(instruction.scope, predicate.register) == key
+
+
+def _read(instruction: Instruction) -> Iterator[Key]:
+    """The registers that an instruction reads; names that are no registers do no harm here."""
+    targets = list(written(instruction))
+    for operand in instruction.operands:
+        for name in names(operand):
+            key = key_of(instruction.scope, name)
+            if key in targets:
+                targets.remove(key)
+            else:
+                yield key
+    if instruction.predicate is not None:
+        yield key_of(instruction.scope, instruction.predicate.register)
