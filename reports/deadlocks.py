@@ -28,7 +28,8 @@ class Phase:
 
     def as_dict(self, key: str) -> dict[str, Any]:
         """For a report, the offset under `key`."""
-        return {key: self.offset, "phase": self.phase, "parity": self.phase & 1, "pending": self.pending, "expected": self.expected, "tx": self.tx}
+        counts = {"pending": self.pending, "expected": self.expected, "tx": self.tx}
+        return {key: self.offset, "phase": self.phase, "parity": self.phase & 1, **counts}
 
 
 def deadlock(kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Phase], numbers: Iterable[int]) -> Finding:
@@ -42,7 +43,8 @@ def deadlock(kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Ph
 
 def _named(states: Sequence[Phase], barriers: Sequence[int]) -> str:
     """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones."""
-    named = [f"barrier {n}" for n in barriers] + [f"phase {state.phase} of the mbarrier at shared offset {state.offset}" for state in states]
+    named = [f"barrier {n}" for n in barriers]
+    named += [f"phase {state.phase} of the mbarrier at shared offset {state.offset}" for state in states]
     shown, more = named[:NAMED], len(named) - NAMED
     return " and ".join(shown + ([f"{more} more"] if more > 0 else [])) or "each other"
 

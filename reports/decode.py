@@ -216,7 +216,8 @@ def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
     if record["barrier"]:
         waiter |= _phase(record).as_dict("mbarrier")
     else:
-        waiter |= {"barrier": int(record["other_epoch"]), "arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
+        counts = {"arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
+        waiter |= {"barrier": int(record["other_epoch"]), **counts}
     if site is not None:
         waiter |= {"file": site.file or "", "line": site.line or 0, "column": site.column or 0, "ptx_line": site.ptx_line, "ptx": site.ptx}
     return waiter

@@ -32,7 +32,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         about="""Two threads touch the same bytes, at least one of them writes, and nothing orders the two. Which one comes
             first is up to the hardware: the result can be right for years and wrong on the next chip. RAW: a read that may run
             before the write it needs. WAR: a write that may destroy a value before it has been read, most often because a loop
-            refills a tile that other warps still use. WAW: two writes whose order is open. Between lanes of one warp the
+            refills a tile that other warps still use: by itself, or with
+            a bulk copy that is issued before the consumers have released the stage (the "empty" mbarrier of a pipeline). WAW: two
+            writes whose order is open. Between lanes of one warp the
             severity is warning: current hardware mostly runs them together, but nothing promises it.""",
         sections=("8.7.1 Conflict and Data-races", "8.9.4 Memory synchronization", "9.7.13.1 bar, barrier", "9.7.13.2 bar.warp.sync"),
         racy="""
@@ -53,19 +55,24 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         repair="""Put __syncthreads() between the two accesses, on a path that all threads of the CTA take; in a loop that fills
             and uses a tile there are two places, after the fill and after the use. Within one warp __syncwarp() is enough;
             shuffles, votes and __activemask() order no memory. For counters use atomics on both sides. With named barriers both
-            groups of warps must name the same barrier and the same thread count.""",
+            groups of warps must name the same barrier and the same thread count. In a pipeline every consumer arrives on the
+            stage's empty mbarrier after its last read, and the producer waits for that phase before it refills.""",
         launch="--grid 1 --block 128 --arg f32[128]=zeros",
     ),
     "missing-wait": Explanation(
-        about="""An asynchronous copy (cp.async, a bulk copy, an operand of wgmma) has been started, and the bytes are touched
-            before the thread that touches them has learnt that the copy is complete. A barrier alone does not help: it orders
-            what threads did, not what is still in flight. Three slips are common: no wait at all, a wait_group N that still
-            allows the newest N groups to be in flight, and a wait before the commit, which covers nothing. A copy that nobody
-            waits for can also land later, on top of whatever the memory is used for next.""",
+        about="""An asynchronous operation (cp.async, a bulk or tensor copy, the operands of wgmma) has been started, and the bytes
+            are touched before the thread that touches them has learnt that it is complete. A barrier alone does not help: it
+            orders what threads did, not what is still in flight. Common slips: no wait at all, a wait_group N that still allows
+            the newest N groups to be in flight, a wait before the commit, which covers nothing, a wait by a thread that did not
+            issue the copy (groups belong to the thread), the wrong parity of an mbarrier, a wait by one thread that nobody else
+            is told of. A bulk store or wgmma still reads its bytes until then: writing over them is the same slip. When only other
+            lanes of the warp have waited the severity is warning: __syncwarp() is missing.""",
         sections=(
             "8.9.1.1 Asynchronous Operations",
             "9.7.9.25.1 Completion Mechanisms",
             "9.7.9.25.3.3 cp.async.wait_group / cp.async.wait_all",
+            "9.7.13.15.16 mbarrier.test_wait / mbarrier.try_wait",
+            "9.7.15.7.3 wgmma.wait_group",
         ),
         racy="""
             #include <cuda_pipeline.h>
@@ -90,7 +97,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             }""",
         repair="""In the thread that issued the copies: commit, then wait with the N of a pipeline that is N groups deep, then a
             barrier for the other threads, then the access. Groups are counted for each thread, also empty ones: commit in every
-            iteration, or lower N in the last ones. Before the shared memory is used for something else, wait with N = 0.""",
+            iteration, or lower N in the last ones. Before the shared memory is used for something else, wait with N = 0. For bulk
+            loads: a successful wait on the phase of their mbarrier in every thread that reads, or in one with a barrier after it.
+            For bulk stores: cp.async.bulk.wait_group.read in the issuing thread, then a barrier. For wgmma: wait_group in all
+            four warps, then hand the stage over.""",
         launch="--grid 1 --block 64 --arg f32[256]=random --arg f32[256]=zeros",
     ),
     "uninitialized-read": Explanation(
@@ -145,59 +155,141 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --smem 256 --arg f32[64]=zeros",
     ),
     "barrier-misuse": Explanation(
-        about="""A barrier is used against its own protocol. Named barriers (bar.sync id, count): the counts disagree, more
-            threads arrive than the count allows, or an aligned barrier is reached by some lanes of a warp only. mbarrier: used
-            before its init is visible, initialised twice, used as data, waited for on a phase that is neither the current nor
-            the previous one. The hardware does not complain; it hangs or lets threads through too early.""",
+        about="""A barrier is used against its own protocol. Named barriers (bar.sync id, count): the counts disagree, or an
+            aligned barrier is reached by some lanes of a warp only. mbarrier: used before its init is visible or after
+            mbarrier.inval, initialised twice, its eight bytes used as data, more arrivals in a phase than its count, two phases
+            completed with no wait between them, a byte count out of range, invalidated while bytes are still to come. The
+            hardware does not complain; it hangs or lets threads through too early. The report names the mbarrier by its offset in
+            shared memory, with its phase and counts.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.3 Lifecycle of the mbarrier object", "9.7.13.15.4 Phase of the mbarrier object"),
         racy="""
-            if (warp < 2) asm volatile("bar.arrive 1, 96;" ::: "memory");   // producers say 96 threads
-            else          asm volatile("bar.sync   1, 128;" ::: "memory");  // consumers say 128""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(8) float scratch[64];
+                auto* barrier = reinterpret_cast<uint64_t*>(scratch);
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(barrier, 64);
+                __syncthreads();
+                ptx::mbarrier_arrive(barrier);
+                while (!ptx::mbarrier_try_wait_parity(barrier, 0)) {}
+                __syncthreads();
+                scratch[t] = t;                // bytes of a barrier that is still alive
+                __syncthreads();
+                out[t] = scratch[63 - t];
+            }""",
         fixed="""
-            if (warp < 2) asm volatile("bar.arrive 1, 128;" ::: "memory");
-            else          asm volatile("bar.sync   1, 128;" ::: "memory");""",
-        repair="""Give all that meet at a barrier the same id and the same count: every thread that arrives or waits, in whole
-            warps. Keep __syncthreads() out of divergent branches. Initialise an mbarrier once, in one thread, with a barrier
-            between the init and the first use, and invalidate it before its bytes are used for anything else.""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(8) float scratch[64];
+                auto* barrier = reinterpret_cast<uint64_t*>(scratch);
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(barrier, 64);
+                __syncthreads();
+                ptx::mbarrier_arrive(barrier);
+                while (!ptx::mbarrier_try_wait_parity(barrier, 0)) {}
+                __syncthreads();
+                if (t == 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];"
+                                         :: "r"((unsigned)__cvta_generic_to_shared(barrier)) : "memory");
+                __syncthreads();
+                scratch[t] = t;
+                __syncthreads();
+                out[t] = scratch[63 - t];
+            }""",
+        repair="""Initialise an mbarrier once, in one thread, with the number of arrivals of one phase, and with a barrier between
+            the init and the first use; invalidate it before its bytes are used for anything else. Wait once for every phase. Give
+            all that meet at a named barrier the same id and the same count: every thread that arrives or waits, in whole warps.
+            Keep __syncthreads() out of divergent branches.""",
+        launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "deadlock": Explanation(
         about="""Threads wait for something that nobody can do any more: every thread that could still arrive at the barrier, or
-            complete its bytes, has exited or is itself waiting. consan lists who waits where. A launch that --timeout ended is
-            reported too, and says so: it may only have been slow.""",
+            complete its bytes, has exited or is itself waiting. consan lists who waits where, and what the phase lacks: arrivals
+            (fewer threads arrive than mbarrier.init counts, or the two sides of a pipeline disagree on their iterations or
+            parities), bytes (expect_tx announced more than the copies bring; a tensor copy counts its whole box), or less than
+            nothing (the copies bring more than was announced). A launch that --timeout ended is reported too, and says so: it may
+            only have been slow.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.6 Phase Completion of the mbarrier object"),
         racy="""
-            mbarrier_init(&full, 1);
-            if (t == 0) {
-                mbarrier_arrive_expect_tx(&full, 8192);    // but the copy below is 4096 bytes
-                bulk_copy(tile, in, 4096, &full);
-            }
-            mbarrier_wait(&full, 0);                       // never completes""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(const float* in, float* out) {
+                __shared__ alignas(128) float tile[64];
+                __shared__ uint64_t full;
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(&full, 1);
+                __syncthreads();
+                if (t == 0) {
+                    ptx::mbarrier_arrive_expect_tx(
+                        ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, 512); // too many
+                    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in, 256, &full);
+                }
+                while (!ptx::mbarrier_try_wait_parity(&full, 0)) {}
+                out[t] = tile[63 - t];
+            }""",
         fixed="""
-            mbarrier_init(&full, 1);
-            if (t == 0) {
-                mbarrier_arrive_expect_tx(&full, 4096);
-                bulk_copy(tile, in, 4096, &full);
-            }
-            mbarrier_wait(&full, 0);""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(const float* in, float* out) {
+                __shared__ alignas(128) float tile[64];
+                __shared__ uint64_t full;
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(&full, 1);
+                __syncthreads();
+                if (t == 0) {
+                    ptx::mbarrier_arrive_expect_tx(
+                        ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, 256);
+                    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, tile, in, 256, &full);
+                }
+                while (!ptx::mbarrier_try_wait_parity(&full, 0)) {}
+                out[t] = tile[63 - t];
+            }""",
         repair="""Make the counts right: the arrivals of the init, the bytes of expect_tx, the threads of a named barrier, and the
-            number of iterations on the two sides of a pipeline.""",
+            number of iterations on the two sides of a pipeline. A producer begins with parity 1 on its empty barriers.""",
+        launch="--grid 1 --block 64 --arg f32[64]=random --arg f32[64]=zeros",
     ),
     "missing-proxy-fence": Explanation(
-        about="""Shared memory is reached on two ways: the generic proxy (ordinary loads and stores) and the async proxy (bulk
-            and tensor copies, operands of wgmma). A barrier orders the accesses, but does not make what one way wrote visible
-            to the other: that needs a proxy fence, executed by the thread that wrote.""",
+        about="""Shared memory is reached on two ways: the generic proxy (ordinary loads and stores, cp.async) and the async proxy
+            (bulk and tensor copies, operands of wgmma). A barrier orders the accesses, but does not make what one way wrote
+            visible to the other: that needs fence.proxy.async, executed by the thread that wrote, before the barrier. An error
+            under every reading. --policy isa adds three points on which shipped code and a strict reading of the ISA differ, and
+            each such finding says so: D1, a generic read before an asynchronous write to the same bytes (warning); D2, a fence
+            after the barrier, by the thread that issues the copy instead of those that wrote (note); data of cp.async multiplied
+            by wgmma without a fence (warning).""",
         sections=("8.6 Proxies", "9.7.9.25.2 Async Proxy", "9.7.13.4 membar/fence"),
         racy="""
-            tile[t] = value;                               // generic proxy
-            __syncthreads();
-            if (t == 0) bulk_store(out, tile, bytes);      // async proxy reads stale data""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) float tile[64];
+                int t = threadIdx.x;
+                tile[t] = t;
+                __syncthreads();
+                if (t == 0) {
+                    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, tile, 256);  // stale data?
+                    ptx::cp_async_bulk_commit_group();
+                    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+                }
+            }""",
         fixed="""
-            tile[t] = value;
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncthreads();
-            if (t == 0) bulk_store(out, tile, bytes);""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) float tile[64];
+                int t = threadIdx.x;
+                tile[t] = t;
+                ptx::fence_proxy_async(ptx::space_shared);
+                __syncthreads();
+                if (t == 0) {
+                    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, tile, 256);
+                    ptx::cp_async_bulk_commit_group();
+                    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+                }
+            }""",
         repair="""Put fence.proxy.async into every thread that wrote, between its last write and the barrier. No fence is needed
             in the other direction once the completion has been observed.""",
+        launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "scope": Explanation(
         about="""The right edge is there, but its scope is too narrow: an arrive or a wait with the default .cta scope does not
@@ -211,34 +303,90 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         repair="""Widen the scope on both sides of the edge: the release and the acquire must each include the other thread.""",
     ),
     "lifetime": Explanation(
-        about="""Shared memory is used outside the life of its CTA: a peer of the cluster reads it before it has started or after
-            it may have exited, or an asynchronous copy is still in flight when the CTA ends.""",
-        sections=("5.1.7 Shared State Space", "9.7.13.3 barrier.cluster"),
+        about="""Shared memory is used outside the life of its CTA: an asynchronous copy or matrix product whose completion nobody
+            has waited for is still in flight when the CTA ends, or (not checked yet) a peer of the cluster reads it before it has
+            started or after it may have exited. The multiprocessor may give the memory to the next CTA at once.""",
+        sections=("5.1.7 Shared State Space", "9.7.9.25.1 Completion Mechanisms", "9.7.13.3 barrier.cluster"),
         racy="""
-            float* peer = cluster.map_shared_rank(tile, 1);
-            out[t] = peer[t];                              // the peer may not run yet, or no more""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) float tile[64];
+                int t = threadIdx.x;
+                tile[t] = t;
+                ptx::fence_proxy_async(ptx::space_shared);
+                __syncthreads();
+                if (t == 0) {
+                    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, tile, 256);
+                    ptx::cp_async_bulk_commit_group();
+                    // ends while the copy still reads the tile
+                }
+            }""",
         fixed="""
-            cluster.sync();                                // all CTAs run, and have written their tiles
-            out[t] = peer[t];
-            cluster.sync();                                // nobody leaves while others still read""",
-        repair="""One cluster barrier before the first remote access and one after the last. Wait for all copies before returning.""",
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) float tile[64];
+                int t = threadIdx.x;
+                tile[t] = t;
+                ptx::fence_proxy_async(ptx::space_shared);
+                __syncthreads();
+                if (t == 0) {
+                    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, tile, 256);
+                    ptx::cp_async_bulk_commit_group();
+                    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+                }
+            }""",
+        repair="""Wait for all copies before returning: wait_group for stores, the phase of the last load for loads, also for a
+            prefetch that the last iteration does not need. In a cluster: one cluster barrier before the first remote access and one
+            after the last.""",
+        launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "register-hazard": Explanation(
         about="""wgmma.mma_async reads and writes registers while the warp goes on. Touching its accumulators or its A fragment
-            before the wait, or leaving out wgmma.fence before the first one, is undefined.""",
+            before the wait, or leaving out wgmma.fence before the first one, is undefined. This is found in the text of the kernel,
+            for every path, and reported for each kernel that was launched; consan ptx FILE lists it without a launch. Debug builds
+            are left out, since every value goes through memory there. ptxas repairs some of it, with a warning (C7517, C7519), and
+            makes the kernel slower.""",
         sections=("9.7.15.7.1 wgmma.fence", "9.7.15.7.3 wgmma.wait_group"),
         racy="""
-            warpgroup_arrive();
-            wgmma(acc, desc_a, desc_b);
-            warpgroup_commit_batch();
-            out[t] = acc[0];                               // still being written""",
+            #define PRODUCT(d, a, b) \\
+                asm volatile("{.reg .pred p;\\nsetp.ne.b32 p, 0, 0;\\n" \\
+                    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, %4, %5, p, 1, 1, 0, 0;}" \\
+                    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b))
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) unsigned tile[512];
+                for (int i = threadIdx.x; i < 512; i += 128) tile[i] = i;
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                __syncthreads();
+                unsigned long long operand = __cvta_generic_to_shared(tile) >> 4 | 8ull << 16 | 16ull << 32;
+                float d[4];
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+                PRODUCT(d, operand, operand);
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+                out[threadIdx.x] = d[0];                 // still being written
+                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            }""",
         fixed="""
-            warpgroup_arrive();
-            wgmma(acc, desc_a, desc_b);
-            warpgroup_commit_batch();
-            warpgroup_wait<0>();
-            out[t] = acc[0];""",
+            #define PRODUCT(d, a, b) \\
+                asm volatile("{.reg .pred p;\\nsetp.ne.b32 p, 0, 0;\\n" \\
+                    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, %4, %5, p, 1, 1, 0, 0;}" \\
+                    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b))
+            extern "C" __global__ void k(float* out) {
+                __shared__ alignas(128) unsigned tile[512];
+                for (int i = threadIdx.x; i < 512; i += 128) tile[i] = i;
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                __syncthreads();
+                unsigned long long operand = __cvta_generic_to_shared(tile) >> 4 | 8ull << 16 | 16ull << 32;
+                float d[4];
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+                PRODUCT(d, operand, operand);
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+                out[threadIdx.x] = d[0];
+            }""",
         repair="""wgmma.fence before the first mma_async, commit, and wgmma.wait_group before the registers are used.""",
+        launch="--grid 1 --block 128 --arch sm_90a --arg f32[128]=zeros",
     ),
     "global-race": Explanation(
         about="""CTAs touch the same global memory, at least one writes, and nothing orders them. Only the end of a kernel orders

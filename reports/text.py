@@ -303,7 +303,7 @@ def _waiters(group: list[dict[str, Any]]) -> str:
     lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
     if lanes:
         parts.append(plural(sum(lanes), "lane"))
-    if first.get("why"):
+    if first.get("why") and first["why"] not in first:
         parts.append(str(first["why"]))
     rest = _dict_phrase({name: value for name, value in first.items() if name not in _WAITER_KEYS})
     return ", ".join(filter(None, (*parts, rest, _waiter_place(first))))
@@ -334,7 +334,7 @@ def _async_parts(access: Access) -> Iterator[str]:
     action = access.asynchronous
     if action is None:
         return
-    named = (("group", action.group), ("barrier", action.barrier), ("phase", action.phase))
+    named = (("group", action.group), ("mbarrier at", action.barrier), ("phase", action.phase))
     yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
 
 

@@ -130,6 +130,33 @@ def deadlock() -> Report:
     return assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=[describe(finding, barrier="named barrier 1")])
 
 
+def operations() -> Report:
+    """An mbarrier with its phase, a policy, a hazard in the text, and many waiters of a few places."""
+    opcode = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    load = replace(COPY, role="bulk load", op=opcode, ptx=f"{opcode} [%r1], [%rd2], 512, [%r3];", proxy="async", bytes=(512, 1024))
+    load = replace(load, asynchronous=AsyncInfo("bulk load", barrier=512, phase=3))
+    state = {"phase": 3, "parity": 1, "expected": 1}
+    facts = {"barrier": "the mbarrier at shared offset 512", **state}
+    wait = Finding("missing-wait", "gemm", hazard="RAW", accesses=(load, READ), barrier={"offset": 512, **state})
+    fence = Finding("missing-proxy-fence", "gemm", hazard="WAR", accesses=(READ, load))
+    product = Access("wgmma.mma_async", "wgmma.mma_async", "async", ptx_line=120, asynchronous=AsyncInfo("wgmma"), space="register")
+    use = Access("read", "mul.f32", ptx_line=130, ptx="mul.f32 %f9, %f1, %f8;", space="register")
+    hazard = Finding("register-hazard", "gemm", hazard="RAW", accesses=(product, use), count=3, ctas=0)
+    place = {"why": "mbarrier", "mbarrier": 512, "phase": 3, "file": "k.cu", "line": 7, "column": 5}
+    waiters = [{"block": [c, 0, 0], "warp": w, "lanes": 0xFFFFFFFF, **place} for c in range(2) for w in range(4)]
+    waiters += [{"block": [0, 0, 0], "warp": w, "lanes": 1, **place, "line": 9} for w in (0, 2, 3, 4)]
+    waiters += [{"block": [0, 0, 0], "warp": w, "lanes": 1, **place, "line": 20 + w} for w in range(8)]
+    stuck = Finding("deadlock", "gemm", barrier={"offset": 512, **state, "pending": 0, "tx": 64}, waiters=tuple(waiters))
+    phase = f"phase 3 of {facts['barrier']}"
+    findings = [
+        describe(wait, "not-waited", **facts),
+        describe(fence, "read-no-fence"),
+        describe(hazard, "touched-before-wait", registers="%f1"),
+        describe(stuck, "bytes", barrier=phase, lacking="64 bytes (the mbarrier at shared offset 512, phase 3)"),
+    ]
+    return assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=findings, policy="isa")
+
+
 def incomplete() -> Report:
     """Every reason for which a run is not fully checked."""
     gaps = tuple(Unmodelled("wgmma.fence.sync.aligned", line, 2) for line in (120, 131, 140, 155, 160, 171, 180))

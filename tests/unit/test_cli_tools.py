@@ -130,7 +130,8 @@ def test_ptx_views(
 @needs_nvrtc
 def test_ptx_lists_what_is_not_modelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.ptx"
-    file.write_text(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n    tcgen05.wait::ld.sync.aligned;\n    ret;\n}\n")
+    body = "    tcgen05.wait::ld.sync.aligned;\n    ret;\n"
+    file.write_text(f".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k() {{\n{body}}}\n")
     assert main(["ptx", str(file), "--show", "unmodelled"]) == 0
     _header, line = capsys.readouterr().out.splitlines()
     assert line.split() == ["tcgen05.wait::ld.sync.aligned", "5", "k"]

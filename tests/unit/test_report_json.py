@@ -13,7 +13,8 @@ import report_samples as samples
 from consan.reports import json_format
 from consan.reports.model import Report
 
-REPORTS = {"clean": samples.clean(), "violations": samples.violations(), "incomplete": samples.incomplete(), "deadlock": samples.deadlock()}
+NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
+REPORTS = {name: getattr(samples, name)() for name in NAMES}
 VALIDATOR = jsonschema.Draft202012Validator(json_format.schema())
 
 

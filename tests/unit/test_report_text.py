@@ -14,7 +14,8 @@ import report_samples as samples
 from consan.reports import FORMATS, FormatError, render, text
 from consan.reports.model import Report
 
-REPORTS = {"clean": samples.clean(), "violations": samples.violations(), "incomplete": samples.incomplete(), "deadlock": samples.deadlock()}
+NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
+REPORTS = {name: getattr(samples, name)() for name in NAMES}
 
 
 class Terminal(io.StringIO):
