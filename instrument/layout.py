@@ -206,7 +206,8 @@ ENGINE = _struct(
     "Engine",
     f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
     u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}];
-    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}]""",
+    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
+    u32 elsewhere; u32 spare[3]""",
 )
 OPERATION = _struct(
     "OperationRecord",

@@ -220,6 +220,9 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
 
 // ---- registering ------------------------------------------------------------------------------------------------------------
 
+// Engine.elsewhere: threads registered at anything but the CTA's main barrier. Where there are none, that barrier is complete.
+DEVICE bool at_main_barrier(u64 word) { return wait_kind(word) == WAITS_CTA && wait_index(word) == 0; }
+
 // Lanes `mask` of a warp, together, begin (or go on with) a wait.
 DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site, u32 needed) {
     u64 thread = thread_record(slot, me), engine = engine_of(slot);
@@ -232,17 +235,22 @@ DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 s
     __syncwarp(mask);
     u64 at = FIELD(engine, Engine, blocked);
     u32 blocked = 0;
-    if (lane_id() == __ffs(mask) - 1) blocked = added ? count32(at, added) + added : load32(at);
-    if (all_blocked(slot, first_lanes(mask, blocked))) examine(slot, state, mask);
+    if (lane_id() == __ffs(mask) - 1) {
+        if (added && !at_main_barrier(word)) count32(FIELD(engine, Engine, elsewhere), added);
+        blocked = added ? count32(at, added) + added : load32(at);
+    }
+    if (all_blocked(slot, first_lanes(mask, blocked)) && load32(FIELD(engine, Engine, elsewhere))) examine(slot, state, mask);
     __syncwarp(mask);
 }
 
 DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     u64 at = THREAD_FIELD(thread_record(slot, me), waiting);
-    bool waited = load64(at) != 0;
-    if (waited) store64(at, 0);
-    u32 lanes = __ballot_sync(mask, waited);
-    if (lanes && lane_id() == __ffs(mask) - 1) count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes));
+    u64 word = load64(at);
+    if (word) store64(at, 0);
+    u32 lanes = __ballot_sync(mask, word != 0), others = __ballot_sync(mask, word != 0 && !at_main_barrier(word));
+    if (!lanes || lane_id() != __ffs(mask) - 1) return;
+    count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes));
+    if (others) count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(others));
 }
 
 // Lanes `mask` of a warp exit together.
@@ -284,6 +292,18 @@ DEVICE u32 take_arrivals(u64 slot, u32 id, u32 others, u32 &wanted) {
     }
 }
 
+// Names of barriers are constants here: one in a register would reserve all sixteen of the CTA.
+template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 mask, u32 others) {
+    if constexpr (ID < CONSAN_NAMED) {
+        u32 wanted = 0, times = lane_id() == __ffs(mask) - 1 ? take_arrivals(slot, ID, others, wanted) : 0;
+        times = first_lanes(mask, times);
+        wanted = first_lanes(mask, wanted);
+#pragma unroll 1
+        for (; times; --times) asm volatile("barrier.arrive %0, %1;" :: "n"(ID), "r"(wanted) : "memory");
+        arrive_at_each<ID + 1>(slot, mask, others);
+    }
+}
+
 // The lanes that are the first of their warp to leave arrive for it: the chip waits for the others of the warp to come or exit.
 COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     u64 engine = engine_of(slot);
@@ -291,14 +311,7 @@ COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     if (lane_id() == leader) first = !swap64(FIELD(engine, Engine, waiting) + 8 * (me >> 5), 0, 1);
     if (!__shfl_sync(mask, first, leader)) return;
     if (lane_id() == leader) for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) others += will_leave(slot, engine, w);
-#pragma unroll 1
-    for (u32 id = 0; id < 16; ++id) {
-        u32 wanted = 0, times = lane_id() == leader ? take_arrivals(slot, id, others, wanted) : 0;
-        times = __shfl_sync(mask, times, leader);
-        wanted = __shfl_sync(mask, wanted, leader);
-#pragma unroll 1
-        for (; times; --times) asm volatile("barrier.arrive %0, %1;" :: "r"(id), "r"(wanted) : "memory");
-    }
+    arrive_at_each<0>(slot, mask, others);
 }
 
 // A warp that was counted at a barrier and does not enter it.

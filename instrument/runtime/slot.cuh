@@ -165,6 +165,7 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
 COLD void prepare_engine(u64 engine, u32 open) {
     gpu_store64(FIELD(engine, Engine, op_next), gpu_load32(FIELD(engine, Engine, op_next)));
     gpu_store64(FIELD(engine, Engine, barrier_count), 0);
+    gpu_store64(FIELD(engine, Engine, elsewhere), 0);
     gpu_store64(FIELD(engine, Engine, open), open);
     gpu_store64(FIELD(engine, Engine, phase_base), pack(gpu_load32(FIELD(engine, Engine, phase_base)), gpu_load32(FIELD(engine, Engine, op_next))));
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, acquired) + 4 * w, 0);
