@@ -1,8 +1,8 @@
 // All threads wait; or one of each warp, and then bar.warp.sync; or one of the CTA, and then a barrier of the CTA.
 // launch: grid=3 block=64 arch=sm_90
-// arg: x f32[256]=arange
+// arg: x f32[128]=arange
 // arg: out f32[3,64]=zeros
-// result: out = np.tile(x.reshape(4, 64)[:, ::-1].sum(axis=0), (3, 1))
+// result: out = np.tile(x.reshape(2, 64)[:, ::-1].sum(axis=0), (3, 1))
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(const float* x, float* out) {
     __shared__ u64 full;
@@ -12,7 +12,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     if (t == 0) INIT(&full, 1);
     __syncthreads();
 #pragma unroll 1
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 2; k++) {
         if (t == 0) {
             ARRIVE_EXPECT(&full, sizeof tile);
             BULK_LOAD(tile, x + 64 * k, sizeof tile, &full);
