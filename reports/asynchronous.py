@@ -185,7 +185,7 @@ MBARRIER_MISUSE: Final = {
     "signals-pending": Situation(
         "a wait for the phase that the copies complete, before mbarrier.inval",
         "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then __syncthreads(), before {second_at}",
-        "{barrier} is invalidated at {second_at} while bytes of its phase are still to come (tx-count {tx})",
+        "{barrier} is invalidated at {second_at} while copies that signal it may still be in flight",
     ),
 }
 
