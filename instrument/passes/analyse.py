@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from consan.instrument.isa import Row, is_memory_or_sync, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
-from consan.instrument.ptx import Function, Instruction, Module, Register, Symbol
+from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
 from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, Unmodelled
 
@@ -19,6 +19,7 @@ MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix",
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
 ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
 _SHARED_SPACES = frozenset({"shared", "generic"})
+_MOST_BARRIERS = 16  # of a CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
 
 
@@ -116,7 +117,7 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
         asynchronous=engine or any(work.row.family == "cp.async" for work in works),
         cluster=base.cluster,
         engine=engine,
-        named=engine and any(work.row.family == "barrier" and _is_partial(work) for work in works),
+        named=_named_barriers(works) if engine else 0,
         isa=base.isa and engine,
         epoch_bits=base.epoch_bits,
         epoch_limit=base.epoch_limit,
@@ -127,6 +128,14 @@ def _is_partial(work: Work) -> bool:
     if work.row.family == "warp-barrier":
         return True
     return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)
+
+
+def _named_barriers(works: list[Work]) -> int:
+    """A power of two above the numbers of the barriers that have a thread count, so that variants stay few; 0 if there are none."""
+    counted = [work for work in works if work.row.family == "barrier" and _is_partial(work)]
+    names = [work.instruction.operands[work.row.roles(work.instruction).index("barrier")] for work in counted]
+    numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]
+    return min(1 << max(numbers).bit_length(), _MOST_BARRIERS) if numbers else 0
 
 
 def _synchronises_by_flags(works: list[Work]) -> bool:

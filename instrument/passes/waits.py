@@ -65,9 +65,10 @@ def _following(graph: Graph, place: _Place, known: Known) -> Iterator[tuple[_Pla
         yield (number, index + 1), known
         return
     runs = _runs(node.steps[index], known) if node.steps and node.taken else None
-    targets = [*(node.taken if runs is not False else ()), *([node.falls] if node.falls is not None and (runs is not True or not node.taken) else [])]
-    for target in targets:
+    for target in node.taken if runs is not False else ():
         yield from _first(graph, target, known)
+    if node.falls is not None and (runs is not True or not node.taken):
+        yield from _first(graph, node.falls, known)
 
 
 def _first(graph: Graph, number: int, known: Known) -> Iterator[tuple[_Place, Known]]:

@@ -35,7 +35,7 @@ class Variant:
     flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
     cluster: bool = False
     engine: bool = False  # mbarriers, bulk copies, matrix products, proxies; needs `partial` and `asynchronous`
-    named: bool = False  # with `engine`: barriers with a thread count
+    named: int = 0  # with `engine`: above the highest number of a barrier with a thread count (0, or a power of two up to 16)
     isa: bool = False  # the points on which shipped code and a strict reading of the ISA differ (SEMANTICS D1, D2)
     epoch_bits: tuple[int, int] = (12, 20)
     epoch_limit: int = 1 << 26

@@ -4,7 +4,7 @@
 //   CONSAN_ASYNC    0, 1      cp.async
 //   CONSAN_CLUSTER  0, 1      shadow operations at .gpu scope
 //   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
-//   CONSAN_NAMED    0, 1      with the engine: barriers with a thread count
+//   CONSAN_NAMED    0 to 16   with the engine: barriers with a thread count, how many names at most
 //   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
 //
 // Scoped memory operations, special registers and warp helpers of the shadow runtime.

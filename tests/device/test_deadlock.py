@@ -31,10 +31,13 @@ __device__ void copy(void* to, const void* from, unsigned n, u64* b) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  :: "r"(shared(to)), "l"(from), "r"(n), "r"(shared(b)) : "memory");
 }
-#define LOOP(B, PARITY) asm volatile("{ .reg .pred p; AGAIN: " WAIT ".parity.shared::cta.b64 p, [%0], %1; @!p bra AGAIN; }" :: "r"(shared(B)), "r"(PARITY) : "memory")
+#define LOOP(B, PARITY) \\
+    asm volatile("{ .reg .pred p; AGAIN: " WAIT ".parity.shared::cta.b64 p, [%0], %1; @!p bra AGAIN; }" \\
+                 :: "r"(shared(B)), "r"(PARITY) : "memory")
 __device__ bool ready(u64* b, unsigned parity) {
     unsigned done;
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(shared(b)), "r"(parity) : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(shared(b)), "r"(parity) : "memory");
     return done;
 }
 #define BARRIER(ID, N) asm volatile("bar.sync " #ID ", " #N ";" ::: "memory")
@@ -298,27 +301,31 @@ def test_the_kernels_assemble(device: str) -> None:
 
 
 PURE = {
-    "triton": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @!p bra.uni A;",
-    "cutlass": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; bra A; B:",
-    "value": "A: mbarrier.test_wait.parity.shared::cta.b64 p, [a], n; selp.b32 r, 1, 0, p; setp.eq.s32 q, r, 0; @q bra A;",
-    "short": "A: mbarrier.test_wait.parity.shared::cta.b64 p, [a], n; selp.u16 h, 1, 0, p; and.b16 h, h, 255; setp.ne.s16 q, h, 0; @!q bra A;",
-    "sleeps": "A: mbarrier.test_wait.parity.shared::cta.b64 p, [a], n; @p bra B; add.u32 r, r, 1; setp.lt.u32 q, r, 64; @q bra A; nanosleep.u32 100; bra A; B:",
+    "triton": "A: {try} @!p bra.uni A;",
+    "cutlass": "A: {try} @p bra B; bra A; B:",
+    "value": "A: {test} selp.b32 r, 1, 0, p; setp.eq.s32 q, r, 0; @q bra A;",
+    "short": "A: {test} selp.u16 h, 1, 0, p; and.b16 h, h, 255; setp.ne.s16 q, h, 0; @!q bra A;",
+    "sleeps": "A: {test} @p bra B; add.u32 r, r, 1; setp.lt.u32 q, r, 64; @q bra A; nanosleep.u32 100; bra A; B:",
 }
 OTHER = {
-    "look": "mbarrier.try_wait.parity.shared::cta.b64 p, [a], n;",
-    "limit": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; add.u32 r, r, 1; setp.lt.u32 q, r, 64; @q bra A; B:",
-    "works": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; st.shared.u32 [a+8], r; bra A; B:",
-    "signals": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; mbarrier.arrive.shared::cta.b64 s, [a+8]; bra A; B:",
-    "exits": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; @q exit; bra A; B:",
-    "once more": "mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra B; mbarrier.test_wait.parity.shared::cta.b64 q, [a], n; B:",
-    "success goes on": "A: mbarrier.try_wait.parity.shared::cta.b64 p, [a], n; @p bra A;",
+    "look": "{try}",
+    "limit": "A: {try} @p bra B; add.u32 r, r, 1; setp.lt.u32 q, r, 64; @q bra A; B:",
+    "works": "A: {try} @p bra B; st.shared.u32 [a+8], r; bra A; B:",
+    "signals": "A: {try} @p bra B; mbarrier.arrive.shared::cta.b64 s, [a+8]; bra A; B:",
+    "exits": "A: {try} @p bra B; @q exit; bra A; B:",
+    "once more": "{try} @p bra B; mbarrier.test_wait.parity.shared::cta.b64 q, [a], n; B:",
+    "success goes on": "A: {try} @p bra A;",
 }
+_INSTRUCTIONS = {f"{{{word}}}": f"mbarrier.{word}_wait.parity.shared::cta.b64 p, [a], n;" for word in ("try", "test")}
 
 
 @pytest.mark.parametrize("name", [*PURE, *OTHER])
 def test_which_waits_do_nothing_else(name: str) -> None:
     registers = ".reg .pred p, q; .reg .b16 h; .reg .b32 a, n, r; .reg .b64 s;"
-    text = f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{ {registers}\n{(PURE | OTHER)[name]}\nret; }}\n"
+    body = (PURE | OTHER)[name]
+    for word, instruction in _INSTRUCTIONS.items():
+        body = body.replace(word, instruction)
+    text = f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{ {registers}\n{body}\nret; }}\n"
     (function,) = parse(text).functions
     assert function.body is not None
     waits = [i for i in function.body.instructions() if i.parts[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))]
