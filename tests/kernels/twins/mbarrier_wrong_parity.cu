@@ -1,4 +1,5 @@
-// The first wait is for parity 1, the phase before the first, which counts as complete: it passes at once (R-M6).
+// The first wait is for parity 1, the phase before the first, which counts as complete: it passes at once (R-M6). The second arrival
+// comes after the read in the racy twin; if the phase had ended by then, the same wait would never pass.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[32]=arange
 // arg: out f32[32]=zeros
@@ -16,13 +17,20 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     __shared__ __align__(128) float tile[32];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
-        INIT(&full, 1);
+        INIT(&full, 2);
         ARRIVE_EXPECT(&full, sizeof tile);
         BULK_LOAD(tile, x, sizeof tile, &full);  /*@load*/
     }
     __syncthreads();
+#ifndef RACY
+    if (threadIdx.x == 0) ARRIVE(&full);
+#endif
     if (warp == 1) {
         WAIT(&full, FIRST_PARITY);
         out[lane] = tile[31 - lane];  /*@read*/
     }
+    __syncthreads();
+#ifdef RACY
+    if (threadIdx.x == 0) ARRIVE(&full);
+#endif
 }
