@@ -147,7 +147,7 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
     o.group = load32(THREAD_FIELD(thread_record(slot, leader), matrix_commits));
     o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, window);
     bound_operand(o, rows, depth, major);
-    u64 memo = FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + (o.low >> 11) % MATRIX_OPERANDS);
+    u64 memo = FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((o.low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
     u32 tag = (base << 12) ^ (o.group + 1);
     u64 known = load64(memo), what = load64(memo + 8);
     if (!major && known == pack(o.low, o.high) && high_word(what) == tag) {

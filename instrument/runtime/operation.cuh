@@ -415,30 +415,74 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     return true;
 }
 
+// The same for many blocks at once, from the latest entry of each warp in them: what is in order for it is for the earlier ones.
+DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
+    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
+#pragma unroll 1
+    for (u32 w = 0; w < e.warps; ++w) {
+        u64 rows = e.coarse + (u64)e.stride * (ROW_WARPS + 3 * w);
+        u32 write = 0, reader = 0, group = 0, async = 0;
+#pragma unroll 4
+        for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step) {
+            u32 w4[4] = {0, 0, 0, 0}, g4[4] = {0, 0, 0, 0}, r4[4] = {0, 0, 0, 0};
+            if (written) { load_entries<4>(rows + e.stride + 4 * four, w4); load_entries<4>(rows + 2 * e.stride + 4 * four, g4); }
+            if (read) load_entries<4>(rows + 4 * four, r4);
+            for (u32 j = 0; j < 4; ++j) {
+                u32 at = (four + j) * BLOCK_BYTES;
+                if (at + BLOCK_BYTES <= o.low || at >= o.high) continue;
+                write = max(write, w4[j]); reader = max(reader, r4[j]);
+                if (w4[j] & COARSE_ASYNC && w4[j] >> 6 >= e.base) { async |= COARSE_ASYNC; group = max(group, g4[j]); }
+            }
+        }
+        u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, FENCED + w), epoch = reader >> 6;
+        if (async) {
+            u64 done = load64(FIELD(engine_of(c.slot), Engine, copies_done) + 8 * w);
+            bool fence = CONSAN_ISA || kind_of(o) != OPERATION_WGMMA;
+            if (high_word(done) <= group || !(low_word(done) < e.start || (w != c.me >> 5 && low_word(done) <= seen)) || (fence && low_word(done) > passed)) return false;
+        }
+        // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
+        if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
+        if (async && !(write & COARSE_ASYNC)) return false;
+        if (!reader || epoch < e.base) continue;
+        if (w == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen)) return false;
+#if CONSAN_ISA
+        if (epoch > passed) return false;
+#endif
+    }
+    return true;
+}
+
 // Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
 // nothing had to be looked at more closely.
 DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
     Eyes e = eyes_of(c);
-    bool writes = o.kind & OPERATION_WRITES, clean = true;
-#pragma unroll 1
-    for (u32 four = (o.low / BLOCK_BYTES & ~3u) + 4 * first; four * BLOCK_BYTES < o.high; four += 4 * step) {
-        u32 written[4], read[4] = {0, 0, 0, 0};
-        load_entries<4>(e.coarse + (u64)e.stride * ROW_WRITES + 4 * four, written);
-        if (writes) load_entries<4>(e.coarse + (u64)e.stride * ROW_READS + 4 * four, read);
-#pragma unroll 1
+    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
+    bool writes = o.kind & OPERATION_WRITES, written = false, read = false;
+#pragma unroll 4
+    for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step) {
+        u32 w4[4], r4[4] = {0, 0, 0, 0};
+        load_entries<4>(e.coarse + (u64)e.stride * ROW_WRITES + 4 * four, w4);
+        if (writes) load_entries<4>(e.coarse + (u64)e.stride * ROW_READS + 4 * four, r4);
         for (u32 i = 0; i < 4; ++i) {
             // Epochs of before this CTA, or none at all.
-            bool w = written[i] >= e.base && written[i];
+            written |= w4[i] >= e.base && w4[i];
 #if CONSAN_ISA
-            bool r = read[i] >= e.base && read[i];
+            read |= r4[i] >= e.base && r4[i];
 #else
-            bool r = read[i] == e.start;
+            read |= r4[i] == e.start;
 #endif
-            if (!(w || r) || block_in_order(c, e, o, four + i, w, r)) continue;
-            clean = false;
-            check_block(c, o, four + i, w, r);
         }
     }
+    if (!(written || read) || rows_in_order(c, e, o, first, step, written, read)) return true;
+    bool clean = true;
+#pragma unroll 1
+    for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step)
+#pragma unroll 1
+        for (u32 i = 0; i < 4; ++i) {
+            if (block_in_order(c, e, o, four + i, written, read)) continue;
+            clean = false;
+            check_block(c, o, four + i, written, read);
+        }
     return clean;
 }
 
