@@ -14,8 +14,9 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     if (t == 0) {
         ARRIVE_EXPECT(&full, sizeof tile);
         BULK_LOAD(tile, x, sizeof tile, &full);  /*@load*/
-        WAIT(&full, 0);
     }
+    __syncthreads();
+    if (t == 0) WAIT(&full, 0);
 #ifndef RACY
     __syncthreads();
 #endif

@@ -11,21 +11,18 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (threadIdx.x == 0) INIT(&full, 32);
     __syncthreads();
-    if (warp == 0) {
 #pragma unroll 1
-        for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) {
+        if (warp == 0) {
             tile[k][lane] = x[k * 32 + lane];
             ARRIVE(&full);  /*@arrive*/
-#ifndef RACY
-            if (k == 0) WAIT(&full, 0);
-#endif
         }
-    }
-#ifdef RACY
-    __syncthreads();
-#else
-    else WAIT(&full, 0);
+#ifndef RACY
+        if (k == 0) WAIT(&full, 0);
+        __syncthreads();
 #endif
+    }
+    __syncthreads();
     if (warp == 1) {
         WAIT(&full, 1);
         out[lane] = tile[0][31 - lane] + tile[1][31 - lane];
