@@ -184,7 +184,7 @@ THREAD = _struct(
     u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits;
     u64 lost_low; u64 lost_high; u32 lost_groups; u32 released; u64 flags_read; u64 retires;
     u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
-    u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 bulk_issued; u32 matrix_wait_count;
+    u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 last_copy; u32 matrix_wait_count;
     u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
     u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}];
     u64 waiting; u64 waiting_at""",
@@ -211,7 +211,7 @@ ENGINE = _struct(
 )
 OPERATION = _struct(
     "OperationRecord",
-    """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 epoch; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2; u64 pad""",
+    """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 source; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2; u64 pad""",
 )
 STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION)
 

@@ -1,9 +1,10 @@
 """Bulk and tensor copies, their groups, st.async, red.async and st.bulk (ISA "cp.async.bulk", "cp.async.bulk.tensor").
 
 A copy is recorded when it is issued. The bytes of a tensor copy are in its tensor map, which the device reads where the instruction
-does: the driver keeps the size of the box there (`consan.tensormap`). A hook of a commit or a wait comes after the instruction.
+does, and for stores from tiles what lies outside of the tensor is left out. A hook of a commit or a wait comes after the instruction.
 
-Not handled: copies to or from the shared memory of another CTA of the cluster; the sides in global memory.
+Not handled: copies to or from the shared memory of another CTA of the cluster; the sides in global memory; stores in im2col mode,
+scattered or from interleaved tensors are taken to read their whole box.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupporte
 from consan.instrument.passes.mbarriers import barrier_address, operand_of
 from consan.instrument.ptx import Address, Immediate, Operand, Register, Symbol, TensorAddress
 
-_BOX_BYTES = 64  # byte offset of the size of the box in a tensor map (consan.tensormap, field box_bytes)
+_DIMENSIONS = 5
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 
 
@@ -57,22 +58,26 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
         raise Unsupported("no side in shared memory of this CTA")
     instruction, snippet = work.instruction, Snippet()
     address = shared_operand(snippet, side.address, side.space, instruction.scope)
-    size = _bytes(work, side, snippet)
-    site = context.site(plan, work, side.access, "shared", 0)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", size)]
+    guard, site = guard_text(instruction), context.site(plan, work, side.access, "shared", 0)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
+    hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
     if written is not None:
         kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
-        arguments += [("b32", barrier_address(work, snippet)), ("b32", str(int(kind)))]
-    hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
-    snippet.call(context.hook(hook), arguments, guard=guard_text(instruction))
+        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", barrier_address(work, snippet)), ("b32", str(int(kind)))]
+    elif _is_tile(work):
+        hook = "__consan_tensor_store"
+        arguments += _map_and_place(work, snippet)
+    else:
+        arguments.append(("b32", _bytes(context, work, side, snippet)))
+    snippet.call(context.hook(hook), arguments, guard=guard)
     plan.stats.memory_sites += 1
     context.edits.insert_before(instruction, snippet.text())
 
 
-def _bytes(work: Work, side: Access, snippet: Snippet) -> str:
+def _bytes(context: Context, work: Work, side: Access, snippet: Snippet) -> str:
     tensor = operand_of(work, "tensor")
     if tensor is not None:
-        return _box_bytes(work, tensor, snippet)
+        return _box_bytes(context, work, tensor, snippet)
     size = operand_of(work, "size")
     if size is not None:
         return word(size, snippet, work.instruction.scope)
@@ -81,23 +86,49 @@ def _bytes(work: Work, side: Access, snippet: Snippet) -> str:
     return str(side.total_bytes)
 
 
-def _box_bytes(work: Work, tensor: Operand, snippet: Snippet) -> str:
+def _is_tile(work: Work) -> bool:
+    modes = {"tile::scatter4", "im2col", "im2col_no_offs"}
+    return operand_of(work, "tensor") is not None and modes.isdisjoint(work.instruction.parts)
+
+
+def _map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
+    """A map that is a kernel parameter has a generic address too (ISA "cp.async.bulk.tensor", tensorMap)."""
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     base = tensor.base
-    target, instruction = snippet.register("b32"), work.instruction
     address: Operand = base if isinstance(base, (Address, Register, Symbol, Immediate)) else Register(base.text)
-    where = wide_address(snippet, address, instruction.scope)
-    # A map that is a kernel parameter has a generic address too (ISA "cp.async.bulk.tensor", tensorMap).
-    snippet.add(f"ld.u32 {target}, [{where}+{_BOX_BYTES}];")
-    if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")):
-        snippet.add(f"mul.lo.u32 {target}, {target}, {_GATHERED};")
+    return wide_address(snippet, address, work.instruction.scope)
+
+
+def _map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
+    """The map and the coordinates of a tile, padded to five."""
+    tensor = operand_of(work, "tensor")
+    address = _map_address(work, tensor, snippet)
+    assert isinstance(tensor, TensorAddress)
+    place = [word(coordinate, snippet, work.instruction.scope) for coordinate in tensor.coords]
+    return [("b64", address), *(("b32", value) for value in place + ["0"] * (_DIMENSIONS - len(place)))]
+
+
+def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) -> str:
+    target, instruction = snippet.register("b32"), work.instruction
+    times = _GATHERED if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")) else 1
+    arguments = [("b64", _map_address(work, tensor, snippet)), ("b32", str(times))]
+    snippet.call(context.hook("__consan_tensor_bytes"), arguments, result=("b32", target), guard=guard_text(instruction))
     return target
 
 
 def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
     """st.bulk is a weak store of the executing thread, of any size."""
-    raise Unsupported("st.bulk")
+    side, size, snippet = _shared_side(work, "write"), operand_of(work, "size"), Snippet()
+    if side is None or side.address is None or size is None:
+        raise Unsupported("st.bulk")
+    instruction = work.instruction
+    address = shared_operand(snippet, side.address, side.space, instruction.scope)
+    site = context.site(plan, work, "write", "shared", 0)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", word(size, snippet, instruction.scope))]
+    snippet.call(context.hook("__consan_fill"), arguments, guard=guard_text(instruction))
+    plan.stats.memory_sites += 1
+    context.edits.insert_before(instruction, snippet.text())
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -54,6 +54,7 @@ class Context:
     inline: bool = False
     sites: list[Site] = field(default_factory=list)
     hooks: set[str] = field(default_factory=set)
+    sources: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def entries(self) -> Iterator[FunctionPlan]:
         """Kernels, in the order of the text: their position is their number on the device."""
@@ -99,6 +100,11 @@ class Context:
         )
         self.sites.append(site)
         return site
+
+    def source(self, site: Site) -> int:
+        """The first of the sites given to this that come from one place in the source: an unrolled loop has several."""
+        place = (site.function, site.opcode, site.file, site.line, site.column, site.inlined)
+        return self.sources.setdefault(place if site.file else (site.number,), site.number)
 
     def unmodelled(self, plan: FunctionPlan, instruction: Instruction) -> None:
         """Note an instruction that is not checked."""

@@ -1,7 +1,7 @@
 // Bulk and tensor copies, their groups, st.async and proxy fences (SEMANTICS 2.4 and 2.6).
 //
 // A load credits its bytes to its mbarrier at once: the wait that follows in the kernel is the chip's business, what it lets the
-// waiter see is decided by phases.
+// waiter see is decided by phases. A tensor map is read where the copy is issued.
 #pragma once
 
 #if CONSAN_ENGINE
@@ -21,18 +21,21 @@ DEVICE void issue(Caller &c, Operation &o) {
     check_blocks(c, o, 0, 1);
 }
 
-DEVICE Operation new_operation(const Caller &c, u32 kind) {
+DEVICE Operation new_operation(const Caller &c, u32 kind, u32 source) {
     Operation o;
-    o.kind = kind; o.site = c.site; o.thread = c.me; o.epoch = low_word(c.state); o.barrier = o.phase = o.group = 0; o.shape = o.shape2 = 0;
+    o.kind = kind; o.site = c.site; o.source = source; o.thread = c.me; o.barrier = o.phase = o.group = 0; o.shape = o.shape2 = 0;
     return o;
 }
 
+// `sites`: the instruction's, and in the upper half the first one of the same place in the source.
+//
 // A copy into this CTA's shared memory that an mbarrier counts. `generic`: it does not go through the async proxy (st.async).
-HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes, u32 mbarrier, u32 kind) {
+HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind) {
     if (!slot) return;
+    u32 site = sites & 0xffff;
     Caller c = {slot, state, me, site, ACCESS_WRITE | ACCESS_ENGINE, 0, bytes};
     u32 index = barrier_in_use(barrier_caller(slot, state, me, mbarrier, site));
-    Operation o = new_operation(c, kind);
+    Operation o = new_operation(c, kind, sites >> 16);
     bool inside = bulk_range(c, o, address, bytes);
     if (index == NO_BARRIER) return;
     u64 at = mbarrier_at(engine_of(slot), index);
@@ -44,14 +47,107 @@ HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 site,
     change_bytes(b, index, -(int)bytes);
 }
 
-HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes) {
+HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes) {
     if (!slot) return;
-    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    u64 thread = thread_record(slot, me);
-    Operation o = new_operation(c, OPERATION_BULK_STORE);
-    o.group = load32(THREAD_FIELD(thread, bulk_commits));
-    store32(THREAD_FIELD(thread, bulk_issued), o.group + 1);
+    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
+    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
+    o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
     if (bulk_range(c, o, address, bytes)) issue(c, o);
+}
+
+// ---- tensor maps (consan/tensormap.py has the table of their bits) --------------------------------------------------------------
+
+DEVICE u32 map_word(u64 map, u32 word) { u32 v; asm volatile("ld.u32 %0, [%1];" : "=r"(v) : "l"(map + 4 * word) : "memory"); return v; }
+
+struct Box { u32 rank, size_shift, swizzle, modes, counts[5]; };  // counts: elements along each dimension
+
+// A nibble for each element type: the logarithm of its size.
+#define ELEMENT_SHIFTS 0x13221332210ull
+#define KNOWN_TYPES 11u
+
+DEVICE Box read_box(u64 map) {
+    Box box;
+    u32 head = map_word(map, 2), steps = map_word(map, 13), outer = map_word(map, 14), type = head >> 7 & 15;
+    box.rank = (head >> 4 & 7) + 1;
+    box.size_shift = type < KNOWN_TYPES ? (u32)(ELEMENT_SHIFTS >> 4 * type) & 15 : 15;
+    box.swizzle = head >> 13 & 3;
+    box.modes = head & 0x1801;  // im2col, interleaved
+    box.counts[0] = (steps >> 24) + 1;
+    for (u32 d = 1; d < 5; ++d) box.counts[d] = d < box.rank ? ((outer >> 8 * (d - 1) & 255) + (steps >> 3 * d & 7) + 1) / ((steps >> 3 * d & 7) + 1) : 1;
+    if (box.modes & 0x1800) box.counts[0] = (box.counts[0] + (steps & 7)) / ((steps & 7) + 1);
+    return box;
+}
+
+// What one copy moves; a kind of element that is not known has the size that the driver noted.
+HOOK u32 __consan_tensor_bytes(u64 map, u32 times) {
+    Box box = read_box(map);
+    if (box.size_shift == 15) return map_word(map, 16) * times;
+    u32 count = box.counts[0];
+    if (box.modes & 1) count *= (map_word(map, 15) & 0x3ff) + 1;
+    else for (u32 d = 1; d < 5; ++d) count *= box.counts[d];
+    return (count << box.size_shift) * times;
+}
+
+// How much of a box lies inside of the tensor, along each dimension, and what is needed to find a chunk's place in it. In `shape` sizes
+// and insides of the outer dimensions, less one; in `shape2` both of the innermost, in chunks of 16 bytes, the swizzle and three bits of
+// where shared memory begins. Coordinates below zero are not allowed for stores and are taken for zero.
+DEVICE bool clip(Operation &o, u64 map, const u32 *place, u32 window) {
+    Box box = read_box(map);
+    if (box.modes || box.size_shift == 15) return true;
+    u64 outer = 0, inner = 0;
+    u32 rows = 1, last = 0;
+    bool whole = true;
+    for (u32 d = 0; d < 5; ++d) {
+        u32 count = box.counts[d], extent = d < box.rank ? map_word(map, 8 + d) + 1 : 1, begin = (int)place[d] < 0 || d >= box.rank ? 0 : place[d];
+        u32 step = d && d < box.rank ? (map_word(map, 13) >> 3 * d & 7) + 1 : 1;
+        if (begin >= extent) return false;
+        u32 inside = min(count, (extent - begin + step - 1) / step);
+        whole &= inside == count;
+        if (d) {
+            outer |= (u64)(count - 1 | (inside - 1) << 8) << 16 * (d - 1);
+            last += (inside - 1) * rows;
+            rows *= count;
+        } else inner = (count << box.size_shift) / 16 | ((inside << box.size_shift) + 15) / 16 << 8;
+    }
+    if (whole || !(inner & 255)) return true;
+    o.shape = outer;
+    o.shape2 = SHAPE_BOX | inner | box.swizzle << 16 | (window >> 7 & 7) << 18;
+    o.high = o.low + (last + 1) * ((u32)inner & 255) * 16;
+    return true;
+}
+
+DEVICE bool box_covers(const Operation &o, u32 low, u32 high) {
+    u32 chunks = (u32)o.shape2 & 255, inside = (u32)o.shape2 >> 8 & 255, lines = (1u << ((u32)o.shape2 >> 16 & 3)) - 1, window = ((u32)o.shape2 >> 18 & 7) << 7;
+    for (u32 chunk = max(low, o.low) & ~15u; chunk < min(high, o.high); chunk += 16) {
+        u32 index = ((chunk ^ ((chunk + window >> 7 & lines) << 4)) - o.low) / 16, row = index / chunks;
+        bool in = index % chunks < inside;
+        for (u32 d = 0; d < 4 && in; ++d) {
+            u32 sizes = (u32)(o.shape >> 16 * d) & 0xffff, count = (sizes & 255) + 1;
+            in = row % count <= sizes >> 8;
+            row /= count;
+        }
+        if (in) return true;
+    }
+    return false;
+}
+
+// A tiled tensor copy from shared memory: what would go beyond the edge of the tensor is not read.
+HOOK void __consan_tensor_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
+    if (!slot) return;
+    u32 bytes = __consan_tensor_bytes(map, 1), place[5] = {x0, x1, x2, x3, x4};
+    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
+    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
+    o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
+    if (bulk_range(c, o, address, bytes) && clip(o, map, place, load32(FIELD(slot, Slot, low)))) issue(c, o);
+}
+
+// st.bulk: zeros, written by the executing thread.
+HOOK void __consan_fill(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes) {
+    if (!slot) return;
+    Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
+    if (!enter_access(c, head_of(slot, me), address)) return;
+#pragma unroll 1
+    for (u32 at = 0; at < bytes; at += 8) __consan_write8(slot, state, me, address + at, site, 0, 0);
 }
 
 HOOK void __consan_bulk_commit(u64 slot, u64 state, u32 me) {

@@ -143,7 +143,7 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
     u64 engine = engine_of(slot);
     u32 leader = me & ~127u, window = load32(FIELD(slot, Slot, low)), base = load32(FIELD(engine, Engine, op_base));
     Operation o;
-    o.kind = OPERATION_WGMMA; o.site = site; o.thread = leader; o.epoch = low_word(state); o.barrier = o.phase = 0;
+    o.kind = OPERATION_WGMMA; o.site = site; o.thread = leader; o.source = site; o.barrier = o.phase = 0;
     o.group = load32(THREAD_FIELD(thread_record(slot, leader), matrix_commits));
     o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, window);
     bound_operand(o, rows, depth, major);

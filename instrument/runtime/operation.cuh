@@ -10,10 +10,17 @@
 #pragma once
 
 #if CONSAN_ENGINE
-struct Operation { u32 low, high, sequence, kind, site, thread, epoch, barrier, phase, group; u64 shape, shape2; };
+// source: first site of the same place in the source, of which an unrolled loop has several.
+struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier, phase, group; u64 shape, shape2; };
 
 #define OPERATION_WRITES 1u
-#define INFORMED 0x100u  // in `kind`: the issuer had observed the phases before this one
+// In `kind` of a load: the issuer had observed the phases before this one; there was a load of these bytes before.
+#define INFORMED 0x100u
+#define REFILL 0x200u
+#define RETIRED 0x10000u  // a record whose place is free
+// In `shape2` of a copy: only part of its range moves. Two bits; operands of products have shapes of their own.
+#define SHAPE_ROWS (1ull << 62)  // rows of one size, at one distance: `shape` is size and distance
+#define SHAPE_BOX (2ull << 62)   // a box cut off at the tensor's edge (bulk.cuh)
 
 DEVICE u64 coarse_of(u64 slot) {
     u64 engine, coarse;
@@ -22,7 +29,7 @@ DEVICE u64 coarse_of(u64 slot) {
 }
 // mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
-enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_WARPS = 3 };  // then three rows a warp: reads, writes, groups of copies
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_WARPS = 4 };  // then three rows a warp: reads, writes, groups of copies
 
 #define COARSE_ASYNC 32u
 
@@ -51,7 +58,7 @@ DEVICE Operation load_operation(u64 at) {
     u64 words[7];
     for (u32 i = 0; i < 7; ++i) words[i] = load64(at + 8 * i);
     o.low = (u32)words[0]; o.high = (u32)(words[0] >> 32); o.sequence = (u32)words[1]; o.kind = (u32)(words[1] >> 32);
-    o.site = (u32)words[2]; o.thread = (u32)(words[2] >> 32); o.epoch = (u32)words[3]; o.barrier = (u32)(words[3] >> 32);
+    o.site = (u32)words[2]; o.thread = (u32)(words[2] >> 32); o.source = (u32)words[3]; o.barrier = (u32)(words[3] >> 32);
     o.phase = (u32)words[4]; o.group = (u32)(words[4] >> 32); o.shape = words[5]; o.shape2 = words[6];
     return o;
 }
@@ -60,7 +67,7 @@ DEVICE void store_operation(u64 at, u64 range_at, const Operation &o) {
     store64(at + 8, pack(0, o.kind));
     store64(at, pack(o.low, o.high));
     store64(range_at, pack(o.low, o.high));
-    store64(at + 16, pack(o.site, o.thread)); store64(at + 24, pack(o.epoch, o.barrier));
+    store64(at + 16, pack(o.site, o.thread)); store64(at + 24, pack(o.source, o.barrier));
     store64(at + 32, pack(o.phase, o.group)); store64(at + 40, o.shape); store64(at + 48, o.shape2);
     record_fence();
     store64(at + 8, pack(o.sequence, o.kind));
@@ -145,9 +152,33 @@ DEVICE bool observed(const Caller &c, const Operation &o) {
 // ---- which bytes ------------------------------------------------------------------------------------------------------------
 
 DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high);
+DEVICE bool box_covers(const Operation &o, u32 low, u32 high);
+
+DEVICE u32 row_size(const Operation &o) { return (u32)(o.shape >> 32); }
+DEVICE u32 row_distance(const Operation &o) { return (u32)o.shape; }
+
+DEVICE bool rows_cover(const Operation &o, u32 low, u32 high) {
+    u32 begin = max(low, o.low) - o.low, end = min(high, o.high) - o.low, within = begin % row_distance(o);
+    return within < row_size(o) || within + (end - begin) > row_distance(o);
+}
+
+DEVICE bool is_shaped(const Operation &o) { return kind_of(o) == OPERATION_WGMMA || o.shape2 >> 62; }
 
 DEVICE bool covers(const Operation &o, u32 low, u32 high) {
-    return o.low < high && low < o.high && (kind_of(o) != OPERATION_WGMMA || matrix_covers(o, max(low, o.low), min(high, o.high)));
+    if (o.low >= high || low >= o.high) return false;
+    if (kind_of(o) == OPERATION_WGMMA) return matrix_covers(o, max(low, o.low), min(high, o.high));
+    if (o.shape2 & SHAPE_ROWS) return rows_cover(o, low, high);
+    return !(o.shape2 & SHAPE_BOX) || box_covers(o, low, high);
+}
+
+// Whether two operations whose ranges overlap have bytes in common.
+DEVICE bool meet(const Operation &a, const Operation &b) {
+    u32 low = max(a.low, b.low), high = min(a.high, b.high);
+    if (!is_shaped(a)) return covers(b, low, high);
+    if (!is_shaped(b)) return covers(a, low, high);
+    for (u32 at = low & ~15u; at < high; at += 16)
+        if (covers(a, max(at, low), min(at + 16, high)) && covers(b, max(at, low), min(at + 16, high))) return true;
+    return false;
 }
 
 // ---- findings ---------------------------------------------------------------------------------------------------------------
@@ -186,7 +217,7 @@ DEVICE void describe_operation(const Caller &c, Finding &f, const Operation &o) 
 // A refill that nobody gave leave for is a race with the accesses of the last fill, not a missing wait: the accessing warp has
 // observed all earlier phases and published nothing since, or the issuer itself did not know that the earlier phase was over.
 DEVICE bool too_early_refill(u64 slot, const Operation &o, u32 accessor, u32 epoch) {
-    if (kind_of(o) != OPERATION_BULK_LOAD) return false;
+    if (kind_of(o) != OPERATION_BULK_LOAD || !(o.kind & REFILL)) return false;
     u64 engine = engine_of(slot);
     if (o.phase == load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, first_phase))) return false;
     if (!(o.kind & INFORMED)) return true;
@@ -213,7 +244,8 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
 COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base));
-    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = false;
+    // Where the list has been too short, what is not on it may have been written.
+    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS;
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
         if (o.sequence <= base || !covers(o, c.offset, c.offset + c.bytes)) return;
@@ -502,27 +534,93 @@ DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
 
 // A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
 DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old) {
-    if (o.low != old.low || o.high != old.high || kind_of(o) != kind_of(old)) return false;
     // The slices of an operand differ in where they start and grow together again.
     if (kind_of(o) == OPERATION_WGMMA) return o.thread == old.thread && (o.shape ^ old.shape) >> 16 == 0;
     if (kind_of(o) == OPERATION_BULK_STORE) return o.thread == old.thread;
     return observed(c, old);
 }
 
+DEVICE bool claim(u64 at, const Operation &old, u32 base) {
+    return swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind);
+}
+
+// What a superseding operation leaves of an older one: nothing, all but its first or its last rows, or all of it. Its place is taken
+// if there is none yet.
+DEVICE void take_over(u64 engine, u32 index, const Operation &o, const Operation &old, u32 base, u32 &place) {
+    u64 at = operation_at(engine, index);
+    if (o.low <= old.low && o.high >= old.high) {
+        if (place != OPERATIONS) swap64(at + 8, pack(old.sequence, old.kind), pack(base, RETIRED));
+        else if (claim(at, old, base)) place = index;
+        return;
+    }
+    bool rows = old.shape2 & SHAPE_ROWS;
+    u32 low = old.low, high = old.high, size = rows ? row_size(old) : 1, distance = rows ? row_distance(old) : 1;
+    if (o.low <= low && o.high >= low + size) low += ((o.high - low - size) / distance + 1) * distance;
+    else if (o.high >= high && o.low + size <= high) high -= ((high - o.low - size) / distance + 1) * distance;
+    if (swap64(at, pack(old.low, old.high), pack(low, high)) == pack(old.low, old.high)) store64(operation_range_at(engine, index), pack(low, high));
+}
+
+// Small copies of one thread, one place in the source and one phase or group share a record where they form rows: a second one sets the
+// distance. Only their own thread makes such a record grow.
+#define SMALL_COPY 1024u
+DEVICE bool grow_copy(const Caller &c, u32 index, const Operation &o) {
+    u64 engine = engine_of(c.slot), at = operation_at(engine, index);
+    Operation old = load_operation(at);
+    u32 size = o.high - o.low, first = old.shape2 & SHAPE_ROWS ? row_size(old) : old.high - old.low;
+    u32 distance = old.shape2 & SHAPE_ROWS ? row_distance(old) : o.low - old.low;
+    bool same = old.thread == o.thread && old.source == o.source && old.barrier == o.barrier && old.phase == o.phase && old.group == o.group;
+    if (!same || (old.kind ^ o.kind) & ~REFILL || (old.shape2 & SHAPE_BOX) || size != first || o.low < old.high || old.high - first + distance != o.low) return false;
+    if (old.sequence <= load32(FIELD(engine, Engine, op_base))) return false;
+    store64(at + 40, (u64)size << 32 | distance);
+    store64(at + 48, SHAPE_ROWS);
+    store64(at, pack(old.low, o.high));
+    store64(operation_range_at(engine, index), pack(old.low, o.high));
+    return true;
+}
+
+// The record that a small copy joins: the last one of its thread, or one of the latest.
+DEVICE u32 find_rows(const Caller &c, const Operation &o) {
+    if (o.high - o.low > SMALL_COPY || o.shape2) return OPERATIONS;
+    u64 engine = engine_of(c.slot);
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), last = load32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy));
+    if (last && last <= count && grow_copy(c, last - 1, o)) return last - 1;
+    for (u32 i = count; i > 0 && i + 4 > count; --i)
+        if (grow_copy(c, i - 1, o)) return i - 1;
+    return OPERATIONS;
+}
+
+// A place on a list that is full.
+DEVICE u32 free_place(u64 engine, u32 sequence) {
+    for (u32 i = 0; i < OPERATIONS; ++i) {
+        u64 at = operation_at(engine, i), word = load64(at + 8);
+        if (high_word(word) == RETIRED && swap64(at + 8, word, pack(low_word(word), sequence << 17)) == word) return i;
+    }
+    return OPERATIONS;
+}
+
 // Puts an operation on the list; returns its place, or OPERATIONS if there is none.
 DEVICE u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base)), place = OPERATIONS;
+    bool matrix = kind_of(o) == OPERATION_WGMMA;
+    u32 base = load32(FIELD(engine, Engine, op_base)), rows = matrix ? OPERATIONS : find_rows(c, o), place = rows;
     o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
     each_overlap(c.slot, o.low, o.high, [&](u32 i) {
-        u64 at = operation_at(engine, i);
-        if (place != OPERATIONS || load64(at) != pack(o.low, o.high)) return;
-        Operation old = load_operation(at);
-        if (old.sequence > base && supersedes(c, o, old) && swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind)) place = i;
+        if (i == rows || (matrix && (place != OPERATIONS || load64(operation_at(engine, i)) != pack(o.low, o.high)))) return;
+        Operation old = load_operation(operation_at(engine, i));
+        if (old.sequence <= base || kind_of(o) != kind_of(old) || (!matrix && !meet(o, old))) return;
+        if (kind_of(o) == OPERATION_BULK_LOAD) o.kind |= REFILL;
+        if (supersedes(c, o, old)) take_over(engine, i, o, old, base, place);
     });
+    if (rows != OPERATIONS) {
+        u64 word = load64(operation_at(engine, rows) + 8);
+        if (o.kind & REFILL) store64(operation_at(engine, rows) + 8, pack(low_word(word), high_word(word) | REFILL));
+        return rows;
+    }
+    if (place == OPERATIONS && load32(FIELD(engine, Engine, op_count)) >= OPERATIONS) place = free_place(engine, o.sequence);
     if (place == OPERATIONS) place = add32(FIELD(engine, Engine, op_count), 1);
     if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
     store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
+    if (!matrix) store32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy), place + 1);
     return place;
 }
 
@@ -544,9 +642,7 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
         if (i == place) return;
         Operation other = load_operation(operation_at(engine, i));
         if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
-        if (observed(c, other)) return;
-        // Two operands of matrix products only read; for the others a range is exact.
-        if (kind_of(other) == OPERATION_WGMMA ? covers(other, o.low, o.high) : kind_of(o) != OPERATION_WGMMA || covers(o, other.low, other.high)) meet_operation(c, o, other);
+        if (!observed(c, other) && meet(o, other)) meet_operation(c, o, other);
     });
 }
 
@@ -571,31 +667,54 @@ COLD void read_unwritten(Caller c, const Operation &o) {
     report(c.slot, f);
 }
 
+// The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
+DEVICE u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
+    u64 writes = load64(FIELD(c.slot, Slot, writes));
+    Caller cell = c;
+    cell.bytes = CONSAN_GRANULE; cell.flags = 0;
+    complete = true;
+    for (u32 at = low; at < high; at += CONSAN_GRANULE) {
+        u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
+        if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
+        cell.offset = at;
+        if (meet_operations(cell, false)) continue;
+        complete = false;
+        if (covers(o, at, at + CONSAN_GRANULE)) return at;
+    }
+    return high;
+}
+
+// Whether one listed operation writes all of a range; its own range then.
+DEVICE bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u32 &known_high) {
+    u64 engine = engine_of(c.slot);
+    u32 base = load32(FIELD(engine, Engine, op_base));
+    bool found = false;
+    each_overlap(c.slot, low, high, [&](u32 i) {
+        if (found) return;
+        Operation other = load_operation(operation_at(engine, i));
+        if (other.sequence <= base || !(other.kind & OPERATION_WRITES) || other.shape2 || other.low > low || other.high < high) return;
+        found = true; known_low = other.low; known_high = other.high;
+    });
+    return found;
+}
+
+// A block that was found complete once stays so for this CTA.
 DEVICE void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
-    u64 coarse = coarse_of(c.slot), engine = engine_of(c.slot), writes = load64(FIELD(c.slot, Slot, writes));
-    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
-    u32 op_base = load32(FIELD(engine, Engine, op_base)), known_low = 0, known_high = 0;
+    u64 coarse = coarse_of(c.slot);
+    u32 stride = coarse_stride(c.slot), mark = load32(FIELD(c.slot, Slot, base)) + 1, known_low = 0, known_high = 0;
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
-        u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
-        u32 written = load32(coarse + (u64)stride * ROW_WRITES + 4ull * block);
-        if ((written && written >= base) || (low >= known_low && high <= known_high)) continue;
-        bool found = false;
-        each_overlap(c.slot, low, high, [&](u32 i) {
-            if (found) return;
-            Operation other = load_operation(operation_at(engine, i));
-            if (other.sequence <= op_base || !(other.kind & OPERATION_WRITES) || other.low > low || other.high < high) return;
-            found = true; known_low = other.low; known_high = other.high;
-        });
-        for (u32 at = low; at < high && !found; at += 16) {
-            if (!covers(o, at, at + 16)) continue;
+        u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES), at = high;
+        u64 found = coarse + (u64)stride * ROW_COMPLETE + 4ull * block;
+        bool complete = true;
+        if (load32(found) == mark) continue;
+        if (!(low >= known_low && high <= known_high) && !written_at_once(c, low, high, known_low, known_high)) at = first_unwritten(c, o, low, high, complete);
+        if (at != high) {
             Caller chunk = c;
-            chunk.offset = at; chunk.bytes = 16; chunk.flags = 0;
-            u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-            if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
-            if (meet_operations(chunk, false)) continue;
+            chunk.offset = at; chunk.bytes = min(16 - at % 16, high - at);
             read_unwritten(chunk, o);
             return;
         }
+        if (complete && high - low == BLOCK_BYTES) store32(found, mark);
     }
 }
 #endif

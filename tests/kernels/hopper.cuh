@@ -76,6 +76,8 @@ INLINE u64 operand(const void* tile) { return descriptor(shared(tile), 128, 256,
 
 INLINE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 INLINE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Values that the compiler has in registers here, and not later.
+INLINE void keep(float (&d)[4]) { asm volatile("" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory"); }
 template <int PENDING> INLINE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
 template <int TRANSPOSE_B = 0> INLINE void multiply(float (&d)[4], u64 a, u64 b, int add) {
     asm volatile(
