@@ -142,10 +142,17 @@ def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, s
         target = instruction.operands[0]
         if getattr(target, "name", None) in seen:
             _poll(context, plan, instruction, next(numbers))
+        _not_uniform(context, instruction)
     elif word == "call" and plan.needs_slot:
         _around_call(context, instruction)
     elif word in ("ret", "exit") and plan.needs_slot:
         context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=word == "exit"))
+
+
+def _not_uniform(context: Context, instruction: Instruction) -> None:
+    """A conditional `.uni` branch on the result of a wait: hooks let lanes come to the wait at different times, with different results."""
+    if context.variant.engine and instruction.predicate is not None and "uni" in instruction.parts:
+        context.edits.replace(instruction, instruction.text.replace(instruction.opcode, instruction.opcode.replace(".uni", ""), 1))
 
 
 def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: bool) -> str:
