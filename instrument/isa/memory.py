@@ -212,7 +212,7 @@ REMOTE: list[Row] = [
         "bulk",
         "st.bulk{.weak}{.ss} [addr], size, imm",
         name="st.bulk",
-        status="not modelled",
+        status="checked",
         touch="write addr ss size",
         classes={"ss": "shared::cta"},
     ),

@@ -45,7 +45,11 @@ def _handler(work: Work) -> Callable[[Context, FunctionPlan, Work], None]:
 
 
 def _shared_side(work: Work, access: str) -> Access | None:
-    found = (a for a in work.row.accesses(work.instruction) if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar"))
+    found = (
+        a
+        for a in work.row.accesses(work.instruction)
+        if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar")
+    )
     return next(found, None)
 
 
@@ -118,11 +122,11 @@ def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) 
 
 
 def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """st.bulk is a weak store of the executing thread, of any size."""
-    side, size, snippet = _shared_side(work, "write"), operand_of(work, "size"), Snippet()
+    """st.bulk is a weak store of the executing thread, of any size; a generic address must be one of shared memory too (ISA "st.bulk")."""
+    instruction, size, snippet = work.instruction, operand_of(work, "size"), Snippet()
+    side = next((access for access in work.row.accesses(instruction) if access.access == "write"), None)
     if side is None or side.address is None or size is None:
         raise Unsupported("st.bulk")
-    instruction = work.instruction
     address = shared_operand(snippet, side.address, side.space, instruction.scope)
     site = context.site(plan, work, "write", "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", word(size, snippet, instruction.scope))]
