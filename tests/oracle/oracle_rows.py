@@ -1,0 +1,50 @@
+"""Every access to the shared memory of a CTA, in columns: what a new access is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# Who accesses.
+SYNC, COPY, BULK, PRODUCT, LIFE = range(5)  # LIFE: init and inval of an mbarrier
+COLUMNS = ("start", "end", "actor", "time", "line", "write", "strong", "element", "who", "thread", "issuer", "issued")
+
+
+class Rows:
+    """Accesses so far. `thread` is the issuer's number in the CTA, `issuer` and `issued` its clock when it issued."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._columns = {name: np.zeros(256, np.int64) for name in COLUMNS}
+        self.values: list[bytes | None] = []
+
+    def __getattr__(self, name: str) -> Array:
+        columns: dict[str, Array] = self.__dict__["_columns"]
+        if name not in columns:
+            raise AttributeError(name)
+        return columns[name][: self.count]
+
+    def add(self, values: list[bytes] | None, **columns: Any) -> Array:
+        """Append rows; returns their numbers."""
+        number = len(columns["start"])
+        end = self.count + number
+        for name in COLUMNS:
+            while end > len(self._columns[name]):
+                self._columns[name] = np.concatenate((self._columns[name], np.zeros_like(self._columns[name])))
+            self._columns[name][self.count : end] = columns[name]
+        self.values += [None] * number if values is None else values
+        first, self.count = self.count, end
+        return np.arange(first, end)
+
+    def keep(self, chosen: Array) -> Array:
+        """Drop the others; returns the old numbers of those kept."""
+        kept = np.asarray(chosen.nonzero()[0])
+        for name in COLUMNS:
+            self._columns[name][: len(kept)] = self._columns[name][: self.count][kept]
+        self.values = [self.values[k] for k in kept.tolist()]
+        self.count = len(kept)
+        return kept

@@ -1,0 +1,28 @@
+"""Both verdicts of a kernel: the oracle's over a plain run, and consan's over an instrumented one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from oracle_checker import Verdict, check
+from oracle_trace import recording
+
+from consan import api
+from consan.backends.virtual import VirtualBackend
+
+
+def oracle(kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0) -> Verdict:
+    """Run the plain kernel and judge its events; a deadlock is a verdict of its own."""
+    backend = VirtualBackend()
+    with recording() as trace:
+        handle = backend.load(kernel.ptx)
+        holder: Any = SimpleNamespace(backend=backend, device_lost=False)
+        with api._arguments(holder, kernel.function, args) as values:
+            stats = backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
+    verdict = check(trace)
+    if stats.deadlocked:
+        verdict.kinds.add("deadlock")
+    verdict.kinds |= {fault.kind for fault in stats.faults}
+    return verdict

@@ -1,0 +1,421 @@
+"""What a plain kernel did on the virtual machine, as a list of events.
+
+`recording()` replaces, while it is open, the few places of the virtual machine that every access, barrier and asynchronous
+operation passes: so the machine itself knows nothing of tracing. A module must be loaded and run inside of the same block (steps are
+decoded once). Nothing of the instrumentation takes part.
+
+Places in shared memory are (CTA of the wave) << 20 | offset behind the reserved KiB; lanes are numbered as in wave.py.
+
+Not recorded: clusters of several CTAs, data in global memory (strong accesses there are, since they synchronise), registers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.backends.cpu import access, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
+from consan.backends.cpu.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
+from consan.backends.cpu.operands import Context, flatten
+from consan.backends.cpu.registers import WORD_DTYPES
+from consan.backends.cpu.steps import Step, selective
+from consan.backends.cpu.wave import WARP, Wave
+from consan.instrument.isa import lookup
+
+Array = npt.NDArray[Any]
+CTA_SHIFT = 20
+ELSEWHERE = -1  # an address that is not in shared memory
+
+
+@dataclass
+class Event:
+    """Something that the threads `lanes` did at once; `data` depends on the kind."""
+
+    kind: str
+    line: int
+    opcode: str
+    lanes: Array
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Trace:
+    """The events of each wave of CTAs, in the order in which they happened."""
+
+    waves: list[tuple[Wave, list[Event]]] = field(default_factory=list)
+    current: tuple[int, str] = (0, "")  # line and opcode of the step that runs
+    footprints: dict[int, tuple[list[tuple[int, int]], int]] = field(default_factory=dict)  # of the bulk copies that the step issues, by lane
+    serial: int = 0
+
+    def emit(self, kind: str, lanes: Array, /, place: tuple[int, str] | None = None, **data: Any) -> None:
+        """Add an event of the step that runs, or of `place`."""
+        line, opcode = place or self.current
+        self.waves[-1][1].append(Event(kind, line, opcode, np.array(lanes), data))
+
+
+# Operands ----------------------------------------------------------------------------------------------------------------
+
+
+def per_lane(source: Array, lanes: Array) -> Array:
+    """A source operand of some lanes."""
+    return source[lanes] if source.ndim else np.broadcast_to(source, len(lanes))
+
+
+def addresses(context: Context, operand: Any, space: str) -> Callable[[Array], tuple[Array, Array]]:
+    """Of some lanes: the places in shared memory that an operand names (ELSEWHERE where it does not), and the addresses."""
+    place, wave = context.place(operand), context.wave
+
+    def find(lanes: Array) -> tuple[Array, Array]:
+        base = np.zeros(len(lanes), np.int64) if place.base is None else per_lane(place.base, lanes).astype(np.int64)
+        given = base + place.offset
+        if space == "generic":
+            inside = given - SHARED_WINDOW
+            shared = (inside >= 0) & (inside < WINDOW_SIZE)
+        else:
+            inside, shared = given, np.full(len(lanes), space == "shared")
+        offset = (inside & ((1 << RANK_SHIFT) - 1)) - RESERVED_SHARED
+        return np.where(shared, (wave.cta_of[lanes] << CTA_SHIFT) | offset, ELSEWHERE), given
+
+    return find
+
+
+def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
+    """Items of the arena of `nbytes` bytes as places."""
+    offset = item * nbytes - wave.shared_offset
+    return (offset // wave.shared_stride) << CTA_SHIFT | offset % wave.shared_stride
+
+
+# Steps -------------------------------------------------------------------------------------------------------------------
+
+
+def _around(trace: Trace, context: Context, step: Step, before: Callable[[Array], None], after: Callable[[Array], None] | None = None) -> Step:
+    place, ids = (context.instruction.line, context.instruction.opcode), context.wave.ids
+
+    def part(sel: Any) -> None:
+        trace.current = place
+        before(ids[sel])
+        step.part(sel)
+        if after is not None:
+            after(ids[sel])
+
+    return selective(part)
+
+
+def _stored(context: Context, operand: Any) -> Callable[[Array], list[bytes]] | None:
+    """The bytes that each lane stores."""
+    word = context.parts[-1]
+    if word not in WORD_DTYPES or word == "b128":
+        return None
+    raw = f"b{8 * WORD_DTYPES[word].itemsize}"
+    sources = [context.source(s, word).view(WORD_DTYPES[raw]) if s.text[0].isdigit() else context.source(s, raw) for s in flatten(operand)]
+
+    def values(lanes: Array) -> list[bytes]:
+        rows = np.stack([per_lane(source, lanes) for source in sources], axis=1)
+        return [row.tobytes() for row in rows]
+
+    return values
+
+
+def _data_access(trace: Trace, context: Context, step: Step) -> Step:
+    """ld, st, atom, red, ldmatrix, stmatrix."""
+    instruction, parts = context.instruction, context.parts
+    row = lookup(parts)
+    found = [a for a in row.accesses(instruction) if a.space in ("shared", "generic", "global")] if row is not None else []
+    if not found:
+        return step
+    (one,) = found
+    find = addresses(context, one.address, one.space)
+    senders = row.address_lanes(parts)
+    nbytes = 16 if parts[0] in ("ldmatrix", "stmatrix") else one.total_bytes
+    values = _stored(context, instruction.operands[1]) if parts[0] == "st" else None
+    element = one.width_bytes if parts[0] in ("ld", "st") else nbytes
+
+    def before(lanes: Array) -> None:
+        lanes = lanes[context.wave.lane_in_warp[lanes] < senders]
+        places, given = find(lanes)
+        if one.is_strong or (places != ELSEWHERE).any():
+            trace.emit(
+                "access", lanes, places=places, addresses=given, nbytes=nbytes, access=one.access, sem=one.sem, scope=one.scope,
+                strong=one.is_strong, element=element, values=values(lanes) if values else None, atomic=one.access == "rmw",
+            )  # fmt: skip
+
+    return _around(trace, context, step, before)
+
+
+def _fence(trace: Trace, context: Context, step: Step) -> Step:
+    return _around(trace, context, step, lambda lanes: trace.emit("fence", lanes, parts=context.parts))
+
+
+def _group(trace: Trace, context: Context, step: Step, family: str) -> Step:
+    """commit_group, wait_group and wait_all."""
+    parts, operands = context.parts, context.instruction.operands
+    if "commit_group" in parts:
+        return _around(trace, context, step, lambda lanes: trace.emit("commit", lanes, family=family))
+    pending = int(getattr(operands[0], "value", 0)) if operands else None
+    return _around(trace, context, step, lambda lanes: trace.emit("wait", lanes, family=family, pending=pending, read="read" in parts))
+
+
+def _copy(trace: Trace, context: Context, step: Step) -> Step:
+    """Non-bulk cp.async."""
+    target, _, size = context.instruction.operands[:3]
+    find, nbytes = addresses(context, target, "shared"), int(getattr(size, "value", 0))
+    return _around(trace, context, step, lambda lanes: trace.emit("copy", lanes, places=find(lanes)[0], nbytes=nbytes))
+
+
+def _bulk(trace: Trace, context: Context, step: Step) -> Step:
+    """cp.async.bulk and its reductions: note the footprint in shared memory; the queue's `issue` makes the event."""
+    words = context.parts[context.parts.index("bulk") + 1 :]
+    if words[0] in ("commit_group", "wait_group"):
+        return _group(trace, context, step, "bulk")
+    if words[0] == "prefetch":
+        return step
+    target, source, size = context.instruction.operands[:3]
+    find, sizes = addresses(context, source if words[0] == "global" else target, "shared"), context.source(size, "u32")
+
+    def before(lanes: Array) -> None:
+        places, counts = find(lanes)[0], per_lane(sizes, lanes)
+        trace.footprints = {lane: ([(place, place + int(n))], int(n)) for lane, place, n in zip(lanes.tolist(), places.tolist(), counts.tolist(), strict=True)}
+
+    return _around(trace, context, step, before)
+
+
+def _tensor(trace: Trace, context: Context, step: Step) -> Step:
+    return _around(trace, context, step, lambda lanes: None)
+
+
+def _cp(trace: Trace, context: Context, step: Step) -> Step:
+    parts = context.parts
+    if "tensor" in parts:
+        return step if "prefetch" in parts else _tensor(trace, context, step)
+    if "bulk" in parts:
+        return _bulk(trace, context, step)
+    if parts[1:4] == ("async", "mbarrier", "arrive"):
+        return _arrive_on(trace, context, step)
+    return _copy(trace, context, step) if context.instruction.operands and len(context.instruction.operands) > 2 else _group(trace, context, step, "async")
+
+
+def _mbar_space(parts: tuple[str, ...]) -> str:
+    return next((access.SPACES[part] for part in parts if access.SPACES.get(part) == "shared"), "generic")
+
+
+def _arrive_on(trace: Trace, context: Context, step: Step) -> Step:
+    find = addresses(context, context.instruction.operands[0], _mbar_space(context.parts))
+    noinc = "noinc" in context.parts
+    return _around(trace, context, step, lambda lanes: trace.emit("arrive-on", lanes, places=find(lanes)[0], noinc=noinc))
+
+
+def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
+    """mbarrier instructions but try_wait."""
+    parts, operands = context.parts, list(context.instruction.operands)
+    action = parts[1]
+    if action == "pending_count":
+        return step
+    target = operands.pop(0) if action in ("arrive", "arrive_drop", "test_wait") else None
+    find = addresses(context, operands[0], _mbar_space(parts))
+    given = context.source(operands[1], "b64" if action == "test_wait" and "parity" not in parts else "u32") if len(operands) > 1 else np.array(1)
+
+    def before(lanes: Array) -> None:
+        trace.emit("mbarrier", lanes, places=find(lanes)[0], action=action, given=per_lane(given, lanes).astype(np.int64), parts=parts)
+
+    if action != "test_wait":
+        return _around(trace, context, step, before)
+    result = context.target(target, "pred").array
+
+    def after(lanes: Array) -> None:
+        passed = lanes[result[lanes]] if result is not None else lanes[:0]
+        if len(passed):
+            trace.emit("waited", passed, places=find(passed)[0], relaxed="relaxed" in parts)
+
+    return _around(trace, context, step, before, after)
+
+
+def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
+    if context.parts[1] in ("commit_group", "wait_group"):
+        return _group(trace, context, step, "wgmma")
+    return _around(trace, context, step, lambda lanes: None)
+
+
+_DATA = dict.fromkeys(("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"), _data_access)
+_WRAPPERS: dict[str, Callable[[Trace, Context, Step], Step]] = {
+    **_DATA, "fence": _fence, "membar": _fence, "cp": _cp, "mbarrier": _mbarrier, "wgmma": _wgmma,
+}  # fmt: skip
+
+
+# Ends of blocks ------------------------------------------------------------------------------------------------------------
+
+
+class _TracedEnd:
+    """A barrier or a try_wait, with an event before it."""
+
+    def __init__(self, trace: Trace, context: Context, inner: Any) -> None:
+        self.trace, self.inner = trace, inner
+        self.place, self.parts = (context.instruction.line, context.instruction.opcode), context.parts
+        self.find = None
+        if isinstance(inner, mbarrier_steps.TryWait):
+            self.find = addresses(context, context.instruction.operands[1], _mbar_space(context.parts))
+
+    def __call__(self, scheduler: Any, group: Any) -> Any:
+        lanes = np.array(group.lanes)
+        self.trace.current = self.place
+        if isinstance(self.inner, control.Barrier):
+            ids, counts = self.inner._of(self.inner.id, group, 0), self.inner._of(self.inner.count, group, -1)
+            self.trace.emit("barrier", lanes, ids=ids, counts=counts, waits=self.inner.waits)
+        elif isinstance(self.inner, control.WarpBarrier):
+            members = per_lane(self.inner.members, lanes)
+            self.trace.emit("warp-barrier", lanes, members=np.array(members))
+        elif self.find is not None:
+            self._try_wait(lanes)
+        return self.inner(scheduler, group)
+
+    def _try_wait(self, lanes: Array) -> None:
+        assert self.find is not None
+        places = self.find(lanes)[0]
+        self.trace.emit("mbarrier", lanes, places=places, action="try_wait", given=np.zeros(len(lanes), np.int64), parts=self.parts)
+        units = mbarrier_steps.units_of(self.inner.found, lanes)
+        passed = np.asarray(self.inner.test(units, lanes))
+        if passed.any():
+            self.trace.emit("waited", lanes[passed], places=places[passed], relaxed="relaxed" in self.parts)
+
+
+# The places that are replaced ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Trace]:
+    """Record everything that modules loaded inside of the block do."""
+    trace = Trace()
+    with contextlib.ExitStack() as stack:
+        for target, name, replacement in _replacements(trace):
+            stack.enter_context(mock.patch.object(target, name, replacement))
+        stack.enter_context(mock.patch.dict(control.ENDS, _ends(trace)))
+        yield trace
+
+
+def _ends(trace: Trace) -> dict[str, Any]:
+    def wrap(original: Any) -> Any:
+        return lambda context, following: _TracedEnd(trace, context, original(context, following))
+
+    return {name: wrap(control.ENDS[name]) for name in ("bar", "barrier", "mbarrier")}
+
+
+def _replacements(trace: Trace) -> Iterator[tuple[Any, str, Any]]:
+    yield decode, "_unguarded", _traced_steps(trace, decode._unguarded)
+    yield code.Plan, "start_wave", _traced_start(trace, code.Plan.start_wave)
+    yield scheduler.Scheduler, "exit", _traced_exit(trace, scheduler.Scheduler.exit)
+    yield copies.AsyncCopies, "issue", _traced_issue(trace, copies.AsyncCopies.issue)
+    yield mbarriers.MBarriers, "_release", _traced_release(trace, mbarriers.MBarriers._release)
+    yield mbarrier_steps.ArriveOn, "land", _traced_arrival(trace, mbarrier_steps.ArriveOn.land)
+    yield tensor._Copies, "_chunks", _traced_chunks(trace, tensor._Copies._chunks)
+
+
+def _traced_steps(trace: Trace, original: Any) -> Any:
+    def unguarded(context: Context) -> Step:
+        step: Step = original(context)
+        wrapper = _WRAPPERS.get(context.parts[0])
+        return step if wrapper is None or (context.parts[0], context.parts[-1]) == ("ld", "param") else wrapper(trace, context, step)
+
+    return unguarded
+
+
+def _traced_start(trace: Trace, original: Any) -> Any:
+    def start_wave(plan: Any, rng: Any) -> None:
+        trace.waves.append((plan.wave, []))
+        original(plan, rng)
+
+    return start_wave
+
+
+def _traced_exit(trace: Trace, original: Any) -> Any:
+    def leave(self: Any, group: Any) -> None:
+        trace.emit("exit", group.lanes, place=(0, "exit"))
+        original(self, group)
+
+    return leave
+
+
+def _traced_chunks(trace: Trace, original: Any) -> Any:
+    def chunks(self: Any, lanes: Array, items: Any) -> Any:
+        found = original(self, lanes, items)
+        for lane, item, chunk in zip(lanes.tolist(), items, found, strict=True):
+            inside = item.inside.nonzero()[0] if not self.loads else np.arange(len(item.inside))
+            whole = np.unique(chunk[inside * item.info.element_bytes // 16])  # a store reads what is inside of the tensor only
+            trace.footprints[lane] = _merged([place_of_unit(self.wave, int(each), 16) for each in whole], 16), item.nbytes
+        return found
+
+    return chunks
+
+
+def _traced_issue(trace: Trace, original: Any) -> Any:
+    def issue(self: Any, operation: Any) -> None:
+        if isinstance(operation, wgmma.Product):
+            _emit_product(trace, self.wave, operation)
+        elif isinstance(operation, copies.BulkOperation) and int(operation.lanes[0]) in trace.footprints:
+            _emit_bulk(trace, self.wave, operation)
+        elif isinstance(operation, mbarrier_steps.ArriveOn):
+            operation.traced = trace.current  # type: ignore[attr-defined]
+        original(self, operation)
+
+    return issue
+
+
+def _emit_bulk(trace: Trace, wave: Wave, operation: Any) -> None:
+    trace.serial += 1
+    serial, place, lanes = trace.serial, trace.current, operation.lanes
+    ranges, nbytes = trace.footprints[int(lanes[0])]
+    unit = next((place_of_unit(wave, unit, 8) for unit in operation.signals), None)
+    trace.emit("bulk", lanes, serial=serial, ranges=ranges, writes=unit is not None, unit=unit, nbytes=nbytes)
+    complete = operation.complete
+    if complete is not None:
+
+        def completed() -> None:
+            trace.emit("complete", lanes, place=place, serial=serial, unit=unit, nbytes=nbytes)
+            complete()
+
+        operation.complete = completed
+
+
+def _emit_product(trace: Trace, wave: Wave, product: Any) -> None:
+    """The operands of each warp of a wgmma, as ranges of places."""
+    ranges: list[list[tuple[int, int]]] = []
+    for warp in range(len(product.lanes) // WARP):
+        items = [np.asarray(product.b[product.which[warp]]).reshape(-1)]
+        if isinstance(product.a, np.ndarray):
+            items.append(np.asarray(product.a[warp]).reshape(-1))
+        ranges.append(_merged(sorted({place_of_unit(wave, item, 16) for item in np.concatenate(items).tolist()}), 16))
+    trace.emit("product", product.lanes, ranges=ranges)
+
+
+def _merged(starts: list[int], nbytes: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start in starts:
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], start + nbytes)
+        else:
+            found.append((start, start + nbytes))
+    return found
+
+
+def _traced_release(trace: Trace, original: Any) -> Any:
+    def release(self: Any, released: Any, result: bool) -> None:
+        for parked in released if result else ():
+            site, lanes = parked.waiter.site, parked.waiter.lanes
+            places = np.full(len(lanes), place_of_unit(self.wave, parked.unit, 8))
+            trace.emit("waited", lanes, place=(site.line, site.opcode), places=places, relaxed="relaxed" in site.opcode)
+        original(self, released, result)
+
+    return release
+
+
+def _traced_arrival(trace: Trace, original: Any) -> Any:
+    def land(self: Any) -> None:
+        places = np.array([place_of_unit(self.barriers.wave, unit, 8) for unit in self.units.tolist()])
+        trace.emit("copies-arrive", self.lanes, place=getattr(self, "traced", None), places=places)
+        original(self)
+
+    return land

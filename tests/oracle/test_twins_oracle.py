@@ -1,0 +1,74 @@
+"""The oracle on the kernels of tests/kernels: what is racy it reports, what is repaired or merely looks racy it does not.
+
+That holds the oracle against expectations that people wrote, so that an agreement with consan means something.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oracle_checker import UNINIT, Verdict
+from oracle_run import oracle
+
+import consan
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+sys.path.append(str(KERNELS))
+
+import twin_file  # noqa: E402
+
+TWINS = sorted((KERNELS / "twins").glob("*.cu"))
+CLEAN = sorted((KERNELS / "clean").glob("*.cu"))
+NOT_SEEN = {
+    "cp_async_source_overwritten": "data in global memory",
+    "mbarrier_32_arrivals": "what a wrong count of arrivals does is reported as the races that follow",
+    "mbarrier_inval_in_flight": "inval with a copy in flight",
+    "mbarrier_no_complete": "a rule on .noComplete",
+    "mbarrier_noinc_not_counted": "what a wrong count of arrivals does is reported as the races that follow",
+    "mbarrier_phase_lap": "D11: phases that nobody waits for",
+    "mbarrier_result_ignored": "the result of a wait is a register",
+    "named_barrier_counts_disagree": "counts of named barriers",
+    "named_barrier_shared_id": "one named barrier used by two groups",
+    "divergent_barrier": "aligned barriers reached by part of a warp",
+    "divergent_barrier_one_side": "aligned barriers reached by part of a warp",
+    "tma_epilogue_issuer_fences": "policy isa",
+    "wgmma_fence_missing": "registers",
+    "wgmma_flush_flag": "registers",
+}
+# libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
+# inval only if a warp is one thread.
+WARNINGS = {"cuda_pipeline"}
+
+
+def _name(path: Path) -> str:
+    return path.stem
+
+
+@functools.cache
+def _verdict(path: Path, racy: bool) -> Verdict:
+    spec = twin_file.read(path)
+    kernel: Any = consan.Kernel(path, entry="kernel", arch=spec.arch, defines={"RACY": 1} if racy else {})
+    return oracle(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem)
+
+
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_racy_twin(path: Path) -> None:
+    if path.stem in NOT_SEEN:
+        pytest.skip(f"not the oracle's: {NOT_SEEN[path.stem]}")
+    spec, verdict = twin_file.read(path), _verdict(path, True)
+    kinds = {kind for found in verdict.pairs.values() for kind in found.kinds} | verdict.kinds
+    kinds |= {UNINIT} if verdict.maybe_uninitialized else set()
+    for expectation in spec.expected:
+        assert kinds & set(expectation.kinds), f"{expectation}: the oracle has {verdict}"
+    assert verdict.clean == all(expectation.severity != "error" for expectation in spec.expected)
+
+
+@pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
+def test_repaired_or_legal(path: Path) -> None:
+    verdict = _verdict(path, False)
+    assert verdict.clean, verdict
+    assert not verdict.pairs or path.stem in WARNINGS
