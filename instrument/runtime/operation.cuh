@@ -563,7 +563,7 @@ DEVICE void take_over(u64 engine, u32 index, const Operation &o, const Operation
 // Small copies of one thread, one place in the source and one phase or group share a record where they form rows: a second one sets the
 // distance. Only their own thread makes such a record grow.
 #define SMALL_COPY 1024u
-DEVICE bool grow_copy(const Caller &c, u32 index, const Operation &o) {
+COLD bool grow_copy(const Caller &c, u32 index, const Operation &o) {
     u64 engine = engine_of(c.slot), at = operation_at(engine, index);
     Operation old = load_operation(at);
     u32 size = o.high - o.low, first = old.shape2 & SHAPE_ROWS ? row_size(old) : old.high - old.low;
@@ -579,7 +579,7 @@ DEVICE bool grow_copy(const Caller &c, u32 index, const Operation &o) {
 }
 
 // The record that a small copy joins: the last one of its thread, or one of the latest.
-DEVICE u32 find_rows(const Caller &c, const Operation &o) {
+COLD u32 find_rows(const Caller &c, const Operation &o) {
     if (o.high - o.low > SMALL_COPY || o.shape2) return OPERATIONS;
     u64 engine = engine_of(c.slot);
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), last = load32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy));
@@ -599,7 +599,7 @@ DEVICE u32 free_place(u64 engine, u32 sequence) {
 }
 
 // Puts an operation on the list; returns its place, or OPERATIONS if there is none.
-DEVICE u32 list_operation(const Caller &c, Operation &o) {
+COLD u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
     bool matrix = kind_of(o) == OPERATION_WGMMA;
     u32 base = load32(FIELD(engine, Engine, op_base)), rows = matrix ? OPERATIONS : find_rows(c, o), place = rows;
@@ -668,7 +668,7 @@ COLD void read_unwritten(Caller c, const Operation &o) {
 }
 
 // The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
-DEVICE u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
+COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
     u64 writes = load64(FIELD(c.slot, Slot, writes));
     Caller cell = c;
     cell.bytes = CONSAN_GRANULE; cell.flags = 0;
@@ -685,7 +685,7 @@ DEVICE u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 hig
 }
 
 // Whether one listed operation writes all of a range; its own range then.
-DEVICE bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u32 &known_high) {
+COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u32 &known_high) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base));
     bool found = false;
@@ -699,7 +699,7 @@ DEVICE bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, 
 }
 
 // A block that was found complete once stays so for this CTA.
-DEVICE void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
+COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(c.slot);
     u32 stride = coarse_stride(c.slot), mark = load32(FIELD(c.slot, Slot, base)) + 1, known_low = 0, known_high = 0;
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
