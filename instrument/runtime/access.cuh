@@ -341,6 +341,12 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 #endif
 }
 
+// Whether a warp's record of this interval is of a plain read. An atomic or strong read of the same warp leaves it: others' atomics
+// conflict with the plain read only.
+DEVICE bool plain_read(const Caller &c, u32 entry) {
+    return !(entry & ENTRY_ATOMIC) && read_is_recent(entry, low_word(c.state), low_word(c.state), high_word(c.state));
+}
+
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
 
 // The first row of the read cells is their summary: the start of the barrier interval in which anybody last read the granule.
@@ -522,6 +528,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_entries<COUNT>(row, entries);
     for (u32 i = 0; i < COUNT; ++i) {
         bool other_lane = entries[i] && entries[i] >> 20 == entry >> 20 && (entries[i] & 63) != (me & 31);
+        if (flags & ACCESS_STRONG && plain_read(c, entries[i])) continue;
         entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
     }
     store_entries<COUNT>(row, entries);
@@ -537,7 +544,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_records<COUNT>(writes, records);
     for (u32 i = 0; i < COUNT; ++i) {
         // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
-        if ((entries[i] & 31) != (me & 31)) store32(row + 4 * i, entry | ENTRY_SEVERAL);
+        if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && plain_read(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
         // A 16-byte copy leaves equal records: one look serves them all.
         if (i && records[i] == records[i - 1]) continue;
         if (!settled(c, records[i], base)) read_slow(c, cell + i);
@@ -596,7 +603,7 @@ template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 ad
     u32 cell = c.offset / CONSAN_GRANULE;
     u64 summary = head.reads + 4ull * cell, row = summary + head.own;
     for (u32 i = 0; i < COUNT; ++i) {
-        store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+        if (!plain_read(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
         store32(summary + 4 * i, high_word(state));
     }
     write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC, head);
