@@ -1,0 +1,41 @@
+"""Kernels on which consan and the oracle once differed: each must be agreed upon, in several schedules, and have the right verdict.
+
+A file says how it is launched (`// launch: grid=1 block=64 verdict=violations`) and, while it is not repaired, why (`// xfail: REASON`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracle_compare import compare
+from oracle_run import oracle
+
+import consan
+
+FILES = sorted((Path(__file__).parent / "regressions").glob("*.ptx"))
+
+
+def _header(path: Path, key: str) -> str | None:
+    found = re.search(rf"^// {key}: (.*)$", path.read_text(), re.M)
+    return found and found[1]
+
+
+def _case(path: Path) -> object:
+    reason = _header(path, "xfail")
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(reason=reason, strict=True)] if reason else [])
+
+
+@pytest.mark.parametrize("path", [_case(path) for path in FILES])
+def test_regression(path: Path) -> None:
+    words = dict(word.split("=") for word in (_header(path, "launch") or "").split())
+    grid, block = int(words["grid"]), int(words["block"])
+    kernel, args = consan.Kernel(path), [np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)]
+    for seed in range(4):
+        verdict = oracle(kernel, grid, block, args, seed=seed)
+        report = consan.launch(kernel, grid, block, args, device="cpu", seed=seed)
+        assert compare(verdict, report).wrong == []
+        assert report.verdict == words["verdict"]
+        assert verdict.clean == (words["verdict"] == "clean")
