@@ -16,7 +16,7 @@ from consan.instrument.layout import Operation
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, wide_address, word
 from consan.instrument.passes.mbarriers import barrier_address, operand_of
-from consan.instrument.ptx import Address, Immediate, Operand, Register, Symbol, TensorAddress
+from consan.instrument.ptx import Operand, TensorAddress
 
 _DIMENSIONS = 5
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
@@ -99,9 +99,7 @@ def _map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
     """A map that is a kernel parameter has a generic address too (ISA "cp.async.bulk.tensor", tensorMap)."""
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
-    base = tensor.base
-    address: Operand = base if isinstance(base, (Address, Register, Symbol, Immediate)) else Register(base.text)
-    return wide_address(snippet, address, work.instruction.scope)
+    return wide_address(snippet, tensor.base, work.instruction.scope)
 
 
 def _map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
