@@ -203,9 +203,8 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     state = together(state, group.mask);
     if (index == NO_BARRIER) return advance(slot, state, me);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
-    u32 own = low_word(state);
+    u32 own = low_word(state), phase = 0;
     if (flags & ARRIVE_RELAXED) own = load32(THREAD_FIELD(thread_record(slot, me), released));
-    if (own) deposit_at_barrier(c, engine, index, state_phase(load64(at)), own, group.mask);
     u32 total = __reduce_add_sync(group.mask, count);
     int tx = (int)__reduce_add_sync(group.mask, bytes);
     if (lane_id() == group.leader) {
@@ -214,8 +213,14 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
             store32(FIELD(at, MBarrier, expected), expected - min(total, expected));
         }
         if (tx) change_barrier(at, 0, tx);
-        check_arrival(c, engine, index, change_barrier(at, total, 0), total, flags);
+        Change change = change_barrier(at, total, 0);
+        phase = state_phase(change.before);
+        check_arrival(c, engine, index, change, total, flags);
     }
+    // To the clock of the phase that the shadow has counted it in, and of no other: with a count too small, the last to come is not
+    // among those that were waited for. Nobody waits successfully before the real arrival, which follows.
+    phase = __shfl_sync(group.mask, phase, group.leader);
+    if (own) deposit_at_barrier(c, engine, index, phase, own, group.mask);
     __syncwarp(group.mask);
     return flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
 }
