@@ -9,6 +9,7 @@ scattered or from interleaved tensors are taken to read their whole box.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from consan.instrument.isa import Access
@@ -21,6 +22,7 @@ from consan.instrument.ptx import Operand, TensorAddress
 _DIMENSIONS = 5
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 
+_GUARD = re.compile(r"@!?\S+\s+")
 
 def run(context: Context) -> None:
     """Insert hooks at every bulk operation."""
@@ -62,7 +64,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
         raise Unsupported("no side in shared memory of this CTA")
     instruction, snippet = work.instruction, Snippet()
     address = shared_operand(snippet, side.address, side.space, instruction.scope)
-    guard, site = guard_text(instruction), context.site(plan, work, side.access, "shared", 0)
+    site = context.site(plan, work, side.access, "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
     hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
     if written is not None:
@@ -73,9 +75,25 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
         arguments += _map_and_place(work, snippet)
     else:
         arguments.append(("b32", _bytes(context, work, side, snippet)))
-    snippet.call(context.hook(hook), arguments, guard=guard)
+    snippet.call(context.hook(hook), arguments)
     plan.stats.memory_sites += 1
-    context.edits.insert_before(instruction, snippet.text())
+    _in_one_region(context, work, snippet.text())
+
+
+def _in_one_region(context: Context, work: Work, text: str) -> None:
+    """A hook before a copy, and the copy, under one branch for the guard of both.
+
+    A copy is an instruction of the warp's uniform path, and where its guard comes from `elect.sync` the assembler leaves the guard out:
+    it takes the warp to be together. After a guarded call it need not be, and the lanes that were not elected would copy, too.
+    """
+    instruction, guard = work.instruction, work.instruction.predicate
+    if guard is None:
+        context.edits.insert_before(instruction, text)
+        return
+    label = f"$__consan_copy{instruction.start}"
+    context.edits.insert_before(instruction, f"@{'' if guard.negated else '!'}{guard.register} bra {label};\n{text}")
+    context.edits.replace(instruction, _GUARD.sub("", instruction.text, count=1))
+    context.edits.insert_after(instruction, f"\n{label}:\n")
 
 
 def _bytes(context: Context, work: Work, side: Access, snippet: Snippet) -> str:
@@ -115,7 +133,7 @@ def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) 
     target, instruction = snippet.register("b32"), work.instruction
     times = _GATHERED if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")) else 1
     arguments = [("b64", _map_address(work, tensor, snippet)), ("b32", str(times))]
-    snippet.call(context.hook("__consan_tensor_bytes"), arguments, result=("b32", target), guard=guard_text(instruction))
+    snippet.call(context.hook("__consan_tensor_bytes"), arguments, result=("b32", target))
     return target
 
 
