@@ -211,7 +211,8 @@ ENGINE = _struct(
 )
 OPERATION = _struct(
     "OperationRecord",
-    """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 source; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2; u64 pad""",
+    """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 source; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2;
+    u64 pad""",
 )
 STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION)
 

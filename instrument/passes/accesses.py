@@ -153,5 +153,3 @@ def _global_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", str(access.total_bytes))]
     snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(instruction))
     return snippet.text()
-
-

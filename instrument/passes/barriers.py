@@ -19,7 +19,12 @@ _ALL_MIXED = "0xfffffffe"
 def run(context: Context) -> None:
     """Insert clock updates around every barrier."""
     partial = functools.partial(_barrier, _arrivals(context))
-    handlers = {"barrier": partial if context.variant.partial else _whole_cta, "warp-barrier": _warp_barrier, "fence": _fence, "cluster-barrier": _cluster}
+    handlers = {
+        "barrier": partial if context.variant.partial else _whole_cta,
+        "warp-barrier": _warp_barrier,
+        "fence": _fence,
+        "cluster-barrier": _cluster,
+    }
     for plan in context.plans.values():
         for work in plan.work:
             if handler := handlers.get(work.row.family):

@@ -21,6 +21,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "real")]
 
 import corpus  # noqa: E402
 import numpy as np  # noqa: E402
+from hopper_cases import HOPPER_CASES  # noqa: E402
 from real_cases import CASES, Case, Size  # noqa: E402
 from real_run import Buffers, entry_of  # noqa: E402
 
@@ -95,7 +96,8 @@ def main() -> int:
     device = Session(device=options.device).backend.device_name
     print(f"{device}, Python {platform.python_version()}, NumPy {np.__version__}; compiler times in s, launches in ms")
     print(HEAD)
-    for case in CASES:
+    cases = HOPPER_CASES if options.arch == "sm_90a" else CASES
+    for case in cases:
         if not options.names or any(name in case.name for name in options.names):
             print(row(case, options.arch, options.device), flush=True)
     return 0

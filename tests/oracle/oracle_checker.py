@@ -53,6 +53,7 @@ class Verdict:
     maybe_uninitialized: set[int] = field(default_factory=set)  # lines of reads no write is ordered before
     uninitialized: dict[int, set[int]] = field(default_factory=dict)  # of those, the bytes that nobody writes unordered either
     kinds: set[str] = field(default_factory=set)  # beyond pairs: deadlock
+    overwritten: set[Pair] = field(default_factory=set)  # a write without proxy fence that a completed copy has replaced since, and a copy
 
     @property
     def clean(self) -> bool:
@@ -68,6 +69,7 @@ class Verdict:
             mine.bytes = found.bytes
             mine.severity = "error" if "error" in (mine.severity, found.severity) else "warning"
         self.maybe_uninitialized |= other.maybe_uninitialized
+        self.overwritten |= other.overwritten
         for line, missing in other.uninitialized.items():
             self.uninitialized.setdefault(line, set()).update(missing)
 
@@ -152,7 +154,9 @@ class Cta:
         if LIFE in (old_who, new.who):
             self._report(new.line, r, {MISUSE, RACE}, span)
             return
-        same = new.strong and rows.strong[r] and new.element == rows.element[r] and new.start[i] == rows.start[r] and new.end[i] == rows.end[r]
+        same = (
+            new.strong and rows.strong[r] and new.element == rows.element[r] and new.start[i] == rows.start[r] and new.end[i] == rows.end[r]
+        )
         if same or not (new.write or old_write):
             return
         if new.write and not old_write:
@@ -192,6 +196,10 @@ class Cta:
             if rows.write[r]:
                 for byte in range(max(int(new.start[i]), int(rows.start[r])), min(int(new.end[i]), int(rows.end[r]))):
                     last[i, byte] = max(r, last.get((i, byte), -1))
+        unfenced = self.clocks.fenced[actors[index], rows.actor[row]] < rows.time[row]
+        late = (rows.who[row] == SYNC) | ((rows.who[row] == COPY) & (new.who == BULK))
+        for r in row[unfenced & late & (rows.write[row] > 0)].tolist():
+            self.verdict.overwritten.add(frozenset((new.line, int(rows.line[r]))))
         for (i, byte), r in last.items():
             generic = rows.who[r] == SYNC or (rows.who[r] == COPY and new.who == BULK)
             if generic and self.clocks.fenced[actors[i], rows.actor[r]] < rows.time[r]:
@@ -396,7 +404,9 @@ class Cta:
                 self.open.setdefault(("wgmma", thread), []).append(operation)
             one = np.full(len(start), team[0])
             self._check_objects(event.line, start, end, one)
-            self.add(_Access(one, start, end, np.full(len(start), operation), np.ones(len(start), np.int64), event.line, False, True, PRODUCT))
+            self.add(
+                _Access(one, start, end, np.full(len(start), operation), np.ones(len(start), np.int64), event.line, False, True, PRODUCT)
+            )
 
     def _on_commit(self, event: Event, threads: Array) -> None:
         for thread in threads.tolist():

@@ -50,7 +50,9 @@ class Trace:
 
     waves: list[tuple[Wave, list[Event]]] = field(default_factory=list)
     current: tuple[int, str] = (0, "")  # line and opcode of the step that runs
-    footprints: dict[int, tuple[list[tuple[int, int]], int]] = field(default_factory=dict)  # of the bulk copies that the step issues, by lane
+    footprints: dict[int, tuple[list[tuple[int, int]], int]] = field(
+        default_factory=dict
+    )  # of the bulk copies that the step issues, by lane
     serial: int = 0
 
     def emit(self, kind: str, lanes: Array, /, place: tuple[int, str] | None = None, **data: Any) -> None:
@@ -94,7 +96,9 @@ def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
 # Steps -------------------------------------------------------------------------------------------------------------------
 
 
-def _around(trace: Trace, context: Context, step: Step, before: Callable[[Array], None], after: Callable[[Array], None] | None = None) -> Step:
+def _around(
+    trace: Trace, context: Context, step: Step, before: Callable[[Array], None], after: Callable[[Array], None] | None = None
+) -> Step:
     place, ids = (context.instruction.line, context.instruction.opcode), context.wave.ids
 
     def part(sel: Any) -> None:
@@ -180,7 +184,10 @@ def _bulk(trace: Trace, context: Context, step: Step) -> Step:
 
     def before(lanes: Array) -> None:
         places, counts = find(lanes)[0], per_lane(sizes, lanes)
-        trace.footprints = {lane: ([(place, place + int(n))], int(n)) for lane, place, n in zip(lanes.tolist(), places.tolist(), counts.tolist(), strict=True)}
+        trace.footprints = {
+            lane: ([(place, place + int(n))], int(n))
+            for lane, place, n in zip(lanes.tolist(), places.tolist(), counts.tolist(), strict=True)
+        }
 
     return _around(trace, context, step, before)
 
@@ -197,7 +204,11 @@ def _cp(trace: Trace, context: Context, step: Step) -> Step:
         return _bulk(trace, context, step)
     if parts[1:4] == ("async", "mbarrier", "arrive"):
         return _arrive_on(trace, context, step)
-    return _copy(trace, context, step) if context.instruction.operands and len(context.instruction.operands) > 2 else _group(trace, context, step, "async")
+    return (
+        _copy(trace, context, step)
+        if context.instruction.operands and len(context.instruction.operands) > 2
+        else _group(trace, context, step, "async")
+    )
 
 
 def _mbar_space(parts: tuple[str, ...]) -> str:
@@ -218,7 +229,11 @@ def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
         return step
     target = operands.pop(0) if action in ("arrive", "arrive_drop", "test_wait") else None
     find = addresses(context, operands[0], _mbar_space(parts))
-    given = context.source(operands[1], "b64" if action == "test_wait" and "parity" not in parts else "u32") if len(operands) > 1 else np.array(1)
+    given = (
+        context.source(operands[1], "b64" if action == "test_wait" and "parity" not in parts else "u32")
+        if len(operands) > 1
+        else np.array(1)
+    )
 
     def before(lanes: Array) -> None:
         trace.emit("mbarrier", lanes, places=find(lanes)[0], action=action, given=per_lane(given, lanes).astype(np.int64), parts=parts)

@@ -18,6 +18,7 @@ from real_cases import Array, Built, Case, Dim3, Launch, Size
 
 ARCH = "sm_90a"
 MULTIPROCESSORS = 132
+STEPS = 4  # whole steps of K in a small product; a part of one follows
 
 
 @functools.cache
@@ -112,7 +113,7 @@ def sizes_for(name: str, size: Size) -> Dim3:
     if size == "full":
         return 2048, 2048, 2048
     constants = notes(name)["constants"]
-    return constants["BLOCK_M"], constants["BLOCK_N"] + 16, constants["BLOCK_K"] * 4 + 16
+    return constants["BLOCK_M"], constants["BLOCK_N"] + 16, constants["BLOCK_K"] * STEPS + 16
 
 
 def grid_for(name: str, sizes: Dim3) -> int:

@@ -48,9 +48,10 @@ def test_right_alone(case: Case, device: str) -> None:
 @pytest.mark.slow
 @each_steady_case
 def test_right_alone_in_many_schedules(case: Case) -> None:
+    ptx = ptx_of(case.name, ARCH)
     for seed in range(2, 12):
         launch = case.launch("small", seed)
-        run_plain(ptx_of(case.name, ARCH), launch, Session(device="cpu").backend, seed=seed)
+        run_plain(ptx, launch, Session(device="cpu").backend, seed=seed)
         launch.check()
 
 

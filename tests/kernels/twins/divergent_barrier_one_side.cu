@@ -4,7 +4,7 @@
 // launch: grid=1 block=64
 // arg: x f32[64]=arange
 // arg: out f32[64]=zeros
-// expect: barrier-misuse|deadlock severity=error
+// expect: barrier-misuse|deadlock @one @other severity=error
 // allow: deadlock
 // allow: data-race
 // allow: uninitialized-read

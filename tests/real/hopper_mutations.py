@@ -1,0 +1,216 @@
+"""Mutants of the clean kernels of `hopper_cases.py`: one synchronisation instruction is taken out or weakened in each.
+
+A rule names a family of instructions and the texts to put in the place of one (CHANGES). A mutant is named by its rule, its number in
+the text among that rule's instructions, and the change: `barrier 4 removed`. Instructions that no path reaches are mutated too.
+
+A mutant runs with hooks on the virtual machine at the size "small": first in schedule 0, in which each copy and each product lands as
+late as is legal, and where that reports nothing with the other schedules and sizes of VARIATIONS, until one reports. Reported means an
+error; a warning that the kernel does not have as it is counts on its own.
+
+Not handled: two instructions at once, moved instructions, and what only other sizes reach.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from unittest import mock
+
+import hopper_cases
+from hopper_cases import ARCH, HOPPER_CASES, RACY
+from real_cases import Case
+from real_run import ptx_of, run_checked, run_plain
+from test_hopper_checked import FAULTS
+
+from consan._errors import ConsanError
+from consan.instrument.ptx import Edits, Immediate, Instruction, Module, parse
+from consan.reports.model import Finding
+from consan.session import Session
+
+VARIATIONS = ((0, 4), (0, 7), (1, 3))  # schedule, and whole steps of K: a ring of four stages goes round twice in eight
+SECONDS = 30.0  # of a launch; the slowest kernel takes three
+CLEAN = {case.name: case for case in HOPPER_CASES if case.name not in FAULTS and case.name not in RACY}
+
+
+# -- what is done to an instruction ------------------------------------------------------------------------------------------------
+
+
+def _guard(instruction: Instruction) -> str:
+    predicate = instruction.predicate
+    return f"@{'!' if predicate.negated else ''}{predicate.register} " if predicate else ""
+
+
+def _with_last(instruction: Instruction, immediate: Callable[[int], int], operation: str) -> str:
+    """The instruction with another last operand: computed here, or by `operation` into a register of its own."""
+    last = instruction.operands[-1]
+    head, _, _ = instruction.text.rpartition(last.text)
+    if isinstance(last, Immediate):
+        return f"{head}{immediate(int(last.value))};"
+    return f"{{ .reg .b32 %mutated; {operation.format(last.text)}; {head}%mutated; }}"
+
+
+def _removed(_: Instruction) -> str:
+    return ""
+
+
+def _one_more(instruction: Instruction) -> str:
+    return _with_last(instruction, lambda n: n + 1, "add.u32 %mutated, {}, 1")
+
+
+def _one_less(instruction: Instruction) -> str:
+    return _with_last(instruction, lambda n: n - 1, "sub.u32 %mutated, {}, 1")
+
+
+def _halved(instruction: Instruction) -> str:
+    return _with_last(instruction, lambda n: n // 2, "shr.u32 %mutated, {}, 1")
+
+
+def _true_at_once(instruction: Instruction) -> str:
+    return f"{_guard(instruction)}setp.eq.u32 {instruction.operands[0].text}, 0, 0;"
+
+
+Change = Callable[[Instruction], str]
+REMOVED: dict[str, Change] = {"removed": _removed}
+LENIENT = {**REMOVED, "+1": _one_more}
+
+# rule -> which opcodes, and what is done to each. The first that matches counts.
+CHANGES: dict[str, tuple[str, dict[str, Change]]] = {
+    "warp barrier": (r"bar(rier)?\.warp\.sync", REMOVED),
+    "barrier": (r"(bar|barrier)\.(cta\.|cluster\.)?(sync|arrive|wait|red)\b", REMOVED),
+    "mbarrier wait": (r"mbarrier\.(try|test)_wait\b", {"true at once": _true_at_once}),
+    "expect_tx": (r"mbarrier\.(arrive\.)?expect_tx\b", {**REMOVED, "halved": _halved}),
+    "arrival": (r"(cp\.async\.)?mbarrier\.arrive\b", REMOVED),
+    "count": (r"mbarrier\.init\b", {"+1": _one_more, "-1": _one_less}),
+    "bulk wait": (r"cp\.async\.bulk\.wait_group\b", LENIENT),
+    "bulk commit": (r"cp\.async\.bulk\.commit_group\b", REMOVED),
+    "copy wait": (r"cp\.async\.wait_group\b", LENIENT),
+    "copy wait all": (r"cp\.async\.wait_all\b", REMOVED),
+    "copy commit": (r"cp\.async\.commit_group\b", REMOVED),
+    "wgmma wait": (r"wgmma\.wait_group\b", LENIENT),
+    "wgmma commit": (r"wgmma\.commit_group\b", REMOVED),
+    "wgmma fence": (r"wgmma\.fence\b", REMOVED),
+    "proxy fence": (r"fence\.proxy\b", REMOVED),
+    "fence": (r"(fence|membar)\.", REMOVED),
+}
+
+
+# -- mutants -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed instruction of a kernel."""
+
+    name: str
+    opcode: str
+    line: int
+    ptx: str = field(repr=False)
+    trapped: str = field(repr=False)  # the kernel with a trap in this place
+
+
+def _rule_of(instruction: Instruction) -> str | None:
+    return next((rule for rule, (opcodes, _) in CHANGES.items() if re.match(opcodes, instruction.opcode)), None)
+
+
+def _replaced(module: Module, instruction: Instruction, text: str) -> str:
+    edits = Edits(module)
+    edits.replace(instruction, text)
+    return edits.apply()
+
+
+def mutants(ptx: str) -> Iterator[Mutant]:
+    """All of a kernel's, in the order of its text."""
+    module = parse(ptx)
+    numbers = dict.fromkeys(CHANGES, 0)
+    for instruction in (i for function in module.functions for i in function.instructions()):
+        rule = _rule_of(instruction)
+        if rule is None:
+            continue
+        numbers[rule] += 1
+        for change, text in CHANGES[rule][1].items():
+            texts = (_replaced(module, instruction, new) for new in (text(instruction), "trap;"))
+            yield Mutant(f"{rule} {numbers[rule]} {change}", instruction.opcode, instruction.line, *texts)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: kinds of the errors, and of what is less than an error; `trouble`: why the report is not the whole truth."""
+
+    errors: frozenset[str]
+    others: frozenset[str]
+    wrong: bool
+    trouble: tuple[str, ...] = ()
+    seed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def warned(self) -> bool:
+        """Whether there is something less than an error."""
+        return bool(self.others)
+
+    @property
+    def reported(self) -> bool:
+        """Whether there is an error."""
+        return bool(self.errors)
+
+    def __str__(self) -> str:
+        words = [*sorted(self.errors), *(f"({kind})" for kind in sorted(self.others)), *self.trouble]
+        return ", ".join(words + ["wrong result"] * self.wrong) or "silent"
+
+
+def _kinds(findings: tuple[Finding, ...], error: bool) -> frozenset[str]:
+    return frozenset(f.kind if error else f"{f.kind} {f.severity}" for f in findings if (f.severity == "error") == error)
+
+
+def run(case: Case, ptx: str, seed: int = 0, steps: int = hopper_cases.STEPS) -> Outcome:
+    """One run with hooks, in a session of its own: a broken kernel leaves nothing behind for the next."""
+    started = time.perf_counter()
+    session = Session(device="cpu", seed=seed, timeout=SECONDS, arena_bytes=64 << 20)
+    with mock.patch.object(hopper_cases, "STEPS", steps):
+        launch = case.launch("small", 0)
+    try:
+        report = run_checked(ptx, launch, session)[1]
+    except ConsanError as error:
+        return Outcome(frozenset(), frozenset(), False, (f"refused: {str(error).splitlines()[0]}",), seed)
+    finally:
+        session.close()
+    try:
+        launch.check()
+        wrong = False
+    except AssertionError:
+        wrong = True
+    errors, others = _kinds(report.findings, True), _kinds(report.findings, False)
+    return Outcome(errors, others, wrong, tuple(report.incomplete), seed, time.perf_counter() - started)
+
+
+@functools.cache
+def unchanged(name: str) -> Outcome:
+    """The kernel as it is, schedule 0."""
+    return run(CLEAN[name], ptx_of(name, ARCH))
+
+
+def reached(name: str, mutant: Mutant) -> bool:
+    """Whether any thread comes to the place of a mutant in the first variation."""
+    launch, backend = CLEAN[name].launch("small", 0), Session(device="cpu").backend
+    try:
+        run_plain(mutant.trapped, launch, backend)
+    except AssertionError:
+        return True
+    return False
+
+
+def outcome(name: str, mutant: Mutant) -> Outcome:
+    """The first run that reports or cannot be judged, or else the silent one that tells most."""
+    silent = []
+    for seed, steps in VARIATIONS:
+        found = run(CLEAN[name], mutant.ptx, seed, steps)
+        if found.reported or found.trouble:
+            return found
+        silent.append(found)
+    return max(silent, key=lambda each: (each.wrong, len(each.others - unchanged(name).others), each.seed))
