@@ -103,7 +103,8 @@ def _where(place: Any) -> dict[str, Any]:
 
 
 def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
-    place = prepared.instrumented.original(blocked.ptx_line)
+    places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
+    place = next((place for place in places if place is not None), None)
     waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier

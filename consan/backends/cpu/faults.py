@@ -72,6 +72,7 @@ class Blocked:
     opcode: str
     ptx_line: int
     mbarrier: BarrierState | None = None
+    callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
 
 
 @dataclass

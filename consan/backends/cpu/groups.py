@@ -9,6 +9,7 @@ too often therefore moves to the next round, and lower rounds go first.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,13 @@ class Frame:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: dict[int, Frame] = {}
         self.saved: Any = None  # what a recursive call must restore
+
+    def calls(self) -> Iterator[int]:
+        """The lines of the calls on the stack, the innermost first."""
+        frame: Frame | None = self
+        while frame is not None and frame.return_to is not None:
+            yield frame.return_to.site.line
+            frame = frame.parent
 
 
 class Group:

@@ -276,7 +276,8 @@ class Scheduler:
         code = group.block.code
         instructions = group.block.function.code.instructions
         instruction = instructions[min(code.start, len(instructions) - 1)]
-        return self._by_warp(group.lanes, why, None, instruction.opcode, instruction.line)
+        blocked = self._by_warp(group.lanes, why, None, instruction.opcode, instruction.line)
+        return [replace(b, callers=tuple(group.stack.calls())) for b in blocked]
 
     def _by_warp(
         self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]], why: str, barrier: int | None, opcode: str, line: int
