@@ -73,16 +73,21 @@ DEVICE void store_operation(u64 at, u64 range_at, const Operation &o) {
     store64(at + 8, pack(o.sequence, o.kind));
 }
 
-// Calls f(place) for every record whose range overlaps [low, high).
+// Calls f(place) for every record whose range overlaps [low, high). As many ranges are on their way at once as registers allow: one
+// thread issues the copies of a pipeline, and all others wait for it.
+#define RANGES_AT_ONCE 16
+static_assert(OPERATIONS % RANGES_AT_ONCE == 0, "a round of ranges ends with the list");
 template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f) {
     u64 engine = engine_of(slot), ranges = operation_range_at(engine, 0);
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS);
 #pragma unroll 1
-    for (u32 i = 0; i < count; i += 4) {
-        u64 range[4];
-        load_records<4>(ranges + 8ull * i, range);
-        for (u32 j = 0; j < 4; ++j)
-            if (i + j < count && low_word(range[j]) < high && high_word(range[j]) > low) f(i + j);
+    for (u32 i = 0; i < count; i += RANGES_AT_ONCE) {
+        u64 range[RANGES_AT_ONCE];
+        u32 hits = 0;
+        load_records<RANGES_AT_ONCE>(ranges + 8ull * i, range);
+        for (u32 j = 0; j < RANGES_AT_ONCE; ++j) hits |= (u32)(i + j < count && low_word(range[j]) < high && high_word(range[j]) > low) << j;
+#pragma unroll 1
+        for (; hits; hits &= hits - 1) f(i + __ffs(hits) - 1);
     }
 }
 
@@ -490,7 +495,7 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
     Eyes e = eyes_of(c);
     u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
     bool writes = o.kind & OPERATION_WRITES, written = false, read = false;
-#pragma unroll 4
+#pragma unroll 8
     for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step) {
         u32 w4[4], r4[4] = {0, 0, 0, 0};
         load_entries<4>(e.coarse + (u64)e.stride * ROW_WRITES + 4 * four, w4);
