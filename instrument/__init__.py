@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import lookup
-from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers
+from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers, tensormaps
 from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions, propagate
 from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
 from consan.instrument.passes.emit import CONTROL
@@ -37,6 +37,7 @@ _PASSES: tuple[Callable[[Context], None], ...] = (
     mbarriers.run,
     bulk.run,
     matrix.run,
+    tensormaps.run,
     frames.run,
 )
 

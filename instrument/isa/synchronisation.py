@@ -3,10 +3,10 @@
 PTX ISA 9.7.13.1 to 9.7.13.4 (bar, barrier, bar.warp.sync, barrier.cluster, membar, fence), 9.7.13.15 (mbarrier), 9.7.13.16 to 9.7.13.18
 (tensormap.cp_fenceproxy, clusterlaunchcontrol), 9.7.9.25 (cp.async) and 9.7.9.28 (tensormap.replace).
 
-Checked: barriers of a CTA and of a warp, thread fences, cp.async with its groups. Cluster barriers, proxy fences, the fence for
-mbarrier.init and everything on mbarriers are not modelled yet. `fence` without semantics is `.acq_rel`, `membar` means `fence.sc`
-("membar / fence", Description); `bar.X` is `barrier.X.aligned`; a CTA barrier orders the participants' accesses as if by an
-acquire-release at CTA scope, and counts missing or present operands by their roles `barrier` and `count`.
+Checked: barriers of a CTA and of a warp, thread fences, cp.async with its groups, mbarriers, proxy fences, tensor maps in shared memory.
+`fence` without semantics is `.acq_rel`, `membar` means `fence.sc` ("membar / fence", Description); `bar.X` is `barrier.X.aligned`; a CTA
+barrier orders the participants' accesses as if by an acquire-release at CTA scope, and counts missing or present operands by their roles
+`barrier` and `count`.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ CLUSTER: list[Row] = [
         tensormap.replace.tile.field3{.ss}.b1024.type [addr], src
         """,
         name="tensormap.replace",
-        status="not modelled",
+        status="checked",
         touch="write addr ss 128",
         classes=_FIELDS,
     ),
@@ -294,7 +294,7 @@ CLUSTER: list[Row] = [
         "tensormap",
         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.sem.scope.sync.aligned [dst-addr], [src-addr], size",
         name="tensormap.cp_fenceproxy",
-        status="not modelled",
+        status="checked",
         touch="read src-addr shared::cta size; write dst-addr global size",
         ordering=("release", "proxy"),
         classes={"sem": "release"},

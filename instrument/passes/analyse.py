@@ -18,6 +18,7 @@ from consan.instrument.sites import FunctionStats, Unmodelled
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
 ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
+MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or not
 _SHARED_SPACES = frozenset({"shared", "generic"})
 _MOST_BARRIERS = 16  # of a CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
@@ -37,7 +38,7 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work)
-    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence", "cluster-barrier")
+    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence", "cluster-barrier", "tensormap")
     plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan
 
@@ -62,7 +63,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:
     """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, where copies exist."""
-    if row.family not in MEMORY_FAMILIES:
+    if row.family not in MEMORY_FAMILIES | MAP_FAMILIES:
         return row.family in SYNC_FAMILIES | ENGINE_FAMILIES
     return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
 
@@ -125,8 +126,8 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
 
 
 def _is_partial(work: Work) -> bool:
-    if work.row.family == "warp-barrier":
-        return True
+    if work.row.family == "warp-barrier" or work.row.family in MAP_FAMILIES:
+        return True  # a warp that copies a map meets there
     return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)
 
 

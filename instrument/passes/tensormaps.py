@@ -1,0 +1,57 @@
+"""Tensor maps built in shared memory (ISA "tensormap.replace", "tensormap.cp_fenceproxy").
+
+A replacement is a weak operation of the executing thread on the whole map, of 128 bytes: anybody else's access to any byte of it must
+be ordered. A copy to global memory is one operation of the warp: its lanes meet at it, and each reads its share of the map.
+
+Not handled: maps in global memory. What is written there, `fence.proxy.tensormap` and when a copy may use the map are not followed.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.isa import Access
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
+from consan.instrument.ptx import Operand
+
+_MAP_BYTES = 128
+
+
+def run(context: Context) -> None:
+    """Insert a hook before what changes a map in shared memory, and before what copies one from there."""
+    for plan in context.plans.values():
+        for work in plan.work:
+            if work.row.family == "tensormap":
+                try:
+                    _instrument(context, plan, work)
+                except Unsupported:
+                    context.unmodelled(plan, work.instruction)
+                else:
+                    plan.stats.memory_sites += 1
+
+
+def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
+    access = next(each for each in work.row.accesses(work.instruction) if each.space in ("shared", "generic"))
+    if access.address is None:
+        raise Unsupported("no address")
+    snippet = Snippet()
+    guard, address = _where(snippet, work, access, access.address)
+    site = context.site(plan, work, access.access, access.space, _MAP_BYTES)
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
+    if access.access == "write":
+        snippet.call(context.hook("__consan_map_write"), arguments, guard=guard)
+    else:
+        snippet.call(context.hook("__consan_map_copy"), arguments, result=("b64", STATE), guard=guard)
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _where(snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:
+    """The hook's guard and the map's address; a generic address may be one of a map in global memory."""
+    instruction = work.instruction
+    if access.space == "shared":
+        return guard_text(instruction), shared_address(snippet, operand, instruction.scope)
+    wide = wide_address(snippet, operand, instruction.scope)
+    inside, address = snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"isspacep.shared {inside}, {wide};")
+    snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+    snippet.add(f"cvt.u32.u64 {address}, {wide};")
+    return narrow_guard(snippet, instruction, inside), address
