@@ -131,8 +131,9 @@ def triton_launch(name: str, grid: Dim3, arguments: list[Any], check: Callable[[
     """A launch as Triton's own launcher does it: the two scratch pointers come last."""
     said = notes(name)
     each, _ = said["scratch"]
-    scratch: Any = np.zeros(each * grid[0] * grid[1], np.uint8) if each else np.uint64(0)
-    return Launch(grid, (said["threads"], 1, 1), [*arguments, scratch, np.uint64(0)], check, shared=said["shared"])
+    scratch = np.zeros(each * grid[0] * grid[1], np.uint8) if each else None
+    last = [np.uint64(0) if scratch is None else scratch, np.uint64(0)]
+    return Launch(grid, (said["threads"], 1, 1), [*arguments, *last], check, shared=said["shared"], scratch=scratch)
 
 
 def _loads(name: str, source: Format = HALF, out: Format = HALF, *, transposed: bool = False, persistent: bool = False) -> Case:

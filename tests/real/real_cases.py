@@ -48,6 +48,7 @@ class Launch:
     cooperative: bool = False
     entry: str | None = None  # where a module has several
     cluster: Dim3 = (1, 1, 1)
+    scratch: Array | None = None  # a buffer whose content is no result: tensor maps hold addresses, which differ from run to run
 
     def buffers(self) -> list[Array]:
         """The arrays among the arguments, those inside of structures too."""

@@ -57,6 +57,7 @@ class Buffers:
 
     def __init__(self, backend: Any, launch: Launch) -> None:
         self._backend = backend
+        self._scratch = launch.scratch
         self._places = {id(array): (backend.alloc(array.nbytes), array) for array in launch.buffers()}
         for address, array in self._places.values():
             backend.write(address, np.ascontiguousarray(array))
@@ -66,13 +67,14 @@ class Buffers:
         return int(self._places[id(array)][0])
 
     def fetch(self) -> list[bytes]:
-        """Copy everything back, and free it."""
+        """Copy everything back, and free it; the results among it."""
         results = []
         for address, array in self._places.values():
             data = bytes(self._backend.read(address, array.nbytes))
             array[...] = np.frombuffer(data, array.dtype).reshape(array.shape)
-            results.append(data)
             self._backend.free(address)
+            if array is not self._scratch:
+                results.append(data)
         return results
 
 
