@@ -8,8 +8,8 @@ late as is legal, and where that reports nothing with the other schedules and si
 error; a warning that the kernel does not have as it is counts on its own. What the report of the kernel itself leaves open is not held
 against a mutant.
 
-Usage: PYTHONPATH=tests:tests/real python tests/real/hopper_mutations.py [NAME ...]: a line for each mutant, then a table. NAME is part of a
-kernel's name; those that this machine cannot make are named and left out.
+Usage: PYTHONPATH=tests:tests/real python tests/real/hopper_mutations.py [NAME ...]: a line for each mutant, one for all silent ones of a
+kernel in one text, then a table. NAME is part of a kernel's name; kernels that this machine cannot make are named and left out.
 
 Not handled: two instructions at once, moved instructions, and what only other sizes reach.
 """
@@ -21,7 +21,7 @@ import functools
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from unittest import mock
 
@@ -107,25 +107,46 @@ CHANGES: dict[str, tuple[str, dict[str, Change]]] = {
 # -- mutants -----------------------------------------------------------------------------------------------------------------------
 
 
+def _rewritten(module: Module, texts: Iterable[tuple[Instruction, str]]) -> str:
+    edits = Edits(module)
+    for instruction, text in texts:
+        edits.replace(instruction, text)
+    return edits.apply()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One changed instruction of a kernel."""
 
     name: str
-    opcode: str
-    line: int
-    ptx: str = field(repr=False)
-    trapped: str = field(repr=False)  # the kernel with a trap in this place
+    instruction: Instruction = field(repr=False)
+    text: str = field(repr=False)
+    module: Module = field(repr=False)
+
+    @property
+    def ptx(self) -> str:
+        """The kernel with the change."""
+        return together([self])
+
+    @property
+    def trapped(self) -> str:
+        """The kernel with a trap in this place."""
+        return _rewritten(self.module, [(self.instruction, f"{_guard(self.instruction)}trap;")])
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Where it comes from: of like instructions, such as an unrolled loop has, all have one place."""
+        loc = self.instruction.loc
+        return self.name.rpartition(" ")[2], self.instruction.opcode, *((loc.line, loc.inlined_at) if loc else ())
+
+
+def together(several: Sequence[Mutant]) -> str:
+    """The kernel with several changes, of different instructions."""
+    return _rewritten(several[0].module, [(mutant.instruction, mutant.text) for mutant in several])
 
 
 def _rule_of(instruction: Instruction) -> str | None:
     return next((rule for rule, (opcodes, _) in CHANGES.items() if re.match(opcodes, instruction.opcode)), None)
-
-
-def _replaced(module: Module, instruction: Instruction, text: str) -> str:
-    edits = Edits(module)
-    edits.replace(instruction, text)
-    return edits.apply()
 
 
 def mutants(ptx: str) -> Iterator[Mutant]:
@@ -138,8 +159,7 @@ def mutants(ptx: str) -> Iterator[Mutant]:
             continue
         numbers[rule] += 1
         for change, text in CHANGES[rule][1].items():
-            texts = (_replaced(module, instruction, new) for new in (text(instruction), f"{_guard(instruction)}trap;"))
-            yield Mutant(f"{rule} {numbers[rule]} {change}", instruction.opcode, instruction.line, *texts)
+            yield Mutant(f"{rule} {numbers[rule]} {change}", instruction, text(instruction), module)
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------------------
@@ -264,25 +284,35 @@ class Row:
         return " | ".join(map(str, ["", self.name, self.mutants, self.reached, *self.classes.values(), ""])).strip()
 
 
+def _tell(name: str, mutant: str, words: str) -> None:
+    print(f"{name}: {mutant}: {words}", flush=True)
+
+
+def _judge_one(name: str, mutant: Mutant, row: Row) -> str:
+    row.mutants += 1
+    if not reached(name, mutant):
+        return "not reached"
+    found = outcome(name, mutant)
+    row.reached += 1
+    row.classes[class_of(found)] += 1
+    return f"{class_of(found)}: {found} (schedule {found.seed})"
+
+
 def judge(name: str) -> Row | None:
-    """All mutants of a kernel, one line for each; None where this machine cannot make it."""
+    """All mutants of a kernel, one line for each, then the silent ones all at once; None where this machine cannot make it."""
     try:
         ptx = ptx_of(name, ARCH)
     except pytest.skip.Exception as skipped:
-        print(f"{name}: left out: {skipped}", flush=True)
+        _tell(name, "left out", str(skipped))
         return None
-    row = Row(name)
+    row, silent = Row(name), {}
     for mutant in mutants(ptx):
-        row.mutants += 1
-        if not reached(name, mutant):
-            print(f"{name}: {mutant.name}: not reached ({mutant.opcode}, line {mutant.line})", flush=True)
-            continue
-        started = time.perf_counter()
-        found = outcome(name, mutant)
-        row.reached += 1
-        row.classes[class_of(found)] += 1
-        words = f"{class_of(found)}: {found} ({mutant.opcode}, line {mutant.line}, schedule {found.seed})"
-        print(f"{name}: {mutant.name}: {words} {time.perf_counter() - started:.1f} s", flush=True)
+        words = _judge_one(name, mutant, row)
+        _tell(name, mutant.name, f"{words} ({mutant.instruction.opcode}, line {mutant.instruction.line})")
+        if words.startswith("silent"):
+            silent[mutant.instruction.start] = mutant
+    if len(silent) > 1:
+        _tell(name, f"{len(silent)} silent ones at once", str(_told(name, run(CLEAN[name], together([*silent.values()])))))
     print(row, flush=True)
     return row
 
