@@ -29,21 +29,33 @@ DEVICE u64 coarse_of(u64 slot) {
 }
 // mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
-enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_WARPS = 4 };  // then three rows a warp: reads, writes, groups of copies
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_WARPS = 4 };
+enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // of each warp, by blocks and then by superblocks
 
 #define COARSE_ASYNC 32u
+// One thread issues the copies of a pipeline, so it looks at superblocks first. ROW_READS and ROW_WRITES have an entry for each of these.
+#define SUPER_BYTES (16 * BLOCK_BYTES)
+
+template <u32 UNIT> DEVICE u32 row_stride(u32 stride) { return UNIT == BLOCK_BYTES ? stride : SUPER_ROW(stride); }
+template <u32 UNIT> DEVICE u64 warp_rows(u64 coarse, u32 stride, u32 warp) {
+    return coarse + (u64)stride * ROW_WARPS + (u64)warp * 3 * (stride + SUPER_ROW(stride)) + (UNIT == BLOCK_BYTES ? 0 : 3ull * stride);
+}
 
 DEVICE void mark_block(const Caller &c, bool write) {
-    u32 stride = coarse_stride(c.slot), at = c.offset / BLOCK_BYTES * 4, epoch = low_word(c.state);
-    u64 coarse = coarse_of(c.slot) + at;
+    u32 stride = coarse_stride(c.slot), block = c.offset / BLOCK_BYTES * 4, super = c.offset / SUPER_BYTES * 4, epoch = low_word(c.state);
+    u64 coarse = coarse_of(c.slot), blocks = warp_rows<BLOCK_BYTES>(coarse, stride, c.me >> 5);
     u32 entry = epoch << 6 | (c.flags & ACCESS_COPY ? COARSE_ASYNC : 0) | (c.me & 31);
-    store32(coarse + (u64)stride * (ROW_WARPS + 3 * (c.me >> 5) + write), entry);
-    store32(coarse + (u64)stride * (write ? ROW_WRITES : ROW_READS), write ? epoch : high_word(c.state));
+    store32(blocks + write * stride + block, entry);
+    store32(blocks + 3ull * stride + write * SUPER_ROW(stride) + super, entry);
+    store32(coarse + (u64)stride * (write ? ROW_WRITES : ROW_READS) + super, write ? epoch : high_word(c.state));
 }
 
 DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
-    u32 offset = address - load32(FIELD(slot, Slot, low));
-    if (offset < load32(FIELD(slot, Slot, bytes))) store32(coarse_of(slot) + (u64)coarse_stride(slot) * (ROW_WARPS + 3 * (me >> 5) + 2) + offset / BLOCK_BYTES * 4, group);
+    u32 offset = address - load32(FIELD(slot, Slot, low)), stride = coarse_stride(slot);
+    if (offset >= load32(FIELD(slot, Slot, bytes))) return;
+    u64 blocks = warp_rows<BLOCK_BYTES>(coarse_of(slot), stride, me >> 5);
+    store32(blocks + (u64)WARP_GROUPS * stride + offset / BLOCK_BYTES * 4, group);
+    store32(blocks + 3ull * stride + WARP_GROUPS * SUPER_ROW(stride) + offset / SUPER_BYTES * 4, group);
 }
 
 // A wait of a whole warp whose lanes have all retired the same groups.
@@ -366,13 +378,14 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
 
 // All warps' latest accesses to one block of the operation's range.
 COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
-    u64 coarse = coarse_of(c.slot) + 4ull * block;
+    u64 coarse = coarse_of(c.slot);
     u32 stride = coarse_stride(c.slot), warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
     u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
     if (low >= high) return;
     bool suspect = false;
     for (u32 w = 0; w < warps; ++w) {
-        u32 entry = written ? load32(coarse + (u64)stride * (ROW_WARPS + 3 * w + 1)) : 0;
+        u64 rows = warp_rows<BLOCK_BYTES>(coarse, stride, w) + 4ull * block;
+        u32 entry = written ? load32(rows + (u64)WARP_WRITES * stride) : 0;
         if (entry && entry >> 6 >= base) {
             bool async = entry & COARSE_ASYNC;
             suspect |= async || !ordered(c, w << 5 | (entry & 31), entry >> 6) || !fenced(c, w, entry >> 6);
@@ -380,7 +393,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
             suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
 #endif
         }
-        u32 reader = read ? load32(coarse + (u64)stride * (ROW_WARPS + 3 * w)) : 0;
+        u32 reader = read ? load32(rows) : 0;
         if (!reader || reader >> 6 < base) continue;
         bool fine = ordered(c, w << 5 | (reader & 31), reader >> 6) && w != c.me >> 5;
 #if CONSAN_ISA
@@ -410,7 +423,7 @@ DEVICE void seen_by(const Eyes &e, u32 entry, u32 *out) {
 // A cp.async of a block is over for the caller if its warp's last wait, of all lanes together, covers its group and is seen.
 DEVICE bool copies_in_order(const Caller &c, const Eyes &e, u32 warp, u32 block, u32 seen, u32 passed, bool fence) {
     u64 done = load64(FIELD(engine_of(c.slot), Engine, copies_done) + 8 * warp);
-    u32 group = load32(e.coarse + (u64)e.stride * (ROW_WARPS + 3 * warp + 2) + 4ull * block), epoch = low_word(done);
+    u32 group = load32(warp_rows<BLOCK_BYTES>(e.coarse, e.stride, warp) + (u64)WARP_GROUPS * e.stride + 4ull * block), epoch = low_word(done);
     return high_word(done) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed);
 }
 
@@ -427,12 +440,11 @@ DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u
 
 // Whether all that the block's coarse entries tell is in order; where it is not, the cells are looked at.
 DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 block, bool written, bool read) {
-    u64 at = e.coarse + 4ull * block;
 #pragma unroll 1
     for (u32 w = 0; w < e.warps; w += 4) {
         u32 writes[4], reads[4], seen[4], passed[4];
         for (u32 j = 0; j < 4; ++j) {
-            u64 rows = at + (u64)e.stride * (ROW_WARPS + 3 * min(w + j, e.warps - 1));
+            u64 rows = warp_rows<BLOCK_BYTES>(e.coarse, e.stride, min(w + j, e.warps - 1)) + 4ull * block;
             writes[j] = written ? load32(rows + e.stride) : 0;
             reads[j] = read ? load32(rows) : 0;
         }
@@ -452,21 +464,22 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     return true;
 }
 
-// The same for many blocks at once, from the latest entry of each warp in them: what is in order for it is for the earlier ones.
-DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
-    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
+// The same for many blocks (or superblocks) at once, from the latest entry of each warp in them: what is in order for it is for the
+// earlier ones.
+template <u32 UNIT> DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
+    u32 begin = (o.low / UNIT & ~3u) + 4 * first, stride = row_stride<UNIT>(e.stride);
 #pragma unroll 1
     for (u32 w = 0; w < e.warps; ++w) {
-        u64 rows = e.coarse + (u64)e.stride * (ROW_WARPS + 3 * w);
+        u64 rows = warp_rows<UNIT>(e.coarse, e.stride, w);
         u32 write = 0, reader = 0, group = 0, async = 0;
 #pragma unroll 4
-        for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step) {
+        for (u32 four = begin; four * UNIT < o.high; four += 4 * step) {
             u32 w4[4] = {0, 0, 0, 0}, g4[4] = {0, 0, 0, 0}, r4[4] = {0, 0, 0, 0};
-            if (written) { load_entries<4>(rows + e.stride + 4 * four, w4); load_entries<4>(rows + 2 * e.stride + 4 * four, g4); }
+            if (written) { load_entries<4>(rows + WARP_WRITES * stride + 4 * four, w4); load_entries<4>(rows + WARP_GROUPS * stride + 4 * four, g4); }
             if (read) load_entries<4>(rows + 4 * four, r4);
             for (u32 j = 0; j < 4; ++j) {
-                u32 at = (four + j) * BLOCK_BYTES;
-                if (at + BLOCK_BYTES <= o.low || at >= o.high) continue;
+                u32 at = (four + j) * UNIT;
+                if (at + UNIT <= o.low || at >= o.high) continue;
                 write = max(write, w4[j]); reader = max(reader, r4[j]);
                 if (w4[j] & COARSE_ASYNC && w4[j] >> 6 >= e.base) { async |= COARSE_ASYNC; group = max(group, g4[j]); }
             }
@@ -489,18 +502,16 @@ DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u3
     return true;
 }
 
-// Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
-// nothing had to be looked at more closely.
-DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
-    Eyes e = eyes_of(c);
-    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
-    bool writes = o.kind & OPERATION_WRITES, written = false, read = false;
-#pragma unroll 8
-    for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step) {
+// Whether anybody has written or read in the superblocks of a range.
+DEVICE void touched(const Eyes &e, const Operation &o, u32 first, u32 step, bool &written, bool &read) {
+#pragma unroll 2
+    for (u32 four = (o.low / SUPER_BYTES & ~3u) + 4 * first; four * SUPER_BYTES < o.high; four += 4 * step) {
         u32 w4[4], r4[4] = {0, 0, 0, 0};
         load_entries<4>(e.coarse + (u64)e.stride * ROW_WRITES + 4 * four, w4);
-        if (writes) load_entries<4>(e.coarse + (u64)e.stride * ROW_READS + 4 * four, r4);
+        if (o.kind & OPERATION_WRITES) load_entries<4>(e.coarse + (u64)e.stride * ROW_READS + 4 * four, r4);
         for (u32 i = 0; i < 4; ++i) {
+            u32 at = (four + i) * SUPER_BYTES;
+            if (at + SUPER_BYTES <= o.low || at >= o.high) continue;
             // Epochs of before this CTA, or none at all.
             written |= w4[i] >= e.base && w4[i];
 #if CONSAN_ISA
@@ -510,7 +521,20 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
 #endif
         }
     }
-    if (!(written || read) || rows_in_order(c, e, o, first, step, written, read)) return true;
+}
+
+// Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
+// nothing had to be looked at more closely.
+DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
+    Eyes e = eyes_of(c);
+    bool written = false, read = false;
+    touched(e, o, first, step, written, read);
+    if (step > 1) { written = __any_sync(0xffffffffu, written); read = __any_sync(0xffffffffu, read); }
+    if (!(written || read)) return true;
+    bool fine = rows_in_order<SUPER_BYTES>(c, e, o, first, step, written, read);
+    if (step > 1) fine = __all_sync(0xffffffffu, fine);
+    if (fine || rows_in_order<BLOCK_BYTES>(c, e, o, first, step, written, read)) return true;
+    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
     bool clean = true;
 #pragma unroll 1
     for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step)
@@ -672,19 +696,33 @@ COLD void read_unwritten(Caller c, const Operation &o) {
     report(c.slot, f);
 }
 
+#define CELLS_AT_ONCE 16
+#define NO_WARP 0xffffffffu
+
 // The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
 COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
     u64 writes = load64(FIELD(c.slot, Slot, writes));
     Caller cell = c;
     cell.bytes = CONSAN_GRANULE; cell.flags = 0;
     complete = true;
-    for (u32 at = low; at < high; at += CONSAN_GRANULE) {
-        u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-        if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
-        cell.offset = at;
-        if (meet_operations(cell, false)) continue;
-        complete = false;
-        if (covers(o, at, at + CONSAN_GRANULE)) return at;
+    // Records of one warp follow each other: its epoch is asked for once.
+    u32 warp = NO_WARP, now = 0, base = load32(FIELD(c.slot, Slot, base));
+#pragma unroll 1
+    for (u32 round = low; round < high; round += CELLS_AT_ONCE * CONSAN_GRANULE) {
+        u64 records[CELLS_AT_ONCE];
+        load_records<CELLS_AT_ONCE>(writes + 8ull * (round / CONSAN_GRANULE), records);
+        for (u32 j = 0; j < CELLS_AT_ONCE; ++j) {
+            u64 record = records[j];
+            u32 at = round + j * CONSAN_GRANULE, above = (u32)(record >> 32);
+            if (at >= high) break;
+            if (record_warp(record) != warp) { warp = record_warp(record); now = epoch_of_warp(c.slot, warp, low_word(c.state)); }
+            bool living = record && (above & HIGH_OLD || widen((u32)(record >> 44), now, WRITE_EPOCH_MASK) - base < 0x80000000u);
+            if (living && !((u32)record & LOW_MARKER && !(above & HIGH_ASYNC))) continue;
+            cell.offset = at;
+            if (meet_operations(cell, false)) continue;
+            complete = false;
+            if (covers(o, at, at + CONSAN_GRANULE)) return at;
+        }
     }
     return high;
 }
@@ -707,12 +745,17 @@ COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u3
 COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(c.slot);
     u32 stride = coarse_stride(c.slot), mark = load32(FIELD(c.slot, Slot, base)) + 1, known_low = 0, known_high = 0;
+    bool ask = true;  // the list, once: again only behind what it has told
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
         u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES), at = high;
         u64 found = coarse + (u64)stride * ROW_COMPLETE + 4ull * block;
         bool complete = true;
         if (load32(found) == mark) continue;
-        if (!(low >= known_low && high <= known_high) && !written_at_once(c, low, high, known_low, known_high)) at = first_unwritten(c, o, low, high, complete);
+        if (!(low >= known_low && high <= known_high)) {
+            bool known = ask && written_at_once(c, low, high, known_low, known_high);
+            ask = known;
+            if (!known) at = first_unwritten(c, o, low, high, complete);
+        }
         if (at != high) {
             Caller chunk = c;
             chunk.offset = at; chunk.bytes = min(16 - at % 16, high - at);
