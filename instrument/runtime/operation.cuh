@@ -29,7 +29,7 @@ DEVICE u64 coarse_of(u64 slot) {
 }
 // mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
-enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_WARPS = 4 };
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_PLACES = 4, ROW_WARPS = 5 };
 enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // of each warp, by blocks and then by superblocks
 
 #define COARSE_ASYNC 32u
@@ -627,13 +627,30 @@ DEVICE u32 free_place(u64 engine, u32 sequence) {
     return OPERATIONS;
 }
 
+DEVICE u64 place_hint(u64 slot, const Operation &o) {
+    return coarse_of(slot) + (u64)coarse_stride(slot) * ROW_PLACES + 4ull * (o.low / BLOCK_BYTES);
+}
+
+// The place of the operation that began at the same byte last, taken if that is the same copy of an earlier round: what a pipeline
+// does in each of its stages. Others that overlap keep their places.
+DEVICE u32 same_place(const Caller &c, u64 engine, Operation &o, u32 base) {
+    u32 place = load32(place_hint(c.slot, o)) - 1;
+    if (place >= OPERATIONS || o.shape2 || load64(operation_range_at(engine, place)) != pack(o.low, o.high)) return OPERATIONS;
+    Operation old = load_operation(operation_at(engine, place));
+    bool same = old.sequence > base && kind_of(old) == kind_of(o) && old.thread == o.thread && !old.shape2 && old.low == o.low && old.high == o.high;
+    if (!same || !supersedes(c, o, old) || !claim(operation_at(engine, place), old, base)) return OPERATIONS;
+    if (kind_of(o) == OPERATION_BULK_LOAD) o.kind |= REFILL;
+    return place;
+}
+
 // Puts an operation on the list; returns its place, or OPERATIONS if there is none.
 COLD u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
     bool matrix = kind_of(o) == OPERATION_WGMMA;
     u32 base = load32(FIELD(engine, Engine, op_base)), rows = matrix ? OPERATIONS : find_rows(c, o), place = rows;
     o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
-    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
+    if (!matrix && rows == OPERATIONS) place = same_place(c, engine, o, base);
+    if (rows != OPERATIONS || place == OPERATIONS) each_overlap(c.slot, o.low, o.high, [&](u32 i) {
         if (i == rows || (matrix && (place != OPERATIONS || load64(operation_at(engine, i)) != pack(o.low, o.high)))) return;
         Operation old = load_operation(operation_at(engine, i));
         if (old.sequence <= base || kind_of(o) != kind_of(old) || (!matrix && !meet(o, old))) return;
@@ -649,7 +666,9 @@ COLD u32 list_operation(const Caller &c, Operation &o) {
     if (place == OPERATIONS) place = add32(FIELD(engine, Engine, op_count), 1);
     if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
     store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
-    if (!matrix) store32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy), place + 1);
+    if (matrix) return place;
+    store32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy), place + 1);
+    store32(place_hint(c.slot, o), place + 1);
     return place;
 }
 
@@ -697,7 +716,7 @@ COLD void read_unwritten(Caller c, const Operation &o) {
 }
 
 #define CELLS_AT_ONCE 16
-#define NO_WARP 0xffffffffu
+#define RECORD_LANE (31u << 2)  // in a record's upper half; the rest of it says whose epoch it is
 
 // The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
 COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
@@ -705,19 +724,22 @@ COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high,
     Caller cell = c;
     cell.bytes = CONSAN_GRANULE; cell.flags = 0;
     complete = true;
-    // Records of one warp follow each other: its epoch is asked for once.
-    u32 warp = NO_WARP, now = 0, base = load32(FIELD(c.slot, Slot, base));
+    u32 good = 0;  // warp, epoch and flags of a living write; mostly those of its neighbours
 #pragma unroll 1
     for (u32 round = low; round < high; round += CELLS_AT_ONCE * CONSAN_GRANULE) {
         u64 records[CELLS_AT_ONCE];
         load_records<CELLS_AT_ONCE>(writes + 8ull * (round / CONSAN_GRANULE), records);
+        u32 head = (u32)(records[0] >> 32) & ~RECORD_LANE;
+        if (head != good && !(head & HIGH_ASYNC) && alive(c, records[0], write_epoch(c, records[0]))) good = head;
+        u32 unlike = !good || high - round < CELLS_AT_ONCE * CONSAN_GRANULE;
+        for (u32 j = 0; j < CELLS_AT_ONCE; ++j) unlike |= ((u32)(records[j] >> 32) & ~RECORD_LANE) ^ good | ((u32)records[j] & LOW_MARKER);
+        if (!unlike) continue;
+#pragma unroll 1
         for (u32 j = 0; j < CELLS_AT_ONCE; ++j) {
             u64 record = records[j];
-            u32 at = round + j * CONSAN_GRANULE, above = (u32)(record >> 32);
+            u32 at = round + j * CONSAN_GRANULE;
             if (at >= high) break;
-            if (record_warp(record) != warp) { warp = record_warp(record); now = epoch_of_warp(c.slot, warp, low_word(c.state)); }
-            bool living = record && (above & HIGH_OLD || widen((u32)(record >> 44), now, WRITE_EPOCH_MASK) - base < 0x80000000u);
-            if (living && !((u32)record & LOW_MARKER && !(above & HIGH_ASYNC))) continue;
+            if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
             cell.offset = at;
             if (meet_operations(cell, false)) continue;
             complete = false;
