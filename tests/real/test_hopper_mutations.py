@@ -15,6 +15,7 @@ from real_run import ptx_of
 ONE_WARP_STANDS_FOR_ALL = (
     "by decision: a stage is free when one warp of each warpgroup has waited for its products, as shipped pipelines have it (operation.cuh)"
 )
+SEVEN_OF_EIGHT = "at this size, by the same decision: seven of eight warps free a stage; in 40 steps phases run ahead, which is reported"
 BARRIER_OPERAND_IS_GENERIC = "equivalent: the CTA barrier publishes the mbarriers, and copies reach theirs through the generic proxy (D15)"
 INIT_FENCE = "equivalent: there is no other CTA in the cluster, and the CTA barrier publishes the mbarriers"
 STEPS = (
@@ -48,7 +49,7 @@ def _barriers(reason: str, *numbers: int) -> dict[str, str]:
 # kernel -> mutant -> why it is silent
 SURVIVORS: dict[str, dict[str, str]] = {
     "nvrtc/tma_gemm": {
-        **_each(ONE_WARP_STANDS_FOR_ALL, "count {} -1", 2, 4, 6, 8),
+        **_each(SEVEN_OF_EIGHT, "count {} -1", 2, 4, 6, 8),
         "fence 1 removed": INIT_FENCE,
     },
     "nvrtc/bulk_pipeline": {"proxy fence 1 removed": BARRIER_OPERAND_IS_GENERIC},
