@@ -120,10 +120,10 @@ WARNED = {
     "cutlass/gemm_pingpong": {"barrier 5 removed", "bulk commit 1 removed", "bulk wait 2 removed", "bulk wait 2 +1"},
 }
 
-# In the quick tier all of the one, and of the other what the one does not have: by rule and change.
+# In the quick tier: mutants whose names end so.
 QUICK = {
-    "nvrtc/bulk_pipeline": ("removed", "true at once", "-1"),
-    "nvrtc/tma_gemm": ("wgmma fence 1 removed", "wgmma commit 1 removed", "wgmma wait 1 +1"),
+    "nvrtc/bulk_pipeline": ("removed", "true at once"),
+    "nvrtc/tma_gemm": ("wgmma fence 1 removed", "wgmma wait 1 +1"),
 }
 
 
