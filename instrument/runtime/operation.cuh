@@ -258,17 +258,43 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
 
 // ---- generic accesses look at operations ------------------------------------------------------------------------------------
 
-COLD bool meet_operations(Caller c, bool report_them) {
+DEVICE u64 over_at(const Caller &c, u32 number) {
+    return FIELD(engine_of(c.slot), Engine, over) + 4ull * ((c.me >> 5) * OPERATIONS_OVER + number % OPERATIONS_OVER);
+}
+
+// What a lane has waited for by itself is not over for the others.
+DEVICE bool over_for_warp(const Caller &c, const Operation &o) { return kind_of(o) == OPERATION_WGMMA || o.thread >> 5 != c.me >> 5; }
+
+// Operation `number` is over for all lanes of the caller's warp. Notes it if all others in its blocks are, too: accesses of the warp there
+// need not look at the list again until another operation marks the blocks.
+DEVICE void note_over(const Caller &c, u32 number, u64 range, u32 base) {
     u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base));
+    bool over = !lane_acquired(c.slot, c.me);
+    if (over) each_overlap(c.slot, low_word(range) & ~(BLOCK_BYTES - 1), high_word(range) + BLOCK_BYTES - 1 & ~(BLOCK_BYTES - 1), [&](u32 i) {
+        Operation o = load_operation(operation_at(engine, i));
+        if (o.sequence > base && o.sequence != number) over &= over_for_warp(c, o) && observed(c, o);
+    });
+    if (over) store32(over_at(c, number), number);
+}
+
+// Returns whether an operation writes bytes of the access.
+COLD bool meet_operations(Caller c, bool report_them) {
+    u64 engine = engine_of(c.slot), range = 0;
+    u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
     // Where the list has been too short, what is not on it may have been written.
     bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS;
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
-        if (o.sequence <= base || !covers(o, c.offset, c.offset + c.bytes)) return;
-        written |= (o.kind & OPERATION_WRITES) != 0;
-        if (report_them && (writes || o.kind & OPERATION_WRITES) && !observed(c, o)) report_operation(c, o, 0);
+        if (o.sequence <= base) return;
+        bool last = o.sequence == number, met = covers(o, c.offset, c.offset + c.bytes);
+        if (met) written |= (o.kind & OPERATION_WRITES) != 0;
+        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES);
+        if (!counts && !last) return;
+        bool done = observed(c, o);
+        if (counts && !done) report_operation(c, o, 0);
+        if (last && done && over_for_warp(c, o)) range = pack(o.low, o.high);
     });
+    if (range) note_over(c, number, range, base);
     return written;
 }
 
@@ -278,7 +304,8 @@ DEVICE bool operation_near(const Caller &c) {
 }
 
 DEVICE void look_for_operations(const Caller &c) {
-    if (operation_near(c)) meet_operations(c, true);
+    u32 number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
+    if (number > load32(FIELD(engine_of(c.slot), Engine, op_base)) && number != load32(over_at(c, number))) meet_operations(c, true);
 }
 
 DEVICE bool written_by_operation(const Caller &c, u32 cell) {
@@ -730,7 +757,7 @@ COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high,
         u64 records[CELLS_AT_ONCE];
         load_records<CELLS_AT_ONCE>(writes + 8ull * (round / CONSAN_GRANULE), records);
         u32 head = (u32)(records[0] >> 32) & ~RECORD_LANE;
-        if (head != good && !(head & HIGH_ASYNC) && alive(c, records[0], write_epoch(c, records[0]))) good = head;
+        if (head != good && alive(c, records[0], write_epoch(c, records[0]))) good = head;
         u32 unlike = !good || high - round < CELLS_AT_ONCE * CONSAN_GRANULE;
         for (u32 j = 0; j < CELLS_AT_ONCE; ++j) unlike |= ((u32)(records[j] >> 32) & ~RECORD_LANE) ^ good | ((u32)records[j] & LOW_MARKER);
         if (!unlike) continue;
