@@ -111,6 +111,7 @@ class Reason(enum.IntEnum):
     AT_EXIT = 26
     OTHER_ISSUER = 27  # waited for by a thread that did not issue
     MISALIGNED = 28
+    WAITERS_PENDING = 32  # a barrier invalidated while another warp may still look at it
     SHARED_ID = 31  # a named barrier used by a warp that does not know its last round to be over
     OWN_WARP_WAITED = 30  # a warp of the warpgroup writes over operands after its own wait only
     COPY_NO_FENCE = 29  # policy isa: data of cp.async multiplied
@@ -207,7 +208,7 @@ ENGINE = _struct(
     "Engine",
     f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
     u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}];
-    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
+    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{2 * MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
     u32 elsewhere; u32 spare[3]; u32 over[{MAX_WARPS * OPERATIONS_OVER}]""",
 )
 OPERATION = _struct(

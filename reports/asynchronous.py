@@ -187,6 +187,11 @@ MBARRIER_MISUSE: Final = {
         "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then __syncthreads(), before {second_at}",
         "{barrier} is invalidated at {second_at} while copies that signal it may still be in flight",
     ),
+    "waiters-pending": Situation(
+        "a barrier between the waits of the other warps and mbarrier.inval",
+        "put __syncthreads() between the last wait for {barrier} and {second_at}",
+        "{barrier} is invalidated at {second_at} while another warp may still be waiting for it",
+    ),
 }
 
 MBARRIER_DEADLOCKS: Final = {

@@ -66,6 +66,7 @@ _SITUATIONS: Final = {
     Reason.COUNT_RANGE: "count-range",
     Reason.NO_COMPLETE: "no-complete",
     Reason.SIGNALS_PENDING: "signals-pending",
+    Reason.WAITERS_PENDING: "waiters-pending",
     Reason.DIVERGENT: "divergent",
     Reason.NO_PROXY_FENCE: "no-proxy-fence",
     Reason.WRITER_NO_FENCE: "writer-no-fence",

@@ -144,6 +144,16 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     write_barrier_bytes(slot, state, me, address, site, HIGH_ASYNC, LOW_MARKER | index);
 }
 
+// Another warp whose last successful wait for this barrier is not ordered before the caller; NO_BARRIER if there is none.
+DEVICE u32 unordered_waiter(const Caller &c, u64 engine, u32 index) {
+    u32 warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
+    for (u32 w = 0; w < warps; ++w) {
+        u32 epoch = load32(observed_at(engine, w, index));
+        if (w != c.me >> 5 && epoch && epoch >= base && !ordered(c, w << 5, epoch)) return w << 5;
+    }
+    return NO_BARRIER;
+}
+
 HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
@@ -151,6 +161,8 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     c.offset -= load32(FIELD(slot, Slot, low));
     if (index == NO_BARRIER) return;
     u64 at = mbarrier_at(engine_of(slot), index), word = load64(at);
+    u32 waiter = unordered_waiter(c, engine_of(slot), index);
+    if (waiter != NO_BARRIER) report_barrier(c, engine_of(slot), index, REASON_WAITERS_PENDING, 0, waiter);
     if (state_tx(word) != 0) report_barrier(c, engine_of(slot), index, REASON_SIGNALS_PENDING, load32(FIELD(at, MBarrier, last_site)), load32(FIELD(at, MBarrier, thread)));
     else signals_in_flight(c, index);
     store32(FIELD(at, MBarrier, life), LIFE_OVER);

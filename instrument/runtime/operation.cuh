@@ -62,7 +62,12 @@ DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
 DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired) {
     u32 mask = active_mask(), living = living_lanes(slot, me);
     if ((mask & living) != living || __reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired)) return;
-    if (lane_id() == __ffs(mask) - 1) store64(FIELD(engine_of(slot), Engine, copies_done) + 8 * (me >> 5), pack(low_word(state), retired));
+    if (lane_id() != __ffs(mask) - 1) return;
+    // Two of them: where a warp has run ahead to its next wait, what others look at was covered by the one before.
+    u64 at = FIELD(engine_of(slot), Engine, copies_done) + 16 * (me >> 5), last = load64(at);
+    if (high_word(last) >= retired) return;
+    store64(at + 8, last);
+    store64(at, pack(low_word(state), retired));
 }
 
 DEVICE Operation load_operation(u64 at) {
@@ -447,11 +452,20 @@ DEVICE void seen_by(const Eyes &e, u32 entry, u32 *out) {
     for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
 }
 
-// A cp.async of a block is over for the caller if its warp's last wait, of all lanes together, covers its group and is seen.
+// A cp.async is over for the caller if one of its warp's last waits, of all lanes together, covers its group and is seen.
+DEVICE bool group_in_order(const Caller &c, const Eyes &e, u32 warp, u32 group, u32 seen, u32 passed, bool fence) {
+    u64 done[2];
+    load_records<2>(FIELD(engine_of(c.slot), Engine, copies_done) + 16 * warp, done);
+    for (u32 i = 0; i < 2; ++i) {
+        u32 epoch = low_word(done[i]);
+        if (high_word(done[i]) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed)) return true;
+    }
+    return false;
+}
+
 DEVICE bool copies_in_order(const Caller &c, const Eyes &e, u32 warp, u32 block, u32 seen, u32 passed, bool fence) {
-    u64 done = load64(FIELD(engine_of(c.slot), Engine, copies_done) + 8 * warp);
-    u32 group = load32(warp_rows<BLOCK_BYTES>(e.coarse, e.stride, warp) + (u64)WARP_GROUPS * e.stride + 4ull * block), epoch = low_word(done);
-    return high_word(done) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed);
+    u32 group = load32(warp_rows<BLOCK_BYTES>(e.coarse, e.stride, warp) + (u64)WARP_GROUPS * e.stride + 4ull * block);
+    return group_in_order(c, e, warp, group, seen, passed, fence);
 }
 
 DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 warp, u32 block, u32 entry, u32 seen, u32 passed) {
@@ -512,11 +526,7 @@ template <u32 UNIT> DEVICE bool rows_in_order(const Caller &c, const Eyes &e, co
             }
         }
         u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, FENCED + w), epoch = reader >> 6;
-        if (async) {
-            u64 done = load64(FIELD(engine_of(c.slot), Engine, copies_done) + 8 * w);
-            bool fence = CONSAN_ISA || kind_of(o) != OPERATION_WGMMA;
-            if (high_word(done) <= group || !(low_word(done) < e.start || (w != c.me >> 5 && low_word(done) <= seen)) || (fence && low_word(done) > passed)) return false;
-        }
+        if (async && !group_in_order(c, e, w, group, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA)) return false;
         // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
         if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
         if (async && !(write & COARSE_ASYNC)) return false;
