@@ -44,6 +44,7 @@ FLAG_CELLS = 64  # one bit each in Thread.flags_read
 MBARRIERS = 64
 OPERATIONS = 512
 BLOCK_BYTES = 128
+MAX_WARPGROUPS = 8
 OPERATIONS_OVER = 8  # operations that each warp remembers to be over
 #: Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, phases of the mbarriers observed.
 CLOCK = 2 * MAX_WARPS + MBARRIERS
@@ -208,7 +209,8 @@ ENGINE = _struct(
     "Engine",
     f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
     u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}];
-    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{2 * MAX_WARPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
+    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{4 * MAX_WARPS}];
+    u64 matrix_seen[{MAX_WARPS * MAX_WARPGROUPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
     u32 elsewhere; u32 spare[3]; u32 over[{MAX_WARPS * OPERATIONS_OVER}]""",
 )
 OPERATION = _struct(
@@ -251,7 +253,7 @@ def _constants() -> dict[str, int]:
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC MBARRIERS OPERATIONS OPERATIONS_OVER BLOCK_BYTES
-        CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES"""
+        MAX_WARPGROUPS CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES"""
     constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

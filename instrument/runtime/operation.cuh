@@ -33,6 +33,7 @@ enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_CO
 enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // of each warp, by blocks and then by superblocks
 
 #define COARSE_ASYNC 32u
+#define COPIES_DONE 32u  // bytes of a warp: the two last waits (epoch, groups), the lanes that have done the next one
 // One thread issues the copies of a pipeline, so it looks at superblocks first. ROW_READS and ROW_WRITES have an entry for each of these.
 #define SUPER_BYTES (16 * BLOCK_BYTES)
 
@@ -58,16 +59,23 @@ DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
     store32(blocks + 3ull * stride + WARP_GROUPS * SUPER_ROW(stride) + offset / SUPER_BYTES * 4, group);
 }
 
-// A wait of a whole warp whose lanes have all retired the same groups.
+// A wait that all lanes of a warp have done, whether together or one after another: the groups that all have retired then.
 DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired) {
     u32 mask = active_mask(), living = living_lanes(slot, me);
-    if ((mask & living) != living || __reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired)) return;
-    if (lane_id() != __ffs(mask) - 1) return;
+    if (__reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired) || lane_id() != __ffs(mask) - 1) return;
     // Two of them: where a warp has run ahead to its next wait, what others look at was covered by the one before.
-    u64 at = FIELD(engine_of(slot), Engine, copies_done) + 16 * (me >> 5), last = load64(at);
+    u64 at = FIELD(engine_of(slot), Engine, copies_done) + COPIES_DONE * (me >> 5), last = load64(at), part = load64(at + 16);
     if (high_word(last) >= retired) return;
+    while ((mask & living) != living) {
+        if (high_word(part) > retired) return;
+        u32 so_far = mask | (high_word(part) == retired ? low_word(part) : 0);
+        u64 found = swap64(at + 16, part, pack(so_far, retired));
+        if (found == part) { mask = so_far; break; }
+        part = found;
+    }
+    if ((mask & living) != living) return;
     store64(at + 8, last);
-    store64(at, pack(low_word(state), retired));
+    store64(at, pack(epoch_of_warp(slot, me >> 5, low_word(state)), retired));
 }
 
 DEVICE Operation load_operation(u64 at) {
@@ -154,14 +162,19 @@ DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
 // shipped pipelines hand a stage back by one thread's arrival. A warp of the warpgroup itself, with nothing but its own wait, has
 // not: the others may be behind it.
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
-    u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5;
+    u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5, base = load32(FIELD(c.slot, Slot, base));
+    u64 known_at = FIELD(engine_of(c.slot), Engine, matrix_seen) + 8ull * (own * MAX_WARPGROUPS + first / 4), known = load64(known_at);
+    if (high_word(known) == base && low_word(known) > o.group) return true;
     bool inside = own >= first && own < first + 4;
     for (u32 w = first; w < first + 4 && (inside || !seen); ++w) {
         u64 thread = thread_record(c.slot, w << 5);
         u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
         seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
-    return inside ? seen == 4 : seen != 0;
+    bool over = inside ? seen == 4 : seen != 0;
+    // Groups retire in order: what a warp has found once holds for all before.
+    if (over && !lane_acquired(c.slot, c.me)) store64(known_at, pack(o.group + 1, base));
+    return over;
 }
 
 // Whether the caller has observed that the operation is over.
@@ -455,7 +468,7 @@ DEVICE void seen_by(const Eyes &e, u32 entry, u32 *out) {
 // A cp.async is over for the caller if one of its warp's last waits, of all lanes together, covers its group and is seen.
 DEVICE bool group_in_order(const Caller &c, const Eyes &e, u32 warp, u32 group, u32 seen, u32 passed, bool fence) {
     u64 done[2];
-    load_records<2>(FIELD(engine_of(c.slot), Engine, copies_done) + 16 * warp, done);
+    load_records<2>(FIELD(engine_of(c.slot), Engine, copies_done) + COPIES_DONE * warp, done);
     for (u32 i = 0; i < 2; ++i) {
         u32 epoch = low_word(done[i]);
         if (high_word(done[i]) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed)) return true;
@@ -505,36 +518,47 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     return true;
 }
 
-// The same for many blocks (or superblocks) at once, from the latest entry of each warp in them: what is in order for it is for the
-// earlier ones.
-template <u32 UNIT> DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
-    u32 begin = (o.low / UNIT & ~3u) + 4 * first, stride = row_stride<UNIT>(e.stride);
+// The same for one warp and many blocks (or superblocks) at once, from its latest entry in them: what is in order for it is for the
+// earlier ones. Only the bytes of [low, high) count.
+template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 w, u32 low, u32 high, bool written, bool read) {
+    u32 stride = row_stride<UNIT>(e.stride), write = 0, reader = 0, group = 0, async = 0;
+    u64 rows = warp_rows<UNIT>(e.coarse, e.stride, w);
+#pragma unroll 2
+    for (u32 four = low / UNIT & ~3u; four * UNIT < high; four += 4) {
+        u32 w4[4] = {0, 0, 0, 0}, g4[4] = {0, 0, 0, 0}, r4[4] = {0, 0, 0, 0};
+        if (written) { load_entries<4>(rows + WARP_WRITES * stride + 4 * four, w4); load_entries<4>(rows + WARP_GROUPS * stride + 4 * four, g4); }
+        if (read) load_entries<4>(rows + 4 * four, r4);
+        for (u32 j = 0; j < 4; ++j) {
+            u32 at = (four + j) * UNIT;
+            if (at + UNIT <= low || at >= high) continue;
+            write = max(write, w4[j]); reader = max(reader, r4[j]);
+            if (w4[j] & COARSE_ASYNC && w4[j] >> 6 >= e.base) { async |= COARSE_ASYNC; group = max(group, g4[j]); }
+        }
+    }
+    u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, FENCED + w), epoch = reader >> 6;
+    if (async && !group_in_order(c, e, w, group, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA)) return false;
+    // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
+    if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
+    if (async && !(write & COARSE_ASYNC)) return false;
+    if (!reader || epoch < e.base) return true;
+    if (w == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen)) return false;
+#if CONSAN_ISA
+    if (epoch > passed) return false;
+#endif
+    return true;
+}
+
+// All warps: superblocks together, and those of a warp for which that says nothing one by one, by blocks where they must. A warp shares
+// the superblocks of an operand among its lanes.
+DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
 #pragma unroll 1
     for (u32 w = 0; w < e.warps; ++w) {
-        u64 rows = warp_rows<UNIT>(e.coarse, e.stride, w);
-        u32 write = 0, reader = 0, group = 0, async = 0;
-#pragma unroll 4
-        for (u32 four = begin; four * UNIT < o.high; four += 4 * step) {
-            u32 w4[4] = {0, 0, 0, 0}, g4[4] = {0, 0, 0, 0}, r4[4] = {0, 0, 0, 0};
-            if (written) { load_entries<4>(rows + WARP_WRITES * stride + 4 * four, w4); load_entries<4>(rows + WARP_GROUPS * stride + 4 * four, g4); }
-            if (read) load_entries<4>(rows + 4 * four, r4);
-            for (u32 j = 0; j < 4; ++j) {
-                u32 at = (four + j) * UNIT;
-                if (at + UNIT <= o.low || at >= o.high) continue;
-                write = max(write, w4[j]); reader = max(reader, r4[j]);
-                if (w4[j] & COARSE_ASYNC && w4[j] >> 6 >= e.base) { async |= COARSE_ASYNC; group = max(group, g4[j]); }
-            }
+        if (step == 1 && warp_in_order<SUPER_BYTES>(c, e, o, w, o.low, o.high, written, read)) continue;
+#pragma unroll 1
+        for (u32 super = o.low / SUPER_BYTES + first; super * SUPER_BYTES < o.high; super += step) {
+            u32 low = max(o.low, super * SUPER_BYTES), high = min(o.high, (super + 1) * SUPER_BYTES);
+            if (!warp_in_order<SUPER_BYTES>(c, e, o, w, low, high, written, read) && !warp_in_order<BLOCK_BYTES>(c, e, o, w, low, high, written, read)) return false;
         }
-        u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, FENCED + w), epoch = reader >> 6;
-        if (async && !group_in_order(c, e, w, group, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA)) return false;
-        // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
-        if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
-        if (async && !(write & COARSE_ASYNC)) return false;
-        if (!reader || epoch < e.base) continue;
-        if (w == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen)) return false;
-#if CONSAN_ISA
-        if (epoch > passed) return false;
-#endif
     }
     return true;
 }
@@ -568,9 +592,9 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
     touched(e, o, first, step, written, read);
     if (step > 1) { written = __any_sync(0xffffffffu, written); read = __any_sync(0xffffffffu, read); }
     if (!(written || read)) return true;
-    bool fine = rows_in_order<SUPER_BYTES>(c, e, o, first, step, written, read);
+    bool fine = rows_in_order(c, e, o, first, step, written, read);
     if (step > 1) fine = __all_sync(0xffffffffu, fine);
-    if (fine || rows_in_order<BLOCK_BYTES>(c, e, o, first, step, written, read)) return true;
+    if (fine) return true;
     u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
     bool clean = true;
 #pragma unroll 1
