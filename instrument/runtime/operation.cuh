@@ -276,6 +276,10 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
 
 // ---- generic accesses look at operations ------------------------------------------------------------------------------------
 
+// A block whose bytes were all found written once, by whomever, stays so for this CTA.
+DEVICE u64 complete_at(u64 slot, u32 offset) { return coarse_of(slot) + (u64)coarse_stride(slot) * ROW_COMPLETE + offset / BLOCK_BYTES * 4; }
+DEVICE u32 complete_mark(u64 slot) { return load32(FIELD(slot, Slot, base)) + 1; }
+
 DEVICE u64 over_at(const Caller &c, u32 number) {
     return FIELD(engine_of(c.slot), Engine, over) + 4ull * ((c.me >> 5) * OPERATIONS_OVER + number % OPERATIONS_OVER);
 }
@@ -300,18 +304,23 @@ COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot), range = 0;
     u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
     // Where the list has been too short, what is not on it may have been written.
-    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS;
+    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
+    u32 block = c.offset & ~(BLOCK_BYTES - 1);
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
         if (o.sequence <= base) return;
         bool last = o.sequence == number, met = covers(o, c.offset, c.offset + c.bytes);
-        if (met) written |= (o.kind & OPERATION_WRITES) != 0;
+        if (met && o.kind & OPERATION_WRITES) {
+            written = true;
+            whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
+        }
         bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES);
         if (!counts && !last) return;
         bool done = observed(c, o);
         if (counts && !done) report_operation(c, o, 0);
         if (last && done && over_for_warp(c, o)) range = pack(o.low, o.high);
     });
+    if (whole) store32(complete_at(c.slot, block), complete_mark(c.slot));
     if (range) note_over(c, number, range, base);
     return written;
 }
@@ -328,6 +337,7 @@ DEVICE void look_for_operations(const Caller &c) {
 
 DEVICE bool written_by_operation(const Caller &c, u32 cell) {
     if (!operation_near(c)) return false;
+    if (load32(complete_at(c.slot, c.offset)) == complete_mark(c.slot)) return true;
     Caller granule = c;
     granule.offset = cell * CONSAN_GRANULE; granule.bytes = CONSAN_GRANULE;
     return meet_operations(granule, false);
@@ -824,14 +834,12 @@ COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u3
     return found;
 }
 
-// A block that was found complete once stays so for this CTA.
 COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
-    u64 coarse = coarse_of(c.slot);
-    u32 stride = coarse_stride(c.slot), mark = load32(FIELD(c.slot, Slot, base)) + 1, known_low = 0, known_high = 0;
+    u32 mark = complete_mark(c.slot), known_low = 0, known_high = 0;
     bool ask = true;  // the list, once: again only behind what it has told
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
         u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES), at = high;
-        u64 found = coarse + (u64)stride * ROW_COMPLETE + 4ull * block;
+        u64 found = complete_at(c.slot, block * BLOCK_BYTES);
         bool complete = true;
         if (load32(found) == mark) continue;
         if (!(low >= known_low && high <= known_high)) {

@@ -62,8 +62,9 @@ class Clocks:
         self.seen[thread, operations] = 1
 
     def fence_proxies(self, threads: Array) -> None:
-        """Everything before is behind the fence."""
+        """Everything before is behind the fence, and what comes after is not."""
         self.fenced[threads] = np.maximum(self.fenced[threads], self.seen[threads])
+        self.advance(threads)
 
     def fence(self, threads: Array, *, acquires: bool, releases: bool) -> None:
         """fence.acquire, release, acq_rel and sc."""
