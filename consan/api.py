@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +101,13 @@ def launch(
 ) -> Report:
     """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds."""
     session = Session(device=device, seed=seed, timeout=timeout, policy=policy)
-    prepared = session.prepare(kernel.ptx, name=kernel.name)
-    with _arguments(session, kernel.function, args) as values:
-        session.launch(
-            prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
-        )
-        report = session.report()
+    with session.turn():
+        prepared = session.prepare(kernel.ptx, name=kernel.name)
+        with _arguments(session, kernel.function, args) as values:
+            session.launch(
+                prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
+            )
+            report = session.report()
     return embed(report)
 
 
@@ -226,9 +226,10 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
 
     session = Session(device=device, seed=seed, policy=policy, **options)
     live = LiveReport()
-    adapters.install(session)
-    try:
-        yield live
-    finally:
-        adapters.remove()
-        live._report = replace(embed(session.report()))
+    with session.turn():
+        adapters.install(session)
+        try:
+            yield live
+        finally:
+            adapters.remove()
+            live._report = embed(session.report())

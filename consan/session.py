@@ -12,12 +12,13 @@ Does NOT handle: more than one device, and kernels that exist as machine code on
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,7 @@ class Device:
         self.backend = backend
         self.modules: dict[tuple[str, Variant], Prepared] = {}
         self.lost = False
+        self._owner: weakref.ref[Session] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
         self._arena_bytes = arena_bytes
 
@@ -97,6 +99,23 @@ class Device:
     def shadow(self) -> Shadow:
         """The shadow tables; made when the first module is prepared."""
         return Shadow(self.backend, arena_bytes=self._arena_bytes)
+
+    @property
+    def owner(self) -> Session | None:
+        """The session whose launches the shadow records now."""
+        return self._owner() if self._owner is not None else None
+
+    def hand_to(self, session: Session | None) -> None:
+        """Let the shadow record for this session; the one before it keeps what was recorded for it."""
+        with self.lock:
+            before = self.owner
+            if session is None or session is before:
+                return
+            if before is not None:
+                before.harvest()
+            if not self.lost:
+                self.shadow.reset(cta_limit=session.cta_limit)
+            self._owner = weakref.ref(session)
 
     def close(self) -> None:
         """Free the shadow, if there is one and the context is still there."""
@@ -166,7 +185,7 @@ class Session:
         self._skip, self._limit = launch_skip, launch_count
         self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         self._inline = self.backend.device_name != "cpu"
-        self._cta_limit = cta_limit
+        self.cta_limit = cta_limit
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
@@ -175,16 +194,23 @@ class Session:
         self._notes: dict[str, None] = {}
         self._reasons: dict[str, None] = {}
         self._findings: list[model.Finding] = []
-        self._begun = False
+        self._found: list[model.Finding] = []
+        self._drained: Drained | None = None
 
     @property
     def shadow(self) -> Shadow:
-        """The device's shadow tables, emptied when this session first needs them."""
-        shadow = self._device.shadow
-        if not self._begun:
-            self._begun = True
-            shadow.reset(cta_limit=self._cta_limit)
-        return shadow
+        """The device's shadow tables, which record for this session from now on."""
+        self._device.hand_to(self)
+        return self._device.shadow
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """The device is this session's inside, and its former owner's again afterwards: sessions nest."""
+        before = self._device.owner
+        try:
+            yield
+        finally:
+            self._device.hand_to(before)
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 
@@ -262,6 +288,7 @@ class Session:
     ) -> None:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
         with self._device.lock:
+            self._device.hand_to(self)
             handle = self._choose(prepared, entry)
             if handle is prepared.loaded:
                 self._note_cluster(prepared, entry, math.prod(cluster))
@@ -366,9 +393,7 @@ class Session:
 
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and judge."""
-        drained = self._drain()
-        modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
-        found = decode(drained.records, drained.table, modules) if drained else []
+        found, drained = self._collect()
         found, unplaced = self._without_clusters(found, drained)
         counters = drained.counters if drained else None
         return model.assemble(
@@ -435,12 +460,34 @@ class Session:
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
 
-    def _drain(self) -> Drained | None:
-        if not self._begun:
+    def harvest(self) -> None:
+        """Keep what the device has recorded for this session: another one takes the tables over."""
+        self._found, self._drained = self._collect()
+
+    def _collect(self) -> tuple[list[model.Finding], Drained | None]:
+        """What was kept, and what the tables hold if they record for this session; the device is waited for."""
+        with self._device.lock:
+            if self._device.owner is not self:
+                return self._found, self._drained
+            if not self._device.lost:
+                self._synchronize()
+            drained = self._device.shadow.drain(lost=self._device.lost)
+            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
+            found = decode(drained.records, drained.table, modules)
+            return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
+
+    def take(self) -> model.Report | None:
+        """The report of what was launched since the last `take`, and a new beginning; None if nothing was launched."""
+        if not self._used and not self._uninstrumented:
             return None
-        if not self._device.lost:
-            self._synchronize()
-        return self.shadow.drain(lost=self._device.lost)
+        report = self.report()
+        ran = tuple(kernel for kernel in report.kernels if kernel.launches)
+        for kept in (self._unchecked, self._clusters, self._uninstrumented, self._notes, self._reasons):
+            kept.clear()
+        self._findings, self._found, self._drained, self._launches = [], [], None, 0
+        if self._device.owner is self and not self._device.lost:
+            self._device.shadow.reset(cta_limit=self.cta_limit)
+        return replace(report, kernels=ran) if ran or report.uninstrumented else None
 
     def _synchronize(self) -> None:
         try:

@@ -7,7 +7,7 @@ Works on any backend: it needs memory, a host-visible ring, and reads and writes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,11 @@ class Counters:
     checked_ctas: int = 0
     arena_used: int = 0
 
+    def plus(self, later: Counters) -> Counters:
+        """The sums; of the memory used, the later figure, which includes the earlier one."""
+        sums = (getattr(self, name) + getattr(later, name) for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas"))
+        return Counters(*sums, arena_used=later.arena_used)
+
 
 @dataclass(frozen=True)
 class Drained:
@@ -51,6 +56,10 @@ class Drained:
     table: npt.NDArray[np.void] | None
     counters: Counters
     launches: npt.NDArray[np.uint64]
+
+    def plus(self, later: Drained) -> Drained:
+        """The counts of both; the findings are the later one's only: each drain is decoded once, with its own table."""
+        return replace(later, counters=self.counters.plus(later.counters), launches=self.launches + later.launches)
 
 
 def default_arena_bytes(total_memory: int) -> int:

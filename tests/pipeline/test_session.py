@@ -64,6 +64,56 @@ def test_a_session_begins_empty_on_the_same_device() -> None:
     assert [(kernel.name, kernel.launches) for kernel in second.kernels if kernel.launches] == [("clean", 1)]
 
 
+def counted(report: Report) -> dict[str, tuple[int, int]]:
+    """Launches of each kernel that had any, and how often it was found racy."""
+    found = {finding.kernel: finding.count for finding in report.findings if finding.kind == "data-race"}
+    return {kernel.name: (kernel.launches, found.get(kernel.name, 0)) for kernel in report.kernels if kernel.launches}
+
+
+def test_sessions_nest() -> None:
+    outer, inner = Session(device="cpu"), Session(device="cpu")
+    launch(outer, outer.prepare(kernels.MODULE), "racy")
+    once = counted(outer.report())
+    with inner.turn():
+        launch(inner, inner.prepare(kernels.MODULE), "clean")
+        launch(inner, inner.prepare(kernels.MODULE), "racy")
+    assert counted(inner.report()) == {"clean": (1, 0), **once}
+    launch(outer, outer.prepare(kernels.MODULE), "racy")
+    (launches, count) = once["racy"]
+    assert launches == 1
+    assert counted(outer.report()) == counted(outer.report()) == {"racy": (2, 2 * count)}
+    assert counted(inner.report()) == {"clean": (1, 0), **once}
+
+
+def test_turns_without_an_end_nest_too() -> None:
+    """`consan.launch` in a program under `consan run`: the program's launches are not lost."""
+    outer = Session(device="cpu")
+    launch(outer, outer.prepare(kernels.MODULE), "racy")
+    before = counted(outer.report())
+    assert run("clean").verdict == "clean"
+    assert counted(outer.report()) == before
+
+
+def test_taking_begins_anew() -> None:
+    session = Session(device="cpu")
+    assert session.take() is None
+    prepared = session.prepare(kernels.MODULE)
+    launch(session, prepared, "racy")
+    session.note("something to know")
+    first = session.take()
+    assert first is not None
+    assert (first.verdict, first.notes, [kernel.name for kernel in first.kernels]) == ("violations", ("something to know",), ["racy"])
+    assert session.take() is None
+    launch(session, prepared, "clean")
+    second = session.take()
+    assert second is not None
+    assert (second.verdict, second.findings, second.notes, counted(second)) == ("clean", (), (), {"clean": (1, 0)})
+    session.uninstrumented("gemm")
+    third = session.take()
+    assert third is not None
+    assert (third.verdict, third.incomplete) == ("incomplete", ("no instrumented kernel was launched",))
+
+
 def test_text_is_prepared_once() -> None:
     first, second = Session(device="cpu"), Session(device="cpu")
     assert first.prepare(kernels.MODULE) is second.prepare(kernels.MODULE)
