@@ -44,8 +44,13 @@ class Counters:
 
     def plus(self, later: Counters) -> Counters:
         """The sums; of the memory used, the later figure, which includes the earlier one."""
-        sums = (getattr(self, name) + getattr(later, name) for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas"))
-        return Counters(*sums, arena_used=later.arena_used)
+        return Counters(
+            self.dropped_findings + later.dropped_findings,
+            self.dropped_ctas + later.dropped_ctas,
+            self.evicted + later.evicted,
+            self.checked_ctas + later.checked_ctas,
+            later.arena_used,
+        )
 
 
 @dataclass(frozen=True)
