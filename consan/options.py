@@ -158,7 +158,17 @@ OUTPUT: Final = (
     Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
 )
-ALL: Final = (*SESSION, *OUTPUT)
+RUN: Final = (
+    Option(
+        ("--triton-arch",),
+        "triton_arch",
+        read_text,
+        "what Triton compiles for with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); sm_90 if not given",
+        "sm_90",
+        choices=("sm_80", "sm_90"),
+    ),
+)
+ALL: Final = (*SESSION, *OUTPUT, *RUN)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
@@ -199,5 +209,6 @@ def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
         launch_skip=arguments.launch_skip,
         launch_count=arguments.launch_count,
         timeout=arguments.timeout,
+        triton_arch=getattr(arguments, "triton_arch", "sm_90"),
         **others,
     )

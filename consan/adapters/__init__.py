@@ -11,9 +11,10 @@ from __future__ import annotations
 from consan.adapters.base import Adapter, SessionLike
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.standin import CupyStandIn
+from consan.adapters.triton.virtual import TritonVirtual
 
 # A new framework is one file and one entry here.
-ADAPTERS: dict[str, tuple[Adapter, ...]] = {"gpu": (CupyAdapter(),), "cpu": (CupyStandIn(),)}
+ADAPTERS: dict[str, tuple[Adapter, ...]] = {"gpu": (CupyAdapter(),), "cpu": (CupyStandIn(), TritonVirtual())}
 
 _sessions: list[SessionLike] = []
 
@@ -28,7 +29,11 @@ def install(session: SessionLike) -> None:
         return
     _disarm()
     _sessions.append(session)
-    _arm()
+    try:
+        _arm()
+    except BaseException:
+        remove()
+        raise
 
 
 def remove() -> None:

@@ -62,6 +62,9 @@ class Adapter(Protocol):
         """One line for `consan doctor`: what is covered, in which version."""
 
 
+_INHERITED: Any = object()
+
+
 @dataclass
 class Patches:
     """Attribute replacements that can be undone, in reverse order."""
@@ -70,16 +73,20 @@ class Patches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def set(self, owner: Any, attribute: str, value: Any) -> None:
-        """Replace `owner.attribute`."""
+        """Replace `owner.attribute`; what the owner itself holds is kept as it is (a staticmethod, or nothing)."""
         with self._lock:
-            self._done.append((owner, attribute, getattr(owner, attribute)))
+            self._done.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
             setattr(owner, attribute, value)
 
     def undo(self) -> None:
         """Put every original back."""
         with self._lock:
             while self._done:
-                setattr(*self._done.pop())
+                owner, attribute, original = self._done.pop()
+                if original is _INHERITED:
+                    delattr(owner, attribute)
+                else:
+                    setattr(owner, attribute, original)
 
     def __bool__(self) -> bool:
         return bool(self._done)

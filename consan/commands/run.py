@@ -36,7 +36,7 @@ class RunCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
-        options.add(parser, options.SESSION, "checking")
+        options.add(parser, (*options.SESSION, *options.RUN), "checking")
         options.add(parser, options.OUTPUT, "output")
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")

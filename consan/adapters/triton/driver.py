@@ -1,0 +1,140 @@
+"""The driver that Triton finds as `triton.runtime.driver.active` while kernels run on the virtual machine.
+
+It has what Triton's own driver for CUDA has (`backends/driver.py`, `backends/nvidia/driver.py`): target, device, stream, launcher, `utils`.
+Triton therefore compiles for the architecture of a real chip, with all that it does there: pipelining, cp.async, wgmma, TMA. The
+device's number differs from any real one, so that kernels compiled for the virtual machine are never taken for a GPU's, nor the other way
+round: Triton keeps compiled kernels by that number.
+
+Times are NaN: a virtual machine's mean nothing. Does NOT handle: profilers, and `kernel.n_regs` for kernels that no assembler has seen.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+from consan._errors import NotSupported
+from consan.adapters.triton.launcher import Code, Launcher
+
+# Shared memory of a CTA, "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
+ARCHITECTURES = {"sm_80": 163 << 10, "sm_90": 227 << 10}
+_FIRST_NUMBER = 1 << 10  # of a device: beyond any real GPU's
+_REGISTERS = 1 << 16
+_MOST_THREADS = 1024
+_USED = re.compile(rb"REG:(\d+).*?LOCAL:(\d+)")
+
+
+class VirtualDriver:
+    """The virtual machine as Triton's device."""
+
+    def __init__(self, session: Any, arch: str = "sm_90") -> None:
+        if arch not in ARCHITECTURES:
+            raise NotSupported(f"Triton kernels for '{arch}' do not run on the virtual machine; expected {' or '.join(ARCHITECTURES)}")
+        self.session = session
+        self.arch = arch
+        self.capability = int(arch.removeprefix("sm_"))
+        self.launcher_cls = functools.partial(Launcher, self)
+        self.utils = Utils(self)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Always: it was chosen."""
+        return True
+
+    def get_current_target(self) -> Any:
+        """What to compile for."""
+        return importlib.import_module("triton.backends.compiler").GPUTarget("cuda", self.capability, 32)
+
+    def get_current_device(self) -> int:
+        """The device's number; Triton keeps compiled kernels by it."""
+        return _FIRST_NUMBER + self.capability
+
+    def set_current_device(self, device: Any) -> None:
+        """There is only one."""
+
+    def get_current_stream(self, device: Any = None) -> int:
+        """The default stream."""
+        return 0
+
+    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
+        """As torch says it."""
+        return divmod(self.capability, 10)
+
+    def get_active_torch_device(self) -> Any:
+        """Where a program puts its tensors."""
+        return importlib.import_module("torch").device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """The part of `torch.cuda` that Triton's own helpers use."""
+        return SimpleNamespace(synchronize=_nothing, Event=Event, current_device=self.get_current_device)
+
+    def get_benchmarker(self) -> Any:
+        """One call, and times that are not numbers."""
+        return importlib.import_module("triton.testing").do_bench
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """No cache has to be flushed."""
+        return SimpleNamespace(zero_=_nothing)
+
+    def clear_cache(self, cache: Any) -> None:
+        """No cache has to be flushed."""
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """Of Triton's ahead-of-time tools, which make no sense without a GPU's driver."""
+        raise NotSupported("Triton's ahead-of-time compiler writes launchers in C, which do not run on the virtual machine")
+
+
+class Event:
+    """`torch.cuda.Event` without a clock."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def record(self, *args: Any) -> None:
+        """Nothing runs in the background."""
+
+    wait = synchronize = record
+
+    def elapsed_time(self, end: Any) -> float:
+        """Not a number: a virtual machine's times mean nothing."""
+        return float("nan")
+
+
+class Utils:
+    """`driver.utils`."""
+
+    def __init__(self, driver: VirtualDriver) -> None:
+        self._driver = driver
+
+    def get_device_properties(self, device: Any = None) -> dict[str, int]:
+        """Limits of the architecture; multiprocessors are those of the virtual machine, which has no clocks."""
+        limits = {"max_shared_mem": ARCHITECTURES[self._driver.arch], "max_num_regs": _REGISTERS, "warpSize": 32}
+        clocks = dict.fromkeys(("sm_clock_rate", "mem_clock_rate", "mem_bus_width"), 0)
+        return {**limits, **clocks, "multiprocessor_count": int(self._driver.session.backend.sm_count)}
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, Code, int, int, int]:
+        """`kernel` is PTX (see `virtual`); nothing is loaded before a launch."""
+        code = Code(name, kernel.decode())
+        return code, code, 0, 0, _MOST_THREADS
+
+    def unload_module(self, module: Any) -> None:
+        """The session keeps modules."""
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """What kernels print goes out at once."""
+
+
+def resources(cubin: str) -> tuple[int, int]:
+    """Registers and spilled words of the kernel in a cubin, from the tool that comes with Triton."""
+    knobs = importlib.import_module("triton.knobs")
+    done = subprocess.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], capture_output=True, check=False)
+    found = _USED.search(done.stdout + done.stderr)
+    return (int(found[1]), int(found[2]) // 4) if found else (0, 0)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """What has no meaning here."""

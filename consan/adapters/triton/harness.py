@@ -1,0 +1,84 @@
+"""What Triton programs do around their kernels, on the virtual machine: tuning, timing, tensor descriptors of NumPy arrays.
+
+Each function here stands for one of Triton's and gets that one first. Triton's tuner times every configuration and keeps the fastest; here
+the first one that compiles and fits the chip runs, which on a GPU the tuner might have chosen or not: the report says which it was.
+Benchmarks do not run, since what they measure would be the virtual machine.
+
+Does NOT handle: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from consan.adapters.base import SessionLike
+from consan.adapters.triton.host import HostArray
+
+Original = Callable[..., Any]
+_NAN = float("nan")
+
+
+def first_that_fits(session: SessionLike, original: Original, tuner: Any, *args: Any, **kwargs: Any) -> Any:
+    """`Autotuner.run` with one configuration."""
+    configs = tuner.configs
+    if len(configs) == 1:
+        return original(tuner, *args, **kwargs)
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    chosen = list(tuner.prune_configs(kwargs))
+    try:
+        result, config = _first(original, tuner, chosen, args, kwargs)
+    finally:
+        tuner.configs = configs
+    session.note(f"{tuner.base_fn.__name__} is autotuned: it ran with one of {len(configs)} configurations ({config})")
+    return result
+
+
+def _first(original: Original, tuner: Any, configs: Sequence[Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
+    misfits = _misfits()
+    for index, config in enumerate(configs):
+        tuner.configs = [config]
+        try:
+            return original(tuner, *args, **kwargs), config
+        except misfits:
+            if index + 1 == len(configs):
+                raise
+    raise AssertionError("a tuner has at least one configuration")
+
+
+def _misfits() -> tuple[type[Exception], ...]:
+    """The errors by which Triton's tuner knows that a configuration cannot be used."""
+    names = {"triton.runtime.errors": ("OutOfResources", "PTXASError"), "triton.compiler.errors": ("CompileTimeAssertionFailure",)}
+    return tuple(getattr(importlib.import_module(module), name) for module, each in names.items() for name in each)
+
+
+def run_once(session: SessionLike, original: Original, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+    """`do_bench`: one call, and NaN in the form that was asked for."""
+    fn()
+    session.note("do_bench called its function once and gave NaN: times of the virtual machine mean nothing")
+    quantiles = kwargs.get("quantiles")
+    if quantiles is not None:
+        return [_NAN] * len(quantiles) if len(quantiles) != 1 else _NAN
+    return [_NAN] if kwargs.get("return_mode") == "all" else _NAN
+
+
+def skip_report(session: SessionLike, original: Original, mark: Any, *args: Any, **kwargs: Any) -> None:
+    """`triton.testing.Mark.run`, the benchmarks of `perf_report`."""
+    benchmarks = mark.benchmarks if isinstance(mark.benchmarks, Sequence) else [mark.benchmarks]
+    names = ", ".join(str(getattr(each, "plot_name", "")) for each in benchmarks)
+    session.note(f"benchmark skipped: {names} (times of the virtual machine mean nothing)")
+
+
+def with_array_as_base(original: Original, descriptor: Any) -> None:
+    """`TensorDescriptor.__post_init__`."""
+    if isinstance(descriptor.base, np.ndarray):
+        descriptor.base = HostArray(descriptor.base)
+    original(descriptor)
+
+
+def from_array(original: Original, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """`TensorDescriptor.from_tensor`."""
+    return original(HostArray(tensor) if isinstance(tensor, np.ndarray) else tensor, *args, **kwargs)

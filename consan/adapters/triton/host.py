@@ -1,0 +1,168 @@
+"""Arrays of the host as arguments of a kernel: what Triton wants to know of them, and their copies on the virtual machine.
+
+Triton asks an argument for `data_ptr()` and `dtype`. Tensors of torch have both; `HostArray` gives them to a NumPy array. For a launch each
+block of host memory that an argument points into, the whole storage of a tensor, is copied to the device and back, so that views
+of one storage see each other and an access beyond the storage lies beyond the allocation.
+
+Does NOT handle: tensors on other devices, pointers given as numbers (nobody says how long the memory behind them is), and pointers that a
+kernel reads from memory: the addresses there are those of the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import UsageError
+from consan.tensormap import TensorMapInfo, validate
+
+Array = npt.NDArray[Any]
+_ALIGNMENT = 16  # what Triton specialises pointers on: a copy keeps it
+
+
+@dataclass(frozen=True)
+class HostType:
+    """A NumPy type as Triton reads types of torch: by its text."""
+
+    name: str
+    itemsize: int
+    is_floating_point: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class HostArray:
+    """A NumPy array with the methods of a tensor that Triton and its descriptors call."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.dtype = HostType(array.dtype.name, array.dtype.itemsize, array.dtype.kind not in "biu")
+        self.shape = array.shape
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self.array.__array_interface__["data"][0])
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements."""
+        strides = tuple(step // self.array.itemsize for step in self.array.strides)
+        return strides if dim is None else strides[dim]
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.array.itemsize
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self.array.size
+
+
+def wrapped(value: Any) -> Any:
+    """The value, with NumPy arrays in it given a tensor's methods."""
+    if isinstance(value, np.ndarray):
+        return HostArray(value)
+    if isinstance(value, tuple) and any(isinstance(item, (np.ndarray, tuple)) for item in value):
+        items = [wrapped(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+@dataclass
+class Block:
+    """Host memory from `start` on, and where its copy is on the device."""
+
+    start: int
+    end: int
+    writeable: bool
+    device: int = 0
+    allocation: int = 0
+
+    def bytes(self) -> npt.NDArray[np.uint8]:
+        """The host memory as an array."""
+        return np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
+
+
+def block_of(value: Any, label: str) -> Block | None:
+    """The memory that a pointer argument points into; None for a null pointer. UsageError for what has no such memory here."""
+    if value is None or (isinstance(value, int) and value == 0):
+        return None
+    if isinstance(value, int):
+        raise UsageError(f"{label}: a pointer given as a number ({value:#x}); pass the array or tensor instead")
+    if type(value).__name__ == "TensorWrapper":  # triton.reinterpret
+        return block_of(value.base, label)
+    if isinstance(value, HostArray):
+        return _of_array(value.array)
+    return _of_tensor(value, label)
+
+
+def _of_array(array: Array) -> Block | None:
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    start = int(owner.__array_interface__["data"][0])
+    low = sum(step * (extent - 1) for step, extent in zip(owner.strides, owner.shape, strict=True) if step < 0 and extent)
+    reach = sum(abs(step) * (extent - 1) for step, extent in zip(owner.strides, owner.shape, strict=True)) + owner.itemsize
+    return Block(start + low, start + low + reach, owner.flags.writeable) if owner.size else None
+
+
+def _of_tensor(value: Any, label: str) -> Block | None:
+    device = getattr(getattr(value, "device", None), "type", None)
+    if not hasattr(value, "untyped_storage") or device is None:
+        raise UsageError(f"{label}: expected a NumPy array or a torch tensor on the CPU, got {type(value).__name__}")
+    if device != "cpu":
+        raise UsageError(f"{label}: a tensor on '{value.device}'; with --device cpu kernels take tensors on the CPU")
+    storage = value.untyped_storage()
+    return Block(storage.data_ptr(), storage.data_ptr() + storage.nbytes(), True) if storage.nbytes() else None
+
+
+class Copies:
+    """The copies on the device for one launch."""
+
+    def __init__(self, backend: Any, blocks: Iterable[Block]) -> None:
+        self._backend = backend
+        self._blocks = _merged(blocks)
+        for block in self._blocks:
+            shift = block.start % _ALIGNMENT
+            block.allocation = backend.alloc(block.end - block.start + shift)
+            block.device = block.allocation + shift
+            backend.write(block.device, block.bytes())
+
+    def address(self, host: int) -> int:
+        """Where the copy of a byte of the host is; 0 for a null pointer."""
+        found = next((block for block in self._blocks if block.start <= host < block.end), None)
+        return found.device + host - found.start if found else 0
+
+    def tensor_map(self, info: TensorMapInfo) -> bytes:
+        """The bytes of a tensor map; UsageError for one that the driver refuses."""
+        validate(info)
+        data: bytes = self._backend.tensor_map(info)
+        return data
+
+    def give_back(self) -> None:
+        """Copy what the kernel wrote to the host."""
+        for block in self._blocks:
+            if block.writeable:
+                block.bytes()[...] = np.frombuffer(self._backend.read(block.device, block.end - block.start), np.uint8)
+
+    def free(self) -> None:
+        """Free the copies."""
+        for block in self._blocks:
+            self._backend.free(block.allocation)
+        self._blocks = []
+
+
+def _merged(blocks: Iterable[Block]) -> list[Block]:
+    merged: list[Block] = []
+    for block in sorted(blocks, key=lambda each: each.start):
+        if merged and block.start < merged[-1].end:
+            last = merged[-1]
+            last.end, last.writeable = max(last.end, block.end), last.writeable and block.writeable
+        else:
+            merged.append(Block(block.start, block.end, block.writeable))
+    return merged

@@ -1,0 +1,235 @@
+"""What Triton's launcher does on a GPU, for the virtual machine: the bytes of each parameter, then a launch through the session.
+
+Read in `backends/nvidia/driver.py` and `driver.c` of Triton 3.6 and 3.9. Parameters go in the order of the signature: constants not at
+all, tuples item by item, numbers as their type says, pointers as addresses. A tensor descriptor is, where the kernel copies through a
+tensor map (sm_90), the map by value, then its shape (i32 each) and strides (i64 each); elsewhere pointer, shape, strides (i64 each), a byte
+for each flag, and shape and strides again. After the last argument come two pointers, global and profiler scratch.
+
+Does NOT handle: streams (launches run in order), programmatic dependent launch (a launch has ended when the next one starts), and profiler
+scratch, which Proton's intra-kernel instrumentation asks for.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from consan._errors import NotSupported, UsageError
+from consan.adapters.triton.host import Copies, block_of
+from consan.tensormap import DTYPES, SWIZZLES, TensorMapInfo
+
+Bytes = Callable[[Copies], bytes]  # the bytes of a parameter, once it is known where the copies are
+_FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
+_BY_PTX = {dtype.ptx: dtype for dtype in DTYPES.values()}
+_L2_PROMOTION = 128
+
+
+@dataclass(frozen=True)
+class Code:
+    """What `kernel.function` is on the virtual machine."""
+
+    name: str
+    ptx: str
+
+
+class DriverLike(Protocol):
+    """The driver, which knows the session of the moment."""
+
+    session: Any
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One argument that is no tuple: its type in the signature, its value, its name in messages."""
+
+    type: str
+    value: Any
+    label: str
+
+
+def leaves(types: Sequence[Any], values: Sequence[Any], labels: Sequence[str]) -> Iterator[Leaf]:
+    """The arguments with tuples flattened and constants left out."""
+    for kind, value, label in zip(types, values, labels, strict=True):
+        if isinstance(kind, tuple):
+            yield from leaves(kind, tuple(value), [f"{label}[{i}]" for i in range(len(kind))])
+        elif kind != "constexpr":
+            yield Leaf(kind, value, label)
+
+
+class Launcher:
+    """Made by Triton once for each compiled kernel, as `driver.launcher_cls(src, metadata)`."""
+
+    def __init__(self, driver: DriverLike, src: Any, metadata: Any) -> None:
+        self._driver = driver
+        self._types = tuple(src.signature.values())
+        names = getattr(getattr(src, "fn", None), "arg_names", None) or [f"argument {i}" for i in range(1, len(self._types) + 1)]
+        self._labels = [f"{metadata.name}: {name}" for name in names]
+        self._maps: Sequence[Mapping[str, Any]] = getattr(metadata, "tensordesc_meta", None) or ()
+        self._metadata = metadata
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: Any, function: Code, packed: Any, metadata: Any, enter: Any, leave: Any, *args: Any
+    ) -> None:
+        """Launch; the hooks are Triton's own."""
+        if enter is not None:
+            enter(metadata)
+        if x * y * z > 0:
+            self._launch((x, y, z), function, args)
+        if leave is not None:
+            leave(metadata)
+
+    def _launch(self, grid: tuple[int, int, int], function: Code, args: Sequence[Any]) -> None:
+        session, told = self._driver.session, self._metadata
+        found = list(leaves(self._types, args, self._labels))
+        prepared = session.prepare(function.ptx, name=function.name)
+        pointers = [leaf.value if _is_pointer(leaf) else leaf.value.base for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
+        named = [leaf.label for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
+        blocks = [block for value, label in zip(pointers, named, strict=True) if (block := block_of(value, label)) is not None]
+        copies, scratch = Copies(session.backend, blocks), _Scratch(session.backend)
+        try:
+            values = [make(copies) for make in self._parameters(found)]
+            count = len(prepared.loaded.entry(function.name).params)
+            values += scratch.pointers(told, grid, count - len(values))
+            self._run(prepared, function.name, grid, values)
+            copies.give_back()
+        finally:
+            copies.free()
+            scratch.free()
+
+    def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes]) -> None:
+        told = self._metadata
+        ctas = int(getattr(told, "num_ctas", 1))
+        self._driver.session.launch(
+            prepared,
+            name,
+            (grid[0] * ctas, grid[1], grid[2]),
+            (told.num_warps * 32, 1, 1),
+            values,
+            shared=told.shared,
+            cluster=(ctas, 1, 1),
+            cooperative=bool(getattr(told, "launch_cooperative_grid", False)),
+        )
+
+    def _parameters(self, found: Sequence[Leaf]) -> Iterator[Bytes]:
+        maps = iter(self._maps)
+        for leaf in found:
+            if _is_descriptor(leaf):
+                yield from _descriptor(leaf, next(maps) if self._maps else None)
+            else:
+                yield _pointer(leaf.value) if _is_pointer(leaf) else functools.partial(_fixed, _number(leaf.type, leaf.value, leaf.label))
+
+
+class _Scratch:
+    """The buffers that a launch gets after its arguments."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._addresses: list[int] = []
+
+    def pointers(self, told: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:
+        """As many pointers as the kernel takes: global scratch, profiler scratch."""
+        if getattr(told, "profile_scratch_size", 0):
+            raise NotSupported(f"{told.name} was instrumented by Proton, whose scratch memory the virtual machine does not have")
+        ctas = grid[0] * grid[1] * grid[2] * int(getattr(told, "num_ctas", 1))
+        size = int(told.global_scratch_size or 0) * ctas
+        return [(self._alloc(size, told) if size and not i else 0).to_bytes(8, "little") for i in range(count)]
+
+    def _alloc(self, size: int, told: Any) -> int:
+        _allocation = importlib.import_module("triton.runtime._allocation")
+        allocator = _allocation._allocator.get()
+        if isinstance(allocator, _allocation.NullAllocator):
+            allocator(size, told.global_scratch_align, 0)  # raises what it raises on a GPU: the program must set an allocator
+        self._addresses.append(self._backend.alloc(size))
+        return self._addresses[-1]
+
+    def free(self) -> None:
+        """Free what was allocated."""
+        for address in self._addresses:
+            self._backend.free(address)
+        self._addresses = []
+
+
+def _is_pointer(leaf: Leaf) -> bool:
+    return leaf.type.startswith("*")
+
+
+def _is_descriptor(leaf: Leaf) -> bool:
+    return leaf.type.startswith("tensordesc")
+
+
+def _fixed(data: bytes, copies: Copies) -> bytes:
+    return data
+
+
+def _pointer(value: Any) -> Bytes:
+    host = 0 if value is None or isinstance(value, int) else int(value.data_ptr())
+    return lambda copies: copies.address(host).to_bytes(8, "little")
+
+
+def _number(kind: str, value: Any, label: str) -> bytes:
+    """A scalar in the type of the signature; bf16 is cut off, not rounded, as Triton's launcher does."""
+    try:
+        if kind == "bf16":
+            return struct.pack("<f", value)[2:]
+        if kind in _FLOATS:
+            return struct.pack(_FLOATS[kind], value)
+        size = max(int(kind[1:]) // 8, 1)
+        return int(value).to_bytes(size, "little", signed=int(value) < 0)
+    except (OverflowError, TypeError, ValueError, struct.error):
+        raise UsageError(f"{label}: {value!r} cannot be passed as {kind}") from None
+
+
+# -- tensor descriptors --------------------------------------------------------------------------------------------------------------
+
+
+def _descriptor(leaf: Leaf, told: Mapping[str, Any] | None) -> Iterator[Bytes]:
+    descriptor = leaf.value
+    shape, strides = [int(extent) for extent in descriptor.shape], [int(step) for step in descriptor.strides]
+    if told is None:
+        yield _pointer(descriptor.base)
+        yield from _numbers("i64", [*shape, *strides], leaf.label)
+        yield from _numbers("i1", _flags(descriptor), leaf.label)
+    else:
+        yield lambda copies: copies.tensor_map(tensor_map(descriptor, told, copies.address(descriptor.base.data_ptr())))
+    yield from _numbers("i32", shape, leaf.label)
+    yield from _numbers("i64", strides, leaf.label)
+
+
+def _flags(descriptor: Any) -> list[int]:
+    rounds = getattr(descriptor, "round_f32_to_tf32", None)  # since 3.7
+    return [int(descriptor.padding == "nan"), *([] if rounds is None else [int(rounds)])]
+
+
+def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[Bytes]:
+    return (functools.partial(_fixed, _number(kind, value, label)) for value in values)
+
+
+def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> TensorMapInfo:
+    """The map that Triton's launcher encodes; `told` is what the compiler says of it (swizzle, element, box)."""
+    element = _BY_PTX.get(told["elem_type"])
+    if element is None or told.get("fp4_padded"):
+        raise NotSupported(f"a tensor descriptor with elements of type {told['elem_type']}: consan knows no tensor maps of 4-bit elements")
+    if getattr(descriptor, "round_f32_to_tf32", False):
+        element = DTYPES["tf32"]
+    rank = len(descriptor.shape)
+    box: tuple[int, ...] = tuple(int(extent) for extent in told["block_size"])[::-1]
+    shape: dict[str, Any] = {"box": box, "element_strides": (1,) * rank}
+    if told.get("is_im2col"):
+        channels, pixels = box
+        corners = {name: tuple(getattr(descriptor, f"pixel_box_{name}_corner"))[::-1] for name in ("lower", "upper")}
+        steps = tuple(descriptor.element_strides or (1,) * rank)[::-1]
+        shape = {"box": (), "element_strides": steps, "im2col": True, "channels": channels, "pixels": pixels, **corners}
+    return TensorMapInfo(
+        dtype=element.name,
+        address=address,
+        dims=tuple(int(extent) for extent in descriptor.shape)[::-1],
+        strides=tuple(int(step) * int(told["elem_size"]) for step in descriptor.strides)[-2::-1],
+        swizzle=SWIZZLES[told["swizzle"]],
+        l2=_L2_PROMOTION,
+        oob="nan" if descriptor.padding == "nan" else "zero",
+        **shape,
+    )

@@ -1,0 +1,123 @@
+"""Triton kernels on the virtual machine: `consan run --device cpu`, `consan.triton.cpu()`, `consan.check(device="cpu")`.
+
+`triton.runtime.driver` is given a driver of ours, as its `set_active` does; the PTX of a compiled kernel is what that driver
+loads and launches (see the package's docstring). Around it a few functions are replaced, all put back by `remove`:
+
+- `JITFunction.run` takes NumPy arrays, and tensor descriptors take them as their base;
+- `Autotuner.run` runs the first configuration that compiles and fits, and the report says which: times mean nothing here;
+- `triton.testing.do_bench` calls its function once and gives NaN, `perf_report` skips its benchmarks, and the report says so;
+
+Does NOT handle: Triton's interpreter (`TRITON_INTERPRET=1` runs no PTX: noted), and kernels launched by TorchInductor, which
+compiles for a CPU here.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from consan.adapters.base import Patches, SessionLike
+from consan.adapters.importhook import when_imported
+from consan.adapters.triton import harness, versions
+from consan.adapters.triton.driver import VirtualDriver, resources
+from consan.adapters.triton.host import wrapped
+
+_DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
+
+
+class TritonVirtual:
+    """Runs the kernels of the Triton that the program imports on the virtual machine."""
+
+    name = "triton"
+
+    def __init__(self) -> None:
+        self._session: SessionLike | None = None
+        self._patches = Patches()
+        self._cancels: list[Callable[[], None]] = []
+        self._loaded: list[Any] = []
+
+    def available(self) -> bool:
+        """Tell whether Triton is installed."""
+        return versions.installed()
+
+    def describe(self) -> str:
+        """One line for `consan doctor`."""
+        if not self.available():
+            return "Triton is not installed"
+        return f"{versions.described()}: kernels run on the virtual machine, with NumPy arrays or torch tensors on the CPU"
+
+    def install(self, session: SessionLike) -> None:
+        """Take over Triton now or when it is imported."""
+        if self._session is not None:
+            self.remove()
+        self._session = session
+        self._cancels = [when_imported("triton", self._patch)]
+
+    def remove(self) -> None:
+        """Give Triton its own driver and functions back."""
+        for cancel in self._cancels:
+            cancel()
+        self._cancels = []
+        self._patches.undo()
+        for kernel in self._loaded:  # a kernel that is used again loads itself again, wherever it then runs
+            kernel.module = kernel._run = None
+        self._loaded = []
+        self._session = None
+
+    # -- what is replaced -------------------------------------------------------------------------------------------------------
+
+    def _patch(self, triton: ModuleType) -> None:
+        assert self._session is not None
+        versions.check(triton, self._session)
+        driver = VirtualDriver(self._session, getattr(self._session, "triton_arch", "sm_90"))
+        self._patches.set(triton.runtime.driver, "_active", driver)  # as `set_active` does
+        compiler, jit = sys.modules["triton.compiler.compiler"], sys.modules["triton.runtime.jit"]
+        self._wrap(compiler.CompiledKernel, "_init_handles", self._load)
+        self._wrap(jit.JITFunction, "run", _run_with_arrays)
+        self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._session)
+        self._cancels += [when_imported(name, self._patch_descriptors) for name in _DESCRIPTORS]
+        self._cancels.append(when_imported("triton.testing", self._patch_testing))
+
+    def _patch_descriptors(self, module: ModuleType) -> None:
+        for cls in {getattr(module, name) for name in dir(module) if name.startswith("TensorDescriptor")}:
+            self._wrap(cls, "__post_init__", harness.with_array_as_base)
+            if "from_tensor" in vars(cls):
+                self._patches.set(cls, "from_tensor", staticmethod(functools.partial(harness.from_array, cls.from_tensor)))
+
+    def _patch_testing(self, testing: ModuleType) -> None:
+        self._wrap(testing, "do_bench", harness.run_once, self._session)
+        self._wrap(testing, "do_bench_cudagraph", harness.run_once, self._session)
+        self._wrap(testing.Mark, "run", harness.skip_report, self._session)
+
+    def _wrap(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
+        """`replacement(*first, original, ...)` in place of the original; a plain function, so that it binds as a method does."""
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return replacement(*first, original, *args, **kwargs)
+
+        self._patches.set(owner, name, wrapper)
+
+    def _load(self, original: Callable[..., None], kernel: Any) -> None:
+        """`CompiledKernel._init_handles`: what is loaded is the PTX."""
+        if kernel.module is not None:
+            return original(kernel)
+        binary, kernel.kernel = kernel.kernel, kernel.asm["ptx"].encode()
+        try:
+            original(kernel)
+        finally:
+            kernel.kernel = binary
+        self._loaded.append(kernel)
+        cubin = next((path for name, path in kernel.metadata_group.items() if name.endswith(".cubin")), None)
+        if cubin is not None:
+            kernel.n_regs, kernel.n_spills = resources(str(cubin))
+        return None
+
+
+def _run_with_arrays(original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+    named = {name: value if name == "grid" else wrapped(value) for name, value in kwargs.items()}
+    return original(function, *map(wrapped, args), **named)
