@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final, NoReturn
 
-from consan import options
+from consan import config, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands import COMMANDS
 
@@ -76,9 +76,12 @@ def _run(argv: list[str]) -> int:
     if arguments.command is None:
         raise UsageError(f"a command is needed: {', '.join(command.name for command in COMMANDS)} (see consan --help)")
     arguments.argv = argv
-    options.fill(arguments, os.environ)
-    for name in options.unknown_variables(os.environ):
-        print(f"consan: warning: nothing reads the environment variable {name}", file=sys.stderr)
+    configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
+    options.fill(arguments, os.environ, configuration.texts)
+    arguments.rules = configuration.rules
+    unread = [f"nothing reads the environment variable {name}" for name in options.unknown_variables(os.environ)]
+    for warning in (*configuration.warnings, *unread):
+        print(f"consan: warning: {warning}", file=sys.stderr)
     status: int = arguments.run(arguments)
     sys.stdout.flush()
     return status

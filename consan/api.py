@@ -22,8 +22,8 @@ from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.instrument.ptx import Function, Param, PtxSyntaxError, parse
 from consan.reports.model import Report
-from consan.reports.sources import embed
 from consan.session import Session
+from consan.suppressions import finish
 from consan.tensormap import NBYTES
 from consan.tensormap_argument import TensorMap
 
@@ -108,7 +108,7 @@ def launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
             )
             report = session.report()
-    return embed(report)
+    return finish(report)
 
 
 def _dim3(shape: Shape) -> Dim3:
@@ -232,4 +232,4 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
             yield live
         finally:
             adapters.remove()
-            live._report = embed(session.report())
+            live._report = finish(session.report())

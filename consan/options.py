@@ -1,7 +1,8 @@
 """Every option that commands share, once: flags, environment variable, default, how it is read, help.
 
-The table drives the parsers, the environment (`CONSAN_*` gives a default, the command line wins), `consan doctor` and the
-warning about variables that nobody reads. Values stay text until `fill`, so that the same error text serves both sources.
+The table drives the parsers, the keys of `[tool.consan]` (consan/config.py), the environment, `consan doctor` and the warning about
+variables that nobody reads. In rising order: `[tool.consan]`, `CONSAN_OPTIONS` (written like a command line), a variable of the
+option's own (`CONSAN_SEED`), the command line. Values stay text until `fill`, so that the same error text serves all sources.
 
 Not here: options of one command only (its own file), and the grammar of `--arg` (consan/arguments.py).
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from consan._errors import UsageError
 
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
     from consan.session import Session
 
 PREFIX: Final = "CONSAN_"
+VARIABLE: Final = "CONSAN_OPTIONS"
+
+Texts = Mapping[str, tuple[str, str]]  # by the option's name: where it is said, and what
 
 # Variables that are not options: (name, what it does, where it is read).
 OTHER_VARIABLES: Final = {
     "CONSAN_CACHE_DIR": "folder for compiled runtimes and kernels",
     "CONSAN_DEBUG": "1: print the traceback of an error",
+    VARIABLE: "options in front of those of the command line, such as '--device cpu --strict'",
 }
 
 
@@ -117,10 +123,11 @@ class Option:
         """The environment variable that gives the default."""
         return PREFIX + self.name.upper()
 
-    def value(self, given: Any, environ: Mapping[str, str]) -> Any:
-        """The value in force: command line, environment, default."""
-        source, text = (self.flags[-1], given) if given is not None else (self.variable, environ.get(self.variable))
-        if text is None or (source == self.variable and text == ""):
+    def value(self, given: Any, environ: Mapping[str, str], below: Sequence[Texts] = ()) -> Any:
+        """The value in force: command line, environment, then `below`, the strongest first, else the default."""
+        said = ((self.flags[-1], given), (self.variable, environ.get(self.variable) or None), *(texts.get(self.name) for texts in below))
+        source, text = next((one for one in said if one is not None and one[1] is not None), ("", None))
+        if text is None:
             return self.default
         try:
             if self.choices and text not in self.choices:
@@ -183,11 +190,30 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) 
             group.add_argument(*option.flags, dest=option.name, metavar=metavar, help=shown)
 
 
-def fill(arguments: argparse.Namespace, environ: Mapping[str, str]) -> None:
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{VARIABLE}: {message}")
+
+
+def texts_of_variable(environ: Mapping[str, str]) -> Texts:
+    """What CONSAN_OPTIONS says."""
+    parser = _Parser(prog=VARIABLE, add_help=False, allow_abbrev=False)
+    add(parser, ALL, "options")
+    try:
+        words = shlex.split(environ.get(VARIABLE, ""))
+    except ValueError as error:
+        raise UsageError(f"{VARIABLE}: {error}") from None
+    given = vars(parser.parse_args(words))
+    flags = {option.name: option.flags[-1] for option in ALL}
+    return {name: (f"{VARIABLE}: {flags[name]}", value) for name, value in given.items() if value is not None}
+
+
+def fill(arguments: argparse.Namespace, environ: Mapping[str, str], configured: Texts | None = None) -> None:
     """Replace the texts of the shared options by their values."""
+    below = (texts_of_variable(environ), configured or {})
     for option in ALL:
         if hasattr(arguments, option.name):
-            setattr(arguments, option.name, option.value(getattr(arguments, option.name), environ))
+            setattr(arguments, option.name, option.value(getattr(arguments, option.name), environ, below))
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:

@@ -412,6 +412,17 @@ class Session:
             policy=self.policy,
         )
 
+    def places(self) -> set[tuple[str, int]]:
+        """Source lines of what was watched: of the instructions with hooks that launched kernels can reach, and of inlined calls."""
+        _, drained = self._collect()
+        found = set[tuple[str, int]]()
+        for prepared in self._used.values():
+            reached = {f.name for name in self._launched(prepared, drained) for f in prepared.instrumented.reachable(name)}
+            for site in (site for site in prepared.instrumented.sites if site.function in reached):
+                steps = ((site.file, site.line), *((frame.file, frame.line) for frame in site.inlined))
+                found |= {(file, line) for file, line in steps if file and line}
+        return found
+
     def _launched(self, prepared: Prepared, drained: Drained | None) -> dict[str, int]:
         """Checked launches of the kernels of a module that had any."""
         counts = {name: int(drained.launches[prepared.counter + i]) if drained else 0 for i, name in enumerate(prepared.entries)}

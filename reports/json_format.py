@@ -23,7 +23,9 @@ from consan.reports.model import (
     Finding,
     Frame,
     KernelSummary,
+    RanTest,
     Report,
+    Suppressed,
     Uninstrumented,
     Unmodelled,
 )
@@ -80,12 +82,17 @@ def to_json(report: Report) -> Json:
         "notes": list(report.notes),
         "command": list(report.command),
         "sources": {name: {str(number): line for number, line in lines.items()} for name, lines in report.sources.items()},
+        **({"tests": [_flat_to_json(test) for test in report.tests]} if report.tests else {}),
     }
 
 
 def vars_of(item: Any) -> Json:
     """The fields of a flat dataclass: its JSON when no field needs converting."""
     return {name: getattr(item, name) for name in item.__dataclass_fields__}
+
+
+def _flat_to_json(item: Any) -> Json:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars_of(item).items()}
 
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
@@ -108,6 +115,8 @@ def _finding_to_json(finding: Finding) -> Json:
         "barrier": finding.barrier,
         "waiters": list(finding.waiters),
         "policy": finding.policy,
+        "suppressed": vars_of(finding.suppressed) if finding.suppressed else None,
+        **({"tests": list(finding.tests)} if finding.tests else {}),
     }
 
 
@@ -163,6 +172,7 @@ def _report_from_json(data: Json) -> Report:
         notes=tuple(data.get("notes", ())),
         command=tuple(data.get("command", ())),
         sources={name: {int(number): line for number, line in lines.items()} for name, lines in data.get("sources", {}).items()},
+        tests=tuple(_flat(RanTest, test, incomplete=tuple(test.get("incomplete", ()))) for test in data.get("tests", ())),
     )
 
 
@@ -183,6 +193,8 @@ def _finding_from_json(data: Json) -> Any:
         buffer=_flat(Buffer, data["buffer"]) if data.get("buffer") else None,
         accesses=tuple(map(_access_from_json, data["accesses"])),
         waiters=tuple(data.get("waiters") or ()),
+        suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
+        tests=tuple(data.get("tests") or ()),
     )
 
 

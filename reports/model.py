@@ -99,6 +99,26 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Suppressed:
+    """Why a finding does not count: the reason that somebody gave, and where (`by`: a file and line, a test's marker)."""
+
+    reason: str
+    by: str
+    in_source: bool = False
+
+
+@dataclass(frozen=True)
+class RanTest:
+    """One test of a pytest run: what became of it, and the verdict on what it launched."""
+
+    id: str
+    outcome: str
+    verdict: str
+    launches: int = 0
+    incomplete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect: `count` dynamic occurrences in `ctas` CTAs of the same kind at the same pair of sites.
 
@@ -119,6 +139,8 @@ class Finding:
     barrier: dict[str, Any] | None = None
     waiters: tuple[dict[str, Any], ...] = ()
     policy: str = "default"  # "isa": a finding only by the strict reading of the ISA that --policy isa asks for
+    suppressed: Suppressed | None = None
+    tests: tuple[str, ...] = ()  # the tests of a pytest run in which it was seen
 
 
 @dataclass(frozen=True)
@@ -171,10 +193,16 @@ class Report:
     incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty when it is
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
+    tests: tuple[RanTest, ...] = ()
+
+    @property
+    def active(self) -> tuple[Finding, ...]:
+        """The findings that count: those that nobody has suppressed."""
+        return tuple(finding for finding in self.findings if finding.suppressed is None)
 
     def count(self, severity: str) -> int:
-        """Number of findings of one severity."""
-        return sum(finding.severity == severity for finding in self.findings)
+        """Number of findings of one severity; suppressed ones are left out."""
+        return sum(finding.severity == severity for finding in self.active)
 
     def raise_if_racy(self) -> None:
         """Raise `RacyKernelError`, with the report as its text, if a finding is an error."""
@@ -235,8 +263,8 @@ def assemble(
 
 
 def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
-    """The one place where a verdict is computed (SEMANTICS 1): errors, else gaps, else clean."""
-    if any(finding.severity == "error" for finding in findings):
+    """The one place where a verdict is computed (SEMANTICS 1): errors that are not suppressed, else gaps, else clean."""
+    if any(finding.severity == "error" and finding.suppressed is None for finding in findings):
         return VIOLATIONS
     return INCOMPLETE if any(True for _ in reasons) else CLEAN
 
@@ -306,10 +334,10 @@ def exit_status(report: Report, *, strict: bool = False) -> int:
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding per (kernel, kind, unordered pair of sites), the worst and most frequent first."""
+    """One finding per (kernel, kind, unordered pair of sites), the worst and most frequent first; a suppressed one stays apart."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault(merge_key(finding), []).append(finding)
+        groups.setdefault((finding.suppressed, *merge_key(finding)), []).append(finding)
     return sort_findings(_merge(group) for group in groups.values())
 
 
@@ -319,8 +347,8 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """By severity, then count; ties by kernel, kind and place, so that the same findings always read the same."""
-    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -f.count, *map(str, merge_key(f)))))
+    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same."""
+    return tuple(sorted(findings, key=lambda f: (bool(f.suppressed), SEVERITIES.index(f.severity), -f.count, *map(str, merge_key(f)))))
 
 
 def _merge(group: list[Finding]) -> Finding:
@@ -337,6 +365,7 @@ def _merge(group: list[Finding]) -> Finding:
         ctas=max(len(blocks), *(finding.ctas for finding in group)) if blocks else max(finding.ctas for finding in group),
         buffer=_merge_buffers([finding.buffer for finding in group if finding.buffer]),
         waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
+        tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
     )
 
 

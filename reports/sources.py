@@ -38,11 +38,12 @@ def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
         for file, line in ((access.file, access.line), *((frame.file, frame.line) for frame in access.inlined)):
             if file and line:
                 wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
-    found = {file: _pick(_read(file, texts or {}), numbers) for file, numbers in wanted.items()}
+    found = {file: _pick(read_lines(file, texts or {}), numbers) for file, numbers in wanted.items()}
     return replace(report, sources={**report.sources, **{file: lines for file, lines in found.items() if lines}})
 
 
-def _read(file: str, texts: Mapping[str, str]) -> list[str]:
+def read_lines(file: str, texts: Mapping[str, str]) -> list[str]:
+    """The lines of a source, from `texts` or from disk; none if there is no such text file."""
     if file in texts:
         return texts[file].splitlines()
     try:
@@ -71,7 +72,7 @@ class Sources:
         if stored is not None:
             return stored.get(number)
         if file not in self._read:
-            self._read[file] = _read(file, {})
+            self._read[file] = read_lines(file, {})
         lines = self._read[file]
         return lines[number - 1] if 0 < number <= len(lines) else None
 

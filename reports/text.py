@@ -21,6 +21,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from consan.reports.kinds import place
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.sources import Excerpt, Sources
 
@@ -101,7 +102,7 @@ class _Printer:
 
     def report(self, stored: str | None) -> None:
         """Everything."""
-        for index, finding in enumerate(self._report.findings, 1):
+        for index, finding in enumerate(self._report.active, 1):
             self._finding(finding, index)
         self._summary(stored)
 
@@ -125,7 +126,7 @@ class _Printer:
             (f": {hazard}in kernel ", "bold"),
             (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
         )
-        tail = f" {index}/{len(self._report.findings)} " + self._glyphs.rule * 2
+        tail = f" {index}/{len(self._report.active)} " + self._glyphs.rule * 2
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 
@@ -221,6 +222,9 @@ class _Printer:
     def _summary_rows(self) -> Iterator[tuple[str, str]]:
         report = self._report
         yield "found", _found(report)
+        for finding in report.findings:
+            if finding.suppressed:
+                yield "suppressed", _suppressed(finding)
         yield "ran", _ran(report)
         yield "checked", ", ".join(report.checked) or "nothing"
         for reason in report.incomplete:
@@ -240,7 +244,7 @@ class _Printer:
         if stored:
             yield "stored run", stored
             yield "next", shlex.join(("consan", "report", stored))
-        for kind in dict.fromkeys(finding.kind for finding in self._report.findings):
+        for kind in dict.fromkeys(finding.kind for finding in self._report.active):
             yield "explain", f"consan explain {kind}"
 
     # --- printing ---
@@ -364,6 +368,14 @@ def _dict_phrase(data: dict[str, Any]) -> str:
 
 def _value(value: object) -> str:
     return f"({','.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
+
+
+def _suppressed(finding: Finding) -> str:
+    """`data-race in kernel k, k.cu:5 and k.cu:9: REASON (k.cu:5)`."""
+    assert finding.suppressed is not None
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    at = f", {where}" if where else ""
+    return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({_short(finding.suppressed.by)})"
 
 
 def _found(report: Report) -> str:

@@ -17,10 +17,9 @@ from consan import options
 from consan._errors import UsageError
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable
-from consan.commands.deliver import choose_format, deliver
+from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx
 from consan.reports.model import Report, exit_status
-from consan.reports.sources import embed
 from consan.tensormap_argument import TensorMap
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ class CheckCommand:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        launch = _Launch(args)
-        report = launch.run(args)
-        report = embed(replace(report, exit=0, command=("consan", *args.argv)))
+        report = _Launch(args).run(args)
+        report = replace(report, exit=0, command=("consan", *args.argv))
         deliver(report, chosen, args.output)
         return exit_status(report, strict=args.strict)
 
@@ -90,8 +88,7 @@ class _Launch:
         prepared = session.prepare(ptx, name=args.file)
         values = [_to_device(session, value) for value in arrays]
         session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
-        report: Report = session.report()
-        return report
+        return judged(session, args.rules)
 
 
 def _number(option: str, text: str, read: Any) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from consan import options
 from consan._errors import UsageError
-from consan.commands.base import check_writable, read_file
+from consan.commands.base import check_writable, read_file, write_file
 from consan.commands.deliver import choose_format, deliver
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
+from consan.reports.suppress import to_toml
 
 
 class ReportCommand:
@@ -21,13 +24,21 @@ class ReportCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="a run that `consan run` or `consan check -o FILE.json` stored")
+        shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
+        parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
         options.add(parser, options.OUTPUT, "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Load and render."""
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        deliver(load(args.file), chosen, args.output, stored=args.file)
+        report = load(args.file)
+        if not args.emit:
+            deliver(report, chosen, args.output, stored=args.file)
+        elif args.output is None:
+            sys.stdout.write(to_toml(report, os.getcwd()))
+        else:
+            write_file(args.output, to_toml(report, os.getcwd()))
         return 0
 
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 from consan import options
 from consan._errors import ConsanError, UsageError
 from consan.commands.base import check_writable, write_file
-from consan.commands.deliver import choose_format, deliver
+from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.program import Program, execute, from_code, from_module, from_script
 from consan.reports.json_format import dumps
-from consan.reports.model import Report, exit_status
-from consan.reports.sources import embed
+from consan.reports.model import exit_status
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -52,7 +51,7 @@ class RunCommand:
         check_writable(stored)
         session = options.open_session(args)
         status, failure = run_program(program, session)
-        report = finish(session, status, ("consan", *args.argv))
+        report = replace(judged(session, args.rules), exit=status, command=("consan", *args.argv))
         write_file(stored, dumps(report))
         deliver(report, chosen, None, stored=stored)
         if chosen != "text":
@@ -93,8 +92,3 @@ def run_program(program: Program, session: Session) -> tuple[int, ConsanError | 
         return int(error.exit_code), error
     finally:
         adapters.remove()
-
-
-def finish(session: Session, status: int, command: tuple[str, ...]) -> Report:
-    """The report, with the program's status, how to reproduce it, and the source lines that it points at."""
-    return embed(replace(session.report(), exit=status, command=command))

@@ -57,6 +57,10 @@ class FakeSession:
         """Remember the launch."""
         self.launches.append((prepared, entry, grid, block, args, options))
 
+    def places(self) -> set[tuple[str, int]]:
+        """Nothing was watched."""
+        return set()
+
     def report(self) -> Report:
         """The report that the test asked for."""
         return type(self).result()

@@ -1,0 +1,41 @@
+"""Suppressions in force for a run: applied to its report, and those that covered nothing, to be warned of.
+
+A comment counts as unused when the line that it belongs to was watched (the kernel was launched and has an instruction there) and no
+finding met it; a rule of pyproject.toml when no finding of the run did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from consan._errors import UsageError
+from consan.reports.model import Report
+from consan.reports.sources import embed
+from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, suppress
+
+Place = tuple[str, int]
+
+
+def finish(report: Report, rules: Iterable[Rule] = ()) -> Report:
+    """The report with its source lines, and with what is suppressed marked."""
+    try:
+        return suppress(embed(report), rules)
+    except SuppressionError as error:
+        raise UsageError(str(error)) from None
+
+
+def comments_at(places: Iterable[Place]) -> list[Rule]:
+    """The rules in comments that belong to these lines."""
+    lines, found = Lines(), dict[Rule, None]()
+    try:
+        for file, line in sorted(set(places)):
+            found |= dict.fromkeys(comment_rules(file, line, lines))
+    except SuppressionError as error:
+        raise UsageError(str(error)) from None
+    return list(found)
+
+
+def unused(rules: Iterable[Rule], report: Report) -> list[str]:
+    """One line for each rule that covered none of the findings."""
+    used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
+    return [f"{rule}: this suppression covered no finding" for rule in rules if (rule.by, rule.kind) not in used]

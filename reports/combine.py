@@ -1,0 +1,71 @@
+"""Several reports as one: those of the tests of a pytest run, or of the processes of a program.
+
+Decides what is summed (launches, counts), what is said once (kernels that are the same, notes, reasons), and which findings are one
+finding (`model.merge_findings`). The verdict is that of all findings and all reasons together.
+
+Does NOT handle: reports of runs with different seeds or policies (the first one's are named).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from consan.reports.model import INCOMPLETE, KernelSummary, Report, Uninstrumented, merge_findings, verdict_of
+
+
+def combine(reports: Sequence[Report], **others: Any) -> Report:
+    """One report; `others` are fields to set in it. At least one report is needed."""
+    first = reports[0]
+    findings = merge_findings(finding for report in reports for finding in report.findings)
+    reasons = _once(reason for report in reports for reason in report.incomplete)
+    combined = Report(
+        verdict=INCOMPLETE,
+        device=", ".join(_once(report.device for report in reports)),
+        kernels=_kernels(kernel for report in reports for kernel in report.kernels),
+        findings=findings,
+        checked=_once(name for report in reports for name in report.checked),
+        uninstrumented=_uninstrumented(kernel for report in reports for kernel in report.uninstrumented),
+        dropped=sum(report.dropped for report in reports),
+        evicted=sum(report.evicted for report in reports),
+        exit=first.exit,
+        seed=first.seed,
+        policy=first.policy,
+        notes=_once(note for report in reports for note in report.notes),
+        incomplete=reasons,
+        command=first.command,
+        sources=_sources(reports),
+        tests=tuple(test for report in reports for test in report.tests),
+    )
+    return replace(combined, verdict=verdict_of(findings, reasons), **others)
+
+
+def _once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+def _kernels(kernels: Iterable[KernelSummary]) -> tuple[KernelSummary, ...]:
+    """Launches are summed where name and instructions are the same: two kernels of one name stay two."""
+    sums: dict[KernelSummary, KernelSummary] = {}
+    for kernel in kernels:
+        same = replace(kernel, launches=0, unchecked=0)
+        before = sums.get(same, same)
+        sums[same] = replace(before, launches=before.launches + kernel.launches, unchecked=before.unchecked + kernel.unchecked)
+    return tuple(sums.values())
+
+
+def _uninstrumented(kernels: Iterable[Uninstrumented]) -> tuple[Uninstrumented, ...]:
+    sums: dict[Uninstrumented, int] = {}
+    for kernel in kernels:
+        same = replace(kernel, launches=0)
+        sums[same] = sums.get(same, 0) + kernel.launches
+    return tuple(replace(kernel, launches=launches) for kernel, launches in sums.items())
+
+
+def _sources(reports: Iterable[Report]) -> dict[str, dict[int, str]]:
+    merged: dict[str, dict[int, str]] = {}
+    for report in reports:
+        for file, lines in report.sources.items():
+            merged.setdefault(file, {}).update(lines)
+    return merged

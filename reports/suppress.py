@@ -1,0 +1,177 @@
+"""Suppressions: findings that somebody has looked at and does not want to hear of, with the reason why.
+
+Decides which findings a rule covers, what a rule has to say (a known kind, a reason), and where the comment has to stand that is a
+rule in the source itself:
+
+    flag = 1;  // consan: allow(data-race) every thread stores the same value
+
+on the line of one of the two accesses, of a call that was inlined on the way to it, or alone on the lines right above it. A suppressed
+finding stays in the report, marked, and has no part in the verdict.
+
+Does NOT handle: comments for kernels without source lines (PTX without `.loc`), and `/* */` comments that begin on an earlier line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from consan.reports.catalogue import KINDS
+from consan.reports.model import Access, Finding, Report, Suppressed, verdict_of
+from consan.reports.sources import read_lines
+
+_COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
+_ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with nothing but a comment (or a directive of the preprocessor)
+_ABOVE: Final = 8  # lines of comment above an access that are looked through
+
+
+class SuppressionError(ValueError):
+    """A suppression that cannot be one; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Findings of a kind, in kernels and source files of these names, do not count. `by` says where the rule stands."""
+
+    kind: str
+    reason: str
+    by: str
+    kernel: str = "*"
+    source: str = "*"
+    in_source: bool = False
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether this finding is meant; of the source files one of the two accesses' is enough."""
+        if finding.kind != self.kind or not fnmatchcase(finding.kernel, self.kernel):
+            return False
+        return self.source == "*" or any(_matches(file, self.source) for file in _files(finding))
+
+    @property
+    def mark(self) -> Suppressed:
+        """What a finding carries that this rule covers."""
+        return Suppressed(self.reason, self.by, self.in_source)
+
+    def __str__(self) -> str:
+        limits = [f"{name} {value!r}" for name, value in (("kernel", self.kernel), ("source", self.source)) if value != "*"]
+        return ", ".join([f"{self.by}: {self.kind}", *limits])
+
+
+def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str = "*", in_source: bool = False) -> Rule:
+    """A rule, or SuppressionError with what is wrong with it."""
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(KINDS)}"
+        raise SuppressionError(f"{by}: there is no kind '{kind}'; {hint}")
+    if not reason.strip():
+        raise SuppressionError(f"{by}: suppressing {kind} needs a reason")
+    return Rule(kind, reason.strip(), by, kernel, source, in_source)
+
+
+def suppress(report: Report, rules: Iterable[Rule]) -> Report:
+    """The report with the findings marked that a rule or a comment covers, the first rule first, and its verdict."""
+    given, lines = tuple(rules), Lines()
+    findings = tuple(finding if finding.suppressed else _marked(finding, given, lines) for finding in report.findings)
+    ordered = tuple(sorted(findings, key=lambda finding: bool(finding.suppressed)))
+    return replace(report, findings=ordered, verdict=verdict_of(findings, report.incomplete))
+
+
+def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
+    places = {place for access in finding.accesses for place in _places(access)}
+    comments = [rule for place in sorted(places) for rule in comment_rules(*place, lines)]
+    covering = next((rule for rule in (*comments, *rules) if rule.covers(finding)), None)
+    return replace(finding, suppressed=covering.mark) if covering else finding
+
+
+# --- comments ----------------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """Lines of source files, each file read once."""
+
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+        self._texts = texts or {}
+        self._read: dict[str, list[str]] = {}
+
+    def of(self, file: str) -> list[str]:
+        """All lines of a file; none if it cannot be read."""
+        if file not in self._read:
+            self._read[file] = read_lines(file, self._texts)
+        return self._read[file]
+
+
+def comment_rules(file: str, line: int, lines: Lines) -> Iterator[Rule]:
+    """The rules of the comments that belong to a line: on it, or alone on the lines right above it."""
+    texts = lines.of(file)
+    if not 0 < line <= len(texts):
+        return
+    yield from _rules_of(texts[line - 1], file, line)
+    for above in range(line - 1, max(0, line - 1 - _ABOVE), -1):
+        if not _ALONE.match(texts[above - 1]):
+            return
+        yield from _rules_of(texts[above - 1], file, above)
+
+
+def _rules_of(text: str, file: str, line: int) -> Iterator[Rule]:
+    found = _COMMENT.search(text) if "consan:" in text else None
+    if found is None:
+        return
+    by = f"{file}:{line}"
+    if found[1] is None:
+        raise SuppressionError(f"{by}: expected // consan: allow(KIND) REASON")
+    for kind in found[1].split(","):
+        yield make_rule(kind.strip(), found[2], by, in_source=True)
+
+
+def _places(access: Access) -> Iterator[tuple[str, int]]:
+    steps = ((access.file, access.line), *((frame.file, frame.line) for frame in access.inlined))
+    yield from ((file, line) for file, line in steps if file and line)
+
+
+# --- globs -------------------------------------------------------------------------------------------------------------
+
+
+def _files(finding: Finding) -> set[str]:
+    return {file for access in finding.accesses for file, _ in _places(access)}
+
+
+def _matches(file: str, pattern: str) -> bool:
+    """`*.cu`, `kernels/reduce.cu` and an absolute path all name a file: a relative pattern may begin at any folder."""
+    path = file.replace("\\", "/")
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
+
+
+# --- writing -----------------------------------------------------------------------------------------------------------
+
+
+def to_toml(report: Report, folder: str) -> str:
+    """Suppressions for the findings that count, ready for pyproject.toml but for the reasons; paths relative to `folder`."""
+    rules = dict.fromkeys((finding.kind, finding.kernel, _first_file(finding, folder)) for finding in report.active)
+    return "\n".join(_table(*rule) for rule in rules)
+
+
+def _first_file(finding: Finding, folder: str) -> str:
+    file = next((access.file for access in finding.accesses if access.file), "").replace("\\", "/")
+    start = folder.rstrip("/") + "/"
+    return file[len(start) :] if file.startswith(start) else file
+
+
+def _table(kind: str, kernel: str, source: str) -> str:
+    rows = [f"kind = {_quoted(kind)}", f"kernel = {_quoted(_literal(kernel))}"]
+    rows += [f"source = {_quoted(_literal(source))}"] if source else []
+    rows.append('reason = ""  # say why: a suppression without a reason is an error')
+    return "\n".join(["[[tool.consan.suppressions]]", *rows]) + "\n"
+
+
+def _literal(name: str) -> str:
+    """A glob that matches this name only."""
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: what JSON escapes, TOML reads."""
+    return json.dumps(text, ensure_ascii=False)
