@@ -34,7 +34,7 @@ def test_the_excerpt_is_what_the_demo_prints() -> None:
 
 
 def test_the_python_example() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (example,) = re.findall(r"```python\n(import consan\n.*?)```", README, re.DOTALL)  # a fragment does not import
     done = _run(["-c", example])
     assert done.returncode == 0, done.stderr
     first, *findings = done.stdout.splitlines()
