@@ -94,6 +94,6 @@ def _copy(context: Context) -> Step:
     def part(sel: Any) -> None:
         lanes, taken = ids[sel], fill(sel)
         sources = from_.part(lanes) if taken is None or (taken == nbytes).all() else _sized_sources(from_, lanes, taken)
-        plan.copies.issue(Copy(lanes, sources, to.part(lanes), taken, nbytes))
+        plan.copies.issue(Copy(lanes, sources, to.part(lanes), taken, nbytes, context.site))
 
     return selective(part)

@@ -190,6 +190,7 @@ class _Copies:
                 complete,
                 "bulk" if unit is None else "",
                 EMPTY if unit is None else frozenset((unit,)),
+                site=self.context.site,
             )
         )
 
@@ -232,7 +233,7 @@ def _issue_signalled(context: Context, write: Callable[[Any], Callable[[], None]
         store = write(lanes)
         complete = None if unit is None else plan.mbarriers.completion(unit, nbytes * len(lanes))
         signals = EMPTY if unit is None else frozenset((unit,))
-        plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=signals))
+        plan.copies.issue(BulkOperation(lanes, lambda: None, lambda _data: store(), complete, signals=signals, site=context.site))
 
     def part(sel: Any) -> None:
         lanes = ids[sel]

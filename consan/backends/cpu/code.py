@@ -29,6 +29,7 @@ from .wave import Wave
 
 if TYPE_CHECKING:
     from .module import LoadedModule
+    from .schedule import Schedule
     from .scheduler import Scheduler
 
 Array = npt.NDArray[Any]
@@ -219,9 +220,9 @@ class Plan:
         """No thread can run: let an asynchronous operation land, or try_wait time out; whether there was anything to do."""
         return self.copies.land_one(self.mbarriers.awaited()) or self.mbarriers.time_out()
 
-    def start_wave(self, rng: np.random.Generator | None) -> None:
+    def start_wave(self, schedule: Schedule) -> None:
         """Forget the last wave's barriers and copies."""
-        self.copies.reset(rng)
+        self.copies.reset(schedule)
         self.barriers.reset()
         self.warp_barriers.waiters.clear()
         self.cluster_barriers.reset()

@@ -2,9 +2,9 @@
 
 PTX ISA, "Asynchronous operations", "cp.async", "cp.async.bulk", "Completion Mechanisms for Asynchronous Copy Operations".
 
-An operation may land at any moment from its issue to the wait that covers it. The seed decides: seed 0 lands each as late as
-is legal, since that shows a missing wait in the results; other seeds land each at once, after a while, or late. What is still
-in flight when no thread can run lands one by one, first what some thread waits for. Sources are read at landing.
+An operation may land at any moment from its issue to the wait that covers it. The schedule decides (schedule.py): seed 0 lands each as
+late as is legal, since that shows a missing wait in the results; other seeds land each at once, after a while, or late. What is
+still in flight when no thread can run lands one by one, first what some thread waits for. Sources are read at landing.
 
 There is one queue, `plan.copies`, for all kinds. An operation is a subclass of `Operation`; most need no more than
 
@@ -35,6 +35,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .faults import Site
+from .schedule import AT_ONCE, LATE_READ, Schedule
 from .wave import Wave
 
 Array = npt.NDArray[Any]
@@ -51,6 +53,8 @@ class Operation:
     after = ""  # family whose earlier operations of the same lanes land before it
     signals: frozenset[int] = EMPTY  # mbarriers that its landing touches, as 8-byte items of the arena
     splits = False  # whether its source reads can come before its writes
+    site: Site | None = None  # the instruction that started it
+    name: Any = None  # what a schedule knows it by
     group: Array  # per lane: number of the group that it will be committed with
     due = NEVER  # scheduler step at which it lands by itself
 
@@ -64,6 +68,10 @@ class Operation:
     def land_some(self, due: Bools) -> Operation | None:
         """Do at least the part of the lanes that `due` marks; what is left of it."""
         self.land()
+        return None
+
+    def subset(self, _chosen: Bools) -> Operation | None:
+        """The same operation for some of its lanes; None where it cannot be divided."""
         return None
 
     def load(self) -> None:
@@ -82,6 +90,7 @@ class BulkOperation(Operation):
     family: str = ""
     signals: frozenset[int] = EMPTY
     after: str = ""
+    site: Site | None = None
     splits = True
     _data: Any = None
     _loaded = False
@@ -107,19 +116,19 @@ class Copy(Operation):
     target: tuple[Array, Array]
     fill: Array | None  # bytes to take from the source per lane; the rest of the target is zeroed
     nbytes: int
+    site: Site | None = None
     family = "async"
 
-    def _subset(self, chosen: Array) -> Copy:
-        """The same copy for some of its lanes."""
+    def subset(self, chosen: Array) -> Copy:  # noqa: D102 - as in Operation
         fill = None if self.fill is None else self.fill[chosen]
         (sv, si), (tv, ti) = self.source, self.target
-        part = Copy(self.lanes[chosen], (sv, si[chosen]), (tv, ti[chosen]), fill, self.nbytes)
+        part = Copy(self.lanes[chosen], (sv, si[chosen]), (tv, ti[chosen]), fill, self.nbytes, self.site)
         part.group, part.due = self.group[chosen], self.due
         return part
 
     def land_some(self, due: Bools) -> Operation | None:  # noqa: D102 - as in Operation
-        self._subset(due).land()
-        return self._subset(~due)
+        self.subset(due).land()
+        return self.subset(~due)
 
     def land(self) -> None:  # noqa: D102 - as in Operation
         (sv, si), (tv, ti) = self.source, self.target
@@ -140,11 +149,11 @@ class AsyncCopies:
         self.wave = wave
         self.inside = np.zeros(wave.lanes, np.bool_)
         self._committed: dict[str, Array] = {}
-        self.reset(None)
+        self.reset(Schedule())
 
-    def reset(self, rng: np.random.Generator | None) -> None:
+    def reset(self, schedule: Schedule) -> None:
         """A new wave starts."""
-        self.rng = rng
+        self.schedule = schedule
         self.step = 0
         for counts in self._committed.values():
             counts[...] = 0
@@ -161,18 +170,16 @@ class AsyncCopies:
     def issue(self, operation: Operation) -> None:
         """An operation starts."""
         operation.group = self.committed(operation.family)[operation.lanes]
-        serial = self._serial = self._serial + 1
-        self.flying[serial] = operation
-        if self.rng is None:
-            return
-        choice = int(self.rng.integers(3))
-        if choice == 0:
-            self._land(serial)
-        elif choice == 1:
-            operation.due = self.step + int(self.rng.integers(1, self.rng.choice((4, 40, 400))))
-            self.next_due = min(self.next_due, operation.due)
-        elif operation.splits and self.rng.integers(2):
-            operation.load()
+        for part, when in self.schedule.landings(operation):
+            serial = self._serial = self._serial + 1
+            self.flying[serial] = part
+            if when == AT_ONCE:
+                self._land(serial)
+            elif when > 0:
+                part.due = self.step + when
+                self.next_due = min(self.next_due, part.due)
+            elif when == LATE_READ:
+                part.load()
 
     def commit(self, lanes: Any, family: str) -> None:
         """cp.async.commit_group and its kin."""
@@ -188,15 +195,10 @@ class AsyncCopies:
         self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
 
     def land_one(self, awaited: frozenset[int]) -> bool:
-        """Nothing can run: land one operation, first of those that signal an awaited mbarrier; whether there was one."""
+        """Nothing can run: land one operation; whether there was one."""
         if not self.flying:
             return False
-        if self.rng is not None:
-            serial = int(self.rng.choice(list(self.flying)))
-        else:
-            wanted = (serial for serial, operation in self.flying.items() if not awaited.isdisjoint(operation.signals))
-            serial = next(wanted, next(iter(self.flying)))
-        self._land(serial)
+        self._land(self.schedule.first(self.flying, awaited))
         return True
 
     def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
@@ -240,9 +242,12 @@ class AsyncCopies:
         if due is None or due.all():
             del self.flying[serial]
             operation.land()
+            self.schedule.landed(operation)
             return
         rest = operation.land_some(due)
         if rest is None:
             del self.flying[serial]
+            self.schedule.landed(operation)
         else:
+            rest.name = operation.name
             self.flying[serial] = rest

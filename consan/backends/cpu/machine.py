@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .code import Plan
 from .faults import Dim3, LaunchStats
 from .memory import CODE_BASE, RESERVED_SHARED, Arena
 from .module import LoadedModule
+from .schedule import Schedule, for_seed
 from .scheduler import Scheduler
 from .special import LaunchInfo
 from .wave import Shape
@@ -46,6 +48,7 @@ class Machine:
         self._last_code = CODE_BASE
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
+        self.schedules: Callable[[int], Schedule] = for_seed  # what gives a launch with a seed its schedule
 
     # Memory --------------------------------------------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ class Machine:
         self._launches += 1
         stats = LaunchStats()
         deadline = None if timeout is None else started + timeout
-        rng = np.random.default_rng(seed) if seed else None
+        schedule = self.schedules(seed)
         reach = module.reach(entry)
         address = module.param_block(reach.entry)
         self.write(address, params)
@@ -125,7 +128,7 @@ class Machine:
         info.grid_workspace = self._grid_workspace() if cooperative else 0
         info.explicit_cluster = math.prod(cluster) > 1 or module.entry(entry).explicit_cluster
         with np.errstate(all="ignore"):
-            self._run_waves(module, entry, info, cluster, rng, deadline, stats, cooperative)
+            self._run_waves(module, entry, info, cluster, schedule, deadline, stats, cooperative)
         stats.seconds = time.monotonic() - started
         return stats
 
@@ -170,7 +173,7 @@ class Machine:
         entry: str,
         info: LaunchInfo,
         cluster: Dim3,
-        rng: np.random.Generator | None,
+        schedule: Schedule,
         deadline: float | None,
         stats: LaunchStats,
         cooperative: bool,
@@ -188,13 +191,13 @@ class Machine:
             shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, local, cluster)
             plan = module.plan(entry, shape)
             info.first_cta = first
-            if not self._run_wave(plan, info, rng, deadline, stats):
+            if not self._run_wave(plan, info, schedule, deadline, stats):
                 return
             first += ctas
 
-    def _run_wave(self, plan: Plan, info: LaunchInfo, rng: np.random.Generator | None, deadline: float | None, stats: LaunchStats) -> bool:
+    def _run_wave(self, plan: Plan, info: LaunchInfo, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> bool:
         plan.wave.start(info.first_cta, info.grid, self.sm_count)
         plan.specials.refresh(info)
         plan.start_launch(self._frees)
-        plan.start_wave(rng)
-        return Scheduler(plan, rng, deadline, stats).run()
+        plan.start_wave(schedule)
+        return Scheduler(plan, schedule, deadline, stats).run()

@@ -1,7 +1,7 @@
 """Decoding of mbarrier instructions and of cp.async.mbarrier.arrive (PTX ISA, "mbarrier").
 
 try_wait ends a block, since it parks its lanes; the others are steps. Semantics, scopes and suspend-time hints have no effect: memory is
-coherent here and a parked lane costs nothing. With a seed, try_wait sometimes gives up at once instead, as its time limit allows.
+coherent here and a parked lane costs nothing. A schedule lets try_wait give up at once now and then, as its time limit allows.
 
 A wait, init or inval of another CTA's object is undefined behaviour, and a fault here.
 
@@ -22,7 +22,7 @@ from .access import SPACES, locator
 from .address import Locator
 from .barriers import Waiter
 from .copies import Operation
-from .faults import LaneError
+from .faults import LaneError, Site
 from .groups import Group
 from .mbarriers import MBarriers, pending_of
 from .memory import RANK_SHIFT
@@ -41,7 +41,6 @@ _QUALIFIERS = frozenset(
         *("acquire", "release", "relaxed", "cta", "cluster"),
     )
 )
-GIVE_UP = 0.25  # how often a seed lets some lanes of a try_wait time out at once
 
 
 def barrier_locator(context: Context, operand: Operand) -> Locator:
@@ -186,7 +185,7 @@ class TryWait:
         self.target.write(lanes, complete)
         if complete.all():
             return self.following
-        stay = self._stay(~complete, scheduler)
+        stay = scheduler.schedule.stay(group, ~complete)
         if not stay.any():
             return self.following
         waiter = Waiter(lanes[stay], group.stack, self.following, group.round, self.site, None)
@@ -196,21 +195,15 @@ class TryWait:
         group.set_lanes(lanes[~stay])
         return self.following
 
-    @staticmethod
-    def _stay(incomplete: Array, scheduler: Scheduler) -> Array:
-        rng = scheduler.rng
-        if rng is None or rng.random() >= GIVE_UP:
-            return incomplete
-        return np.asarray(incomplete & (rng.random(len(incomplete)) < rng.random()))
-
 
 class ArriveOn(Operation):
     """The arrive-on that cp.async.mbarrier.arrive asks for: it lands after the cp.async operations before it."""
 
     after = "async"
 
-    def __init__(self, lanes: Lanes, barriers: MBarriers, units: Array) -> None:
+    def __init__(self, lanes: Lanes, barriers: MBarriers, units: Array, site: Site | None = None) -> None:
         super().__init__(lanes)
+        self.site = site
         self.barriers = barriers
         self.units = units
         self.signals = frozenset(units.tolist())
@@ -230,6 +223,6 @@ def decode_arrive_on(context: Context) -> Step:
         if counts:
             for unit in units.tolist():
                 plan.mbarriers.signal(unit, arrivals=-1)
-        plan.copies.issue(ArriveOn(lanes, plan.mbarriers, units))
+        plan.copies.issue(ArriveOn(lanes, plan.mbarriers, units, context.site))
 
     return selective(part)

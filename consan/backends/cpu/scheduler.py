@@ -1,8 +1,7 @@
 """Runs the groups of a wave until all threads have exited, one stops the launch, or none can go on.
 
-Seed 0 is the widest schedule: groups run as long as they can and meet wherever they can. Any other seed holds random warps
-back for random whiles, in clusters also whole CTAs from their start on, so that interleavings differ from run to run of
-different seeds and are the same for equal ones.
+Groups run as long as they can and meet wherever they can. A schedule (schedule.py) may hold warps back for a while, in clusters also
+whole CTAs from their start on, so that interleavings differ from seed to seed and are the same for equal ones.
 
 Deadlock needs no timer: it is when threads wait and nothing can run. A spin on memory is not seen as one; that is what the time
 limit is for.
@@ -22,27 +21,29 @@ from .groups import Frame, Group, ReadyQueue, merge_lanes
 
 if TYPE_CHECKING:
     from .code import BoundBlock, Plan
+    from .schedule import Schedule
 
 SPINS = 20_000  # backward branches in a row after which others get a turn
 POLLS = 256  # the same for a loop that may be waiting for another thread
-EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed holds warps back: short kernels need it early
-LATE = (4, 40, 400)  # how late, at most, a seed may let CTAs of a cluster start
 TICKS = 64  # blocks between looks at the clock
 
 
 class Scheduler:
     """One wave in execution."""
 
-    def __init__(self, plan: Plan, rng: np.random.Generator | None, deadline: float | None, stats: LaunchStats) -> None:
+    def __init__(self, plan: Plan, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> None:
         self.plan = plan
         self.wave = plan.wave
         plan.scheduler = self
-        self.rng = rng
+        self.schedule = schedule
+        self.perturbs = schedule.perturbs
+        self.enter = schedule.enter if schedule.counts else None
         self.deadline = deadline
         self.stats = stats
         self.ready = ReadyQueue()
         self.parked: dict[tuple[int, int], Group] = {}  # lanes at a collective that wait for the rest of their warp
-        self.held: list[tuple[int, Group]] = []  # groups that the seed holds back, and until when
+        self.held: list[tuple[int, Group]] = []  # groups that the schedule holds back, and until when
+        self.current: Group | None = None
         self.step = 0
         self.instructions = 0
 
@@ -72,16 +73,15 @@ class Scheduler:
         return True
 
     def _start(self, group: Group) -> None:
-        """Queue all threads; a seed lets some CTAs of clusters start late."""
-        wave, rng = self.wave, self.rng
-        self.ready.push(group)
-        if rng is None or wave.cluster_size == 1:
-            return
-        late = rng.random(wave.shape.ctas) < rng.random()
-        for cta in late.nonzero()[0][: -1 if late.all() else None].tolist():
-            chosen = wave.cta_of[group.lanes] == cta
-            self.held.append((int(rng.integers(1, rng.choice(LATE))), Group(group.lanes[chosen], group.stack, group.block, group.round)))
-            group.set_lanes(group.lanes[~chosen])
+        """Queue all threads; a schedule lets some CTAs of clusters start late."""
+        self.schedule.start_wave(self)
+        prompt = np.ones(self.wave.lanes, np.bool_)
+        for lanes, due in self.schedule.late_starts():
+            prompt[lanes] = False
+            self.held.append((due, Group(lanes, group.stack, group.block, group.round)))
+        if prompt.any():
+            group.set_lanes(prompt.nonzero()[0])
+            self.ready.push(group)
 
     def _next(self) -> Group | None:
         while (group := self.ready.pop()) is None:
@@ -95,6 +95,7 @@ class Scheduler:
         """Run a group until it stops or another one goes first; whether the time is over."""
         ready = self.ready
         block = group.block
+        self.current = group
         while True:
             if not block.bound:
                 block.bind()
@@ -115,15 +116,16 @@ class Scheduler:
                 ready.push(group)
                 return False
             block = following
-            if self.rng is not None:
-                self.plan.copies.tick(self.step)
-                self._hold_back(group)
+            if self.perturbs and not self._hold_back(group):
+                return False
             if ready and (best := ready.best()) is not None and best <= ready.key(group):
                 ready.push(group)
                 return False
 
     def _run_block(self, group: Group, block: BoundBlock) -> None:
         wave, count = self.wave, group.count
+        if self.enter is not None:
+            self.enter(group, block)
         self.instructions += count * block.size
         group.polls |= block.polls
         if count == wave.lanes:
@@ -168,27 +170,26 @@ class Scheduler:
             self._release_held(self.step)
         return self.deadline is not None and time.monotonic() > self.deadline
 
-    # Seeded delays -------------------------------------------------------------------------------------------------
+    # Delays --------------------------------------------------------------------------------------------------------
 
-    def _hold_back(self, group: Group) -> None:
-        """Now and then, take some warps out of the group for a while."""
-        rng = self.rng
-        assert rng is not None
-        if rng.random() > (EARLY_DELAYS if self.step < EARLY else DELAYS):
-            return
-        if self.wave.cluster_size > 1 and rng.random() < 1 / 2:
-            late = (rng.random(self.wave.shape.ctas) < rng.random())[self.wave.cta_of[group.lanes]]
-        else:
-            late = (rng.random(self.wave.warps) < rng.random())[self.wave.warp_of[group.lanes]]
-        if late.all() or not late.any():
-            return
-        other = Group(group.lanes[late], group.stack, group.block, group.round)
-        group.set_lanes(group.lanes[~late])
-        self.held.append((self.step + int(rng.integers(1, 120)), other))
+    def _hold_back(self, group: Group) -> bool:
+        """Take out of the group, for a while, whom the schedule says; whether any lanes are left."""
+        self.plan.copies.tick(self.step)
+        left = None
+        for late, steps in self.schedule.holds(group):
+            left = ~late if left is None else left & ~late
+            self.held.append((self.step + steps, Group(group.lanes[late], group.stack, group.block, group.round)))
+        if left is None:
+            return True
+        if left.any():
+            group.set_lanes(group.lanes[left])
+            return True
+        return False
 
     def _release_held(self, step: int) -> None:
         for due, group in self.held:
             if due <= step:
+                self.schedule.released(group)
                 self.ready.push(group)
         self.held = [(due, group) for due, group in self.held if due > step]
 

@@ -266,7 +266,7 @@ class _Copies:
             shared[chunk] = data.view(shared.dtype)
 
         complete = self.plan.mbarriers.completion(unit, item.nbytes)
-        self.plan.copies.issue(BulkOperation(lane, item.load, write, complete, signals=frozenset((unit,))))
+        self.plan.copies.issue(BulkOperation(lane, item.load, write, complete, signals=frozenset((unit,)), site=self.context.site))
 
     def _store(self, lanes: Lanes) -> None:
         items = self.tensor.items(lanes, "rmw" if self.operation else "write")
@@ -279,7 +279,7 @@ class _Copies:
             def read(chunk: Array = chunk) -> Array:
                 return shared[chunk]
 
-            self.plan.copies.issue(BulkOperation(lanes[k : k + 1], read, write, None, "bulk", EMPTY))
+            self.plan.copies.issue(BulkOperation(lanes[k : k + 1], read, write, None, "bulk", EMPTY, site=self.context.site))
 
 
 def decode_copy(context: Context) -> Step:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,14 +29,12 @@ from . import lanes as lane_steps
 from .address import WindowLocator
 from .copies import AsyncCopies, Bools, Lanes, Operation
 from .descriptors import chunk_addresses
+from .faults import Site
 from .operands import Context, flatten
 from .program import FunctionCode, RegisterVariable
 from .steps import Selection, Step, nothing, selective
 from .wave import WARP
 from .wgmma_product import ROWS, Form, form_of, matrix_of, multiply
-
-if TYPE_CHECKING:
-    from .code import BoundFunction
 
 Array = npt.NDArray[Any]
 FAMILY = "wgmma"
@@ -55,6 +53,7 @@ class Product(Operation):
     keep: Bools  # per warp: scale-d
     targets: list[Array]
     written: frozenset[int] = frozenset()  # identities of the targets
+    site: Site | None = None
     family = FAMILY
     after = FAMILY
 
@@ -63,11 +62,14 @@ class Product(Operation):
         self._subset(warps).land()
         return self._subset(~warps) if not warps.all() else None
 
+    def subset(self, chosen: Bools) -> Product:  # noqa: D102 - as in Operation
+        return self._subset(np.asarray(chosen.reshape(-1, WARP).any(1)))
+
     def _subset(self, warps: Bools) -> Product:
         chosen = np.repeat(warps, WARP)
         a = self.a[warps] if isinstance(self.a, np.ndarray) else self.a
         part = Product(
-            self.lanes[chosen], self.form, self.units, a, self.b, self.which[warps], self.keep[warps], self.targets, self.written
+            self.lanes[chosen], self.form, self.units, a, self.b, self.which[warps], self.keep[warps], self.targets, self.written, self.site
         )
         part.group, part.due = self.group[chosen], self.due
         return part
@@ -210,7 +212,7 @@ def _issue(
         sharing, which = b.distinct(leaders, wave.cta_of[leaders])
         columns = b.chunks(sharing, np.zeros(len(sharing), np.int64))
         lanes = slots.reshape(-1)
-        plan.copies.issue(Product(lanes, form, units, rows, columns, which, scale(leaders), targets, written))
+        plan.copies.issue(Product(lanes, form, units, rows, columns, which, scale(leaders), targets, written, context.site))
 
     return issue
 
@@ -225,6 +227,7 @@ class Moves(Operation):
     lanes: Lanes
     pairs: list[tuple[Array, Array]]
     written: set[int] = field(default_factory=set)
+    site: Site | None = None
     family = FAMILY
     after = FAMILY
 
@@ -237,7 +240,7 @@ class Moves(Operation):
         return self._subset(~due)
 
     def _subset(self, chosen: Bools) -> Moves:
-        part = Moves(self.lanes[chosen], self.pairs, self.written)
+        part = Moves(self.lanes[chosen], self.pairs, self.written, self.site)
         part.group, part.due = self.group[chosen], self.due
         return part
 
@@ -287,28 +290,28 @@ def decode_mov(context: Context) -> Step:
     function = context.function
     if found not in carried(function.code):
         return step
-    return _following(function, step, context.raw(names[0]), context.raw(names[1]))
+    return _following(context, step, context.raw(names[0]), context.raw(names[1]))
 
 
-def _following(function: BoundFunction, step: Step, target: Array, source: Array) -> Step:
-    copies, ids = function.plan.copies, function.plan.wave.ids
+def _following(context: Context, step: Step, target: Array, source: Array) -> Step:
+    copies, ids, site = context.function.plan.copies, context.wave.ids, context.site
     if target.dtype != np.uint32 or source.dtype != np.uint32:
         return step
 
     def part(sel: Selection) -> None:
         step.part(sel)
         if copies.flying:
-            _follow(copies, ids[sel], target, source)
+            _follow(copies, ids[sel], target, source, site)
 
     def full() -> None:
         step.full()
         if copies.flying:
-            _follow(copies, ids, target, source)
+            _follow(copies, ids, target, source, site)
 
     return Step(full, part, lambda mask: part(mask.nonzero()[0]), False)
 
 
-def _follow(copies: AsyncCopies, lanes: Lanes, target: Array, source: Array) -> None:
+def _follow(copies: AsyncCopies, lanes: Lanes, target: Array, source: Array, site: Site) -> None:
     """Let the mov land after whatever in flight writes its source."""
     wanted = id(source)
     writers = [op for op in copies.flying.values() if isinstance(op, (Product, Moves)) and wanted in op.written]
@@ -325,6 +328,6 @@ def _follow(copies: AsyncCopies, lanes: Lanes, target: Array, source: Array) -> 
         last.pairs.append((target, source))
         last.written.add(id(target))
         return
-    moves = Moves(late, [(target, source)], {id(target)})
+    moves = Moves(late, [(target, source)], {id(target)}, site)
     copies.issue(moves)
     moves.group = group[late]
