@@ -117,6 +117,21 @@ class Device:
                 self.shadow.reset(cta_limit=session.cta_limit)
             self._owner = weakref.ref(session)
 
+    def renew(self) -> None:
+        """Forget what earlier launches have left (virtual machine only), for their sessions too: the next one goes as the first did."""
+        self._owner = None
+        self.backend.machine.renew()
+        if "shadow" in self.__dict__:
+            self.shadow.renew()
+            for prepared in self.modules.values():
+                self.plant(prepared)
+
+    def plant(self, prepared: Prepared) -> None:
+        """Write the control block of a module that is loaded here."""
+        if prepared.loaded is not None:
+            address, _ = self.backend.symbol(prepared.loaded, CONTROL)
+            self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
+
     def close(self) -> None:
         """Free the shadow, if there is one and the context is still there."""
         shadow = self.__dict__.pop("shadow", None)
@@ -269,9 +284,8 @@ class Session:
 
     def _load(self, prepared: Prepared, name: str) -> None:
         backend, cubin, text = self.backend, prepared.cubin, prepared.instrumented.ptx
-        loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
-        self.attach(prepared, lambda symbol, data: backend.write(backend.symbol(loaded, symbol)[0], data))
-        prepared.loaded = loaded
+        prepared.loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
+        self._device.plant(prepared)
 
     # -- launches --------------------------------------------------------------------------------------------------------
 

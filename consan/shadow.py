@@ -88,7 +88,11 @@ class Shadow:
         self._modules = 0
         self._counters = 0
         self.address = backend.alloc_apart(layout.size(layout.RUNTIME))
-        backend.write(self.address, self._runtime(self._ring_address))
+        self.renew()
+
+    def renew(self) -> None:
+        """Write the record that the device starts from; the rest of the shadow must read as zero."""
+        self.backend.write(self.address, self._runtime(self._ring_address))
 
     def close(self) -> None:
         """Free everything, once; modules that point here must not run again."""

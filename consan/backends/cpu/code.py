@@ -200,6 +200,13 @@ class Plan:
         span = self.module.machine.arena.span(offset, dtype.itemsize)
         return np.asarray(span.view(dtype)).reshape(())
 
+    def renew(self) -> None:
+        """Registers read as zero."""
+        for array in (array for function in self.functions.values() for array in function.storage_arrays()):
+            array[...] = 0
+        if "carry" in self.__dict__:
+            self.carry[...] = False
+
     def start_launch(self, version: int) -> None:
         """Forget what may have changed since the last launch."""
         if version != self._arena_version:

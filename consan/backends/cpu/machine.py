@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,7 @@ class Machine:
         self._last_code = CODE_BASE
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
+        self._modules: weakref.WeakSet[LoadedModule] = weakref.WeakSet()
         self.schedules: Callable[[int], Schedule] = for_seed  # what gives a launch with a seed its schedule
 
     # Memory --------------------------------------------------------------------------------------------------------
@@ -80,7 +82,19 @@ class Machine:
 
     def load(self, ptx: str, name: str = "<ptx>") -> LoadedModule:
         """Read a module and place its variables."""
-        return LoadedModule(self, ptx, name)
+        module = LoadedModule(self, ptx, name)
+        self._modules.add(module)
+        return module
+
+    def renew(self) -> None:
+        """Forget all that launches and the host have left: a launch then goes as it would on a new machine.
+
+        Allocations and modules stay where they are. Memory reads as zero, variables have their initial values.
+        """
+        self.arena.wipe()
+        self._launches = 0
+        for module in self._modules:
+            module.renew()
 
     def code_address(self, module: LoadedModule, name: str) -> int:
         """The address of a function, the same each time."""

@@ -111,6 +111,10 @@ class Arena:
     def release(self, offset: int) -> None:
         """Return what `reserve` gave; its pages go back to the operating system and read as zero again."""
         size = self._reserved.pop(offset)
+        self._zero(offset, size)
+        self._give_back(offset, size)
+
+    def _zero(self, offset: int, size: int) -> None:
         first, last = _align(offset, _PAGE), (offset + size) // _PAGE * _PAGE
         if last > first:
             self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
@@ -118,7 +122,11 @@ class Arena:
             self.raw[last : offset + size] = 0
         else:
             self.raw[offset : offset + size] = 0
-        self._give_back(offset, size)
+
+    def wipe(self) -> None:
+        """All memory reads as zero again; what is reserved stays reserved."""
+        for offset, size in self._reserved.items():
+            self._zero(offset, size)
 
     def _give_back(self, offset: int, size: int) -> None:
         index = bisect.bisect_left(self._free, (offset, 0))

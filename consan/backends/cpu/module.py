@@ -171,6 +171,13 @@ class LoadedModule:
             raise UsageError(f"the module has no variable {name}")
         return self.address_of(found), found.nbytes
 
+    def renew(self) -> None:
+        """Give variables their initial values; registers read as zero."""
+        for variable in self._addresses:
+            self._initialise(variable)
+        for plan in self._plans.values():
+            plan.renew()
+
     def unload(self) -> None:
         """Give back the memory of variables, parameters and plans; the module must not be used any more."""
         for plan in self._plans.values():

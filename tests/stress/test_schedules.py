@@ -1,0 +1,88 @@
+"""A schedule that was recorded is repeated exactly by its decisions, and a renewed device repeats what a new one does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan.backends.cpu.decisions import HOLD, Decision, Recorder, Replay
+from consan.backends.cpu.schedule import Schedule, for_seed
+from consan.session import Device, shared_device
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+sys.path.insert(0, str(KERNELS))
+import twin_file  # noqa: E402
+
+# Named barriers; cp.async; bulk copies with several mbarriers; a cluster with multicast and remote arrivals comes from test_clusters.
+TWINS = ("named_barrier_partial", "cp_async_off_by_one", "bulk_store_source_overwritten", "mbarrier_phase_lap")
+Schedules = Callable[[int], Schedule]
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    found = shared_device("cpu")
+    yield found
+    found.backend.machine.schedules = for_seed
+
+
+def _launcher(device: Device, name: str) -> Callable[[Schedules, int], Any]:
+    spec = twin_file.read(KERNELS / "twins" / f"{name}.cu")
+    kernel = consan.Kernel(spec.path, entry="kernel", arch=spec.arch, defines={"RACY": 1})
+
+    def launch(schedules: Schedules, seed: int) -> Any:
+        device.renew()
+        device.backend.machine.schedules = schedules
+        args = spec.fresh_args()
+        report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), smem=spec.smem, device="cpu", seed=seed)
+        values = [value.tobytes() for value in args.values() if isinstance(value, np.ndarray)]
+        return values, [(finding.kind, finding.count) for finding in report.findings]
+
+    return launch
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
+    launch = _launcher(device, name)
+    for seed in (1, 2, 3):
+        decisions: list[Decision] = []
+        plain = launch(for_seed, seed)
+        recorded = launch(lambda seed, into=decisions: Recorder(for_seed(seed), into), seed)  # type: ignore[misc]
+        assert recorded == plain, "recording changes nothing"
+        for baseline in ("late", "prompt"):
+            replayed = launch(lambda _, all_of=decisions, base=baseline: Replay(all_of, base), 0)  # type: ignore[misc]
+            assert replayed == plain
+        assert decisions or name == "named_barrier_partial"
+
+
+def test_a_renewed_device_is_as_new(device: Device) -> None:
+    launch = _launcher(device, "cp_async_off_by_one")
+    first = {seed: launch(for_seed, seed) for seed in (1, 2, 3)}
+    assert {seed: launch(for_seed, seed) for seed in (3, 1, 2)} == first
+    assert len({str(result) for result in first.values()}) > 1, "the seeds must differ for this to say anything"
+
+
+def test_no_decisions_are_the_baseline(device: Device) -> None:
+    launch = _launcher(device, "cp_async_off_by_one")
+    assert launch(lambda _: Replay([], "late"), 0)[0] == launch(for_seed, 0)[0]
+    assert launch(lambda _: Replay([], "prompt"), 0)[0] != launch(for_seed, 0)[0], "copies that land at once bring their data in time"
+
+
+def test_one_decision_of_many_can_be_taken_alone(device: Device) -> None:
+    launch = _launcher(device, "named_barrier_partial")
+    right, _ = launch(for_seed, 0)
+    decisions: list[Decision] = []
+    for seed in range(1, 20):
+        decisions.clear()
+        if launch(lambda seed: Recorder(for_seed(seed), decisions), seed)[0] != right:
+            break
+    holds = [decision for decision in decisions if decision.kind == HOLD]
+    replays = [Replay([hold]) for hold in holds]
+    results = [launch(lambda _, one=replay: one, 0)[0] for replay in replays]  # type: ignore[misc]
+    assert any(result != right for result in results), "one hold alone must show the race"
+    assert any(trace.taken and trace.lines for replay in replays for trace in replay.traces)
