@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers, tensormaps
-from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions, propagate
-from consan.instrument.passes.context import Context, FunctionPlan, Work, place_of
+from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions
+from consan.instrument.passes.context import Context, FunctionPlan, place_of
 from consan.instrument.passes.emit import CONTROL
+from consan.instrument.passes.globals import add_accesses
 from consan.instrument.passes.ignored import find_ignored_waits
 from consan.instrument.passes.registers import StaticFinding, find_register_hazards, is_debug
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
@@ -94,11 +95,11 @@ def instrument(
     plans = plan_functions(module)
     _note_families(plans)
     variant = choose_variant(plans.values(), base or Variant())
-    _add_global_stores(plans, variant)
+    sides = add_accesses(plans, communicates(module))
     target = max(module.target, _OLDEST_TARGET, key=_generation)
     functions = library(variant, target)
     inline = inline and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
-    context = Context(module, Edits(module), variant, plans, functions, inline)
+    context = Context(module, Edits(module), variant, plans, functions, inline, sides)
     for run in _PASSES:
         run(context)
     _module_header(context, target, context.library)
@@ -137,25 +138,6 @@ def _cluster(function: Function) -> int:
     """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 where it does not."""
     given = function.directives.get("reqnctapercluster", ())
     return math.prod(given) if isinstance(given, tuple) else 1
-
-
-def _add_global_stores(plans: dict[str, FunctionPlan], variant: Variant) -> None:
-    """Where copies exist, stores to global memory can overwrite the source of one in flight (R-CP4)."""
-    if not variant.asynchronous:
-        return
-    for plan in plans.values():
-        assert plan.function.body is not None
-        extra = []
-        for instruction in plan.function.body.instructions():
-            row = lookup(instruction.parts)
-            if row is None or row.status != "checked" or row.family not in ("store", "atomic", "reduction"):
-                continue
-            if row.describe(instruction).space == "global":
-                extra.append(Work(instruction, row))
-        plan.work += extra
-        plan.stats.private -= len(extra)
-        plan.needs_slot = plan.needs_slot or bool(extra)
-    propagate(plans)
 
 
 def _generation(target: str) -> int:

@@ -52,6 +52,9 @@ GROUP_WAITS = 4
 MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
 MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
 COPY_TIES = 8
+# Copies between global and shared memory, of one CTA (runtime/globals.cuh).
+RESULTS = 128  # bulk stores whose results in global memory are kept apart
+LOST_RESULTS = 4  # threads whose older ones become one interval each
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 
@@ -122,6 +125,7 @@ FLAG_SAME_WARP = 1
 FLAG_SAME_VALUE = 2
 FLAG_OTHER_ASYNC = 4
 FLAG_OTHER_ATOMIC = 8
+FLAG_GLOBAL = 16  # the bytes are in global memory: `address` says where
 
 
 class Operation(enum.IntEnum):
@@ -190,12 +194,13 @@ THREAD = _struct(
     u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 last_copy; u32 matrix_wait_count;
     u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
     u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}];
-    u64 waiting; u64 waiting_at""",
+    u64 waiting; u64 waiting_at; u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost""",
 )
 SLOT = _struct(
     "Slot",
     f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 engine; u64 coarse; u64 shape; u64 size;
     u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
+    u64 result_low; u64 result_high; u64 flight_low; u64 flight_high;
     u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
     u32 full_epoch[2]; u32 write_scrub; u32 pad; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
     u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 named_lanes[{NAMED_BARRIERS * MAX_WARPS}]; u32 exited[{MAX_WARPS}];
@@ -218,7 +223,13 @@ OPERATION = _struct(
     """u64 range; u32 sequence; u32 kind; u32 site; u32 thread; u32 source; u32 barrier; u32 phase; u32 group; u64 shape; u64 shape2;
     u64 pad""",
 )
-STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION)
+RESULT = _struct(
+    "ResultRecord",
+    """u64 low; u64 high; u64 shape[3]; u32 site; u32 thread; u32 group; u32 flags; u64 live""",
+)
+LOST = _struct("LostResults", "u64 low; u64 high; u32 thread; u32 group")
+GLOBALS = _struct("Globals", f"u64 lost[{3 * LOST_RESULTS}]; u32 result_count; u32 pad")
+STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION, RESULT, LOST, GLOBALS)
 
 
 def offsets(struct: Struct) -> dict[str, int]:
@@ -252,8 +263,8 @@ def _constants() -> dict[str, int]:
     names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
-        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC MBARRIERS OPERATIONS OPERATIONS_OVER BLOCK_BYTES
-        MAX_WARPGROUPS CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES"""
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL MBARRIERS OPERATIONS OPERATIONS_OVER BLOCK_BYTES
+        MAX_WARPGROUPS CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS"""
     constants = {name: globals()[name] for name in names.split()}
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

@@ -80,6 +80,41 @@ _STORE_WAITS = {
         _STILL_READS + ": its own thread has waited, and nothing orders that wait before (2)",
     ),
 }
+_NOT_THERE = "the {second_role} at {second_at} touches global memory that the {operation} at {first_at} may not have written yet"
+_FULL_WAIT = "cp.async.bulk.wait_group {leave} (without .read; cute::tma_store_wait is the .read form)"
+_RESULT_WAITS = {
+    "global-read-wait-only:bulk store": Situation(
+        "a cp.async.bulk.wait_group without .read that covers {group}: .read tells only that shared memory has been read",
+        f"wait with {_FULL_WAIT} in the thread that issued the copy, then __syncthreads(), before {{second_at}}",
+        _NOT_THERE + ": only its source has been waited for",
+    ),
+    "global-not-waited:bulk store": Situation(
+        "no cp.async.bulk.wait_group without .read that covers {group} before this {second_role}",
+        f"wait with {_FULL_WAIT} in the thread that issued the copy, then __syncthreads(), before {{second_at}}",
+        _NOT_THERE,
+    ),
+    "global-not-committed:bulk store": Situation(
+        "no {commit} between the copy and its wait: a wait covers committed groups only",
+        f"commit with {{commit}} (cutlass tma_store_arrive()) after {{first_at}}, then wait with {_FULL_WAIT} before {{second_at}}",
+        _NOT_THERE + ": it was not committed",
+    ),
+    "global-waited-no-barrier:bulk store": Situation(
+        "a barrier after the wait: only the thread that issued the copy has waited for it",
+        "put __syncthreads() (or an mbarrier that the issuer arrives on) after the wait for {group} and before {second_at}",
+        _NOT_THERE + ": its own thread has waited, and nothing orders that wait before (2)",
+    ),
+    "global-other-lanes:bulk store": Situation(
+        "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",
+        "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+        _NOT_THERE + ": another lane of the warp has waited for it",
+        "warning",
+    ),
+    "global-other-issuer:bulk store": Situation(
+        "a cp.async.bulk.wait_group by the thread that issued the {operation}: groups belong to the thread that commits them",
+        f"wait with {_FULL_WAIT} in the thread that executed {{first_at}}, then __syncthreads(), before {{second_at}}",
+        _NOT_THERE + ": the wait of another thread than its own waits for nothing",
+    ),
+}
 _ALL_WARPS = (
     "let all four warps arrive after {wait} ({wait_cpp}), on the stage's empty mbarrier (its count includes them) or at a barrier"
     " of the warpgroup (bar.sync 1, 128), before {second_at}"
@@ -112,6 +147,7 @@ _MATRIX_WAITS = {
 OPERATION_WAITS: Final = {
     **_LOAD_WAITS,
     **_STORE_WAITS,
+    **_RESULT_WAITS,
     **_MATRIX_WAITS,
     "other-lanes": Situation(
         "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.layout import (
+    FLAG_GLOBAL,
     FLAG_OTHER_ATOMIC,
     FLAG_SAME_VALUE,
     READ_SITE_LIMIT,
@@ -74,6 +75,7 @@ _SITUATIONS: Final = {
     Reason.COPY_NO_FENCE: "copy-no-fence",
     Reason.OWN_WARP_WAITED: "own-warp-waited",
     Reason.OTHER_LANES: "other-lanes",
+    Reason.READ_WAIT_ONLY: "read-wait-only",
     Reason.AT_EXIT: "exit",
     Reason.OTHER_ISSUER: "other-issuer",
 }
@@ -235,13 +237,14 @@ def _merged(record: Any, table: Records | None) -> tuple[int, int, int, int]:
 
 
 def _is_global(record: Any) -> bool:
-    return int(record["reason"]) == Reason.SOURCE_OVERWRITTEN
+    return int(record["reason"]) == Reason.SOURCE_OVERWRITTEN or bool(int(record["flags"]) & FLAG_GLOBAL)
 
 
 def _situation(record: Any, kind: Kind) -> str | None:
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
         return "same-value"
-    return _SITUATIONS.get(Reason(int(record["reason"])))
+    situation = _SITUATIONS.get(Reason(int(record["reason"])))
+    return f"global-{situation}" if int(record["flags"]) & FLAG_GLOBAL else situation
 
 
 def _facts(record: Any) -> dict[str, Any]:

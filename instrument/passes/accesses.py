@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from consan.instrument.isa import Access
+from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
 from consan.instrument.passes.emit import (
@@ -85,6 +86,8 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
     context.access_hook(snippet, _hook_name(work, access, nbytes), arguments, [("b32", value) for value in values], guard)
+    if access.space == "generic" and work.row.family in global_sides.FAMILIES:
+        global_sides.add_access(context, work, access, site, snippet)
     if context.variant.flags and access.is_strong:
         _flag_hooks(context, work, access, snippet, address, guard)
     return snippet.text()
@@ -144,12 +147,6 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
 
 
 def _global_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:
-    """Stores to global memory against the sources of copies in flight (R-CP4)."""
-    if access.address is None:
-        raise Unsupported("no address")
-    snippet, instruction = Snippet(), work.instruction
-    address = wide_address(snippet, access.address, instruction.scope, "global")
-    site = context.site(plan, work, access.access, "global", access.total_bytes)
-    arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", str(access.total_bytes))]
-    snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(instruction))
+    snippet = Snippet()
+    global_sides.add_access(context, work, access, context.site(plan, work, access.access, "global", access.total_bytes), snippet)
     return snippet.text()

@@ -3,7 +3,9 @@
 A copy is recorded when it is issued. The bytes of a tensor copy are in its tensor map, which the device reads where the instruction
 does, and for stores from tiles what lies outside of the tensor is left out. A hook of a commit or a wait comes after the instruction.
 
-Not handled: copies to or from the shared memory of another CTA of the cluster; the sides in global memory; stores in im2col mode,
+The sides in global memory are those of globals.py.
+
+Not handled: copies to or from the shared memory of another CTA of the cluster; stores in im2col mode,
 scattered or from interleaved tensors are taken to read their whole box.
 """
 
@@ -14,6 +16,7 @@ from collections.abc import Callable
 
 from consan.instrument.isa import Access
 from consan.instrument.layout import Operation
+from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, wide_address, word
 from consan.instrument.passes.mbarriers import barrier_address, operand_of
@@ -76,6 +79,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     else:
         arguments.append(("b32", _bytes(context, work, side, snippet)))
     snippet.call(context.hook(hook), arguments)
+    global_sides.add_side(context, work, site, snippet)
     plan.stats.memory_sites += 1
     _in_one_region(context, work, snippet.text())
 
@@ -162,6 +166,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
     only = str(int("read" in work.instruction.parts))
+    global_sides.add_wait(context, work, pending, snippet)
     arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending), ("b32", only)]
     snippet.call(context.hook("__consan_bulk_wait"), arguments, guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())

@@ -42,6 +42,15 @@ class FunctionPlan:
         return self.function.kind == "entry"
 
 
+@dataclass(frozen=True)
+class GlobalSides:
+    """What asynchronous copies of a module do to global memory."""
+
+    results: bool = False  # bulk copies write there, and generic accesses may look
+    copies: bool = False  # cp.async reads there
+    elsewhere: bool = False  # threads may synchronise through global memory
+
+
 @dataclass
 class Context:
     """One module being rewritten."""
@@ -52,6 +61,7 @@ class Context:
     plans: dict[str, FunctionPlan]
     library: RuntimeLibrary
     inline: bool = False
+    sides: GlobalSides = field(default_factory=GlobalSides)
     sites: list[Site] = field(default_factory=list)
     hooks: set[str] = field(default_factory=set)
     sources: dict[tuple[object, ...], int] = field(default_factory=dict)

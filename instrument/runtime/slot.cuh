@@ -40,7 +40,9 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 
 #define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // right behind the slot's head
 #if CONSAN_ENGINE
-#define ENGINE_BYTES (sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
+#define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
+#define GLOBALS_BYTES (sizeof(Globals) + RESULTS * sizeof(ResultRecord))
+#define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
 // Of each block: last operation listed, its place if it begins here, whether all of it was found written; of each superblock: start of the interval of the last
 // generic read, epoch of the last generic write; of both, by warp: last read, last write, group of the last cp.async. One block is 128
 // bytes, a superblock 16 blocks.
@@ -162,6 +164,11 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
 }
 
 #if CONSAN_ENGINE
+COLD void prepare_globals(u64 globals) {
+    for (u32 i = 0; i < sizeof(Globals); i += 8) gpu_store64(globals + i, 0);
+    for (u32 i = 0; i < LOST_RESULTS; ++i) gpu_store64(globals + offsetof(Globals, lost) + i * sizeof(LostResults), ~0ull);
+}
+
 // Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the
 // clocks is older than anything of this one.
 COLD void prepare_engine(u64 engine, u32 open) {
@@ -175,6 +182,7 @@ COLD void prepare_engine(u64 engine, u32 open) {
     for (u32 w = 0; w < MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, waiting) + 8 * w, 0);
     for (u32 w = 0; w < 4 * MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, copies_done) + 8 * w, 0);
     for (u32 i = 0; i < MBARRIERS; i += 2) gpu_store64(FIELD(engine, Engine, keys) + 4 * i, 0);
+    prepare_globals(engine + (GLOBALS_AT - ENGINE_AT));
 }
 
 #define PHASE_LIMIT (1u << 20)
@@ -225,6 +233,10 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, full_epoch), pack(base, base));
     gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, source_high), 0);
+    gpu_store64(FIELD(slot, Slot, result_low), ~0ull);
+    gpu_store64(FIELD(slot, Slot, result_high), 0);
+    gpu_store64(FIELD(slot, Slot, flight_low), ~0ull);
+    gpu_store64(FIELD(slot, Slot, flight_high), 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
 #if CONSAN_PARTIAL
     for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from consan.instrument import layout
-from consan.instrument.layout import Hazard, Kind, Operation, Reason
+from consan.instrument.layout import FLAG_GLOBAL, FLAG_OTHER_ASYNC, Hazard, Kind, Operation, Reason
 from consan.instrument.sites import Site
 from consan.reports import decode as decoder
 from consan.reports.decode import ModuleSites, decode
@@ -143,6 +143,28 @@ def test_the_role_of_a_site_that_the_record_says_nothing_of(site: int, role: str
 
 
 @pytest.mark.parametrize(
+    ("reason", "severity", "words"),
+    [
+        (Reason.READ_WAIT_ONLY, "error", "only its source has been waited for"),
+        (Reason.NOT_WAITED, "error", "may not have written yet"),
+        (Reason.NOT_COMMITTED, "error", "it was not committed"),
+        (Reason.WAITED_NO_BARRIER, "error", "nothing orders that wait"),
+        (Reason.OTHER_LANES, "warning", "another lane of the warp"),
+        (Reason.OTHER_ISSUER, "error", "another thread than its own"),
+    ],
+)
+def test_the_result_of_a_bulk_store_in_global_memory(reason: Reason, severity: str, words: str) -> None:
+    fields = {"site": READ, "other_site": STORE, "operation": Operation.BULK_STORE, "group": 2, "commits": 5}
+    finding = found(Kind.MISSING_WAIT, reason, Hazard.RAW, **fields, flags=FLAG_OTHER_ASYNC | FLAG_GLOBAL, address=4096, bytes=4)
+    assert sides(finding) == [("cp", "async"), ("ld", "generic")]
+    assert finding.severity == severity
+    assert words in finding.message
+    assert finding.buffer is None
+    assert [(access.space, access.bytes) for access in finding.accesses] == [("global", (4096, 4100))] * 2
+    assert ".read" not in finding.fix.replace("without .read", "").replace("the .read form", "")
+
+
+@pytest.mark.parametrize(
     ("reason", "severity", "point"),
     [(Reason.WRITER_NO_FENCE, "note", "D2"), (Reason.READ_NO_FENCE, "warning", "D1"), (Reason.COPY_NO_FENCE, "warning", "")],
 )
@@ -161,5 +183,6 @@ def test_every_reason_that_the_runtime_gives_has_words_of_its_own() -> None:
     text = "".join(entry.read_text() for entry in folder.iterdir() if entry.name.endswith(".cuh"))
     used = {Reason[name] for name in re.findall(r"\bREASON_([A-Z_]+)\b", text)} - {Reason.NONE}
     assert len(used) > 20
-    names = {situation.partition("/")[0].partition(":")[0] for kind in KINDS.values() for situation in kind.situations}
+    situations = [situation for kind in KINDS.values() for situation in kind.situations]
+    names = {name.partition("/")[0].partition(":")[0].removeprefix("global-") for name in situations}
     assert {reason.name: decoder._SITUATIONS.get(reason) for reason in used if decoder._SITUATIONS.get(reason) not in names} == {}

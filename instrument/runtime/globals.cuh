@@ -1,0 +1,166 @@
+// The sides of bulk and tensor copies in global memory (SEMANTICS 2.6, R-B3), against accesses of the same CTA.
+//
+// What a copy writes to global memory is kept as a record of its own, because the list of operations (operation.cuh) forgets a copy
+// when its bytes of shared memory are used again. Its completion is the issuing thread's wait_group without .read; .read promises only
+// that the source has been read (ISA "cp.async.bulk.wait_group"). A generic access first compares its address with an interval that
+// bounds everything in flight (in line, passes/globals.py), and comes here only if it lies within.
+//
+// Not looked for: what other CTAs do, and pairs of which the copy comes second. Where threads may synchronise through global memory, a
+// copy that has been waited for counts as complete for all: edges of that kind are not followed. Of many copies that nobody has
+// waited for the oldest become one interval; an access in it is one that could not be checked, and is counted.
+#pragma once
+
+#if CONSAN_ENGINE
+#define RESULT_REDUCES 1u   // flags of a record
+#define GLOBAL_EDGES 64u    // with an access's flags: threads may synchronise through global memory
+
+struct Result { u64 low, high, shape[3]; u32 site, thread, group, flags; };
+
+DEVICE u64 globals_of(u64 slot) { return slot + GLOBALS_AT; }
+DEVICE u64 result_at(u64 slot, u32 place) { return globals_of(slot) + sizeof(Globals) + (u64)place * sizeof(ResultRecord); }
+// A record is whole when this stands in it: a record of an earlier CTA, or of an earlier round of the ring, has another.
+DEVICE u64 live_mark(u64 slot, u32 position) { return pack(position, load32(FIELD(slot, Slot, base))); }
+
+DEVICE Result load_result(u64 at) {
+    Result r;
+    u64 words[6];
+    for (u32 i = 0; i < 5; ++i) words[i] = load64(at + 8 * i);
+    r.low = words[0]; r.high = words[1];
+    for (u32 i = 0; i < 3; ++i) r.shape[i] = words[2 + i];
+    words[5] = load64(FIELD(at, ResultRecord, site));
+    r.site = low_word(words[5]); r.thread = high_word(words[5]);
+    words[5] = load64(FIELD(at, ResultRecord, group));
+    r.group = low_word(words[5]); r.flags = high_word(words[5]);
+    return r;
+}
+
+// ---- waits ------------------------------------------------------------------------------------------------------------------------
+
+// After cp.async.bulk.wait_group without .read, and before what __consan_bulk_wait does.
+HOOK void __consan_result_wait(u64 slot, u64 state, u32 me, u32 pending) {
+    if (!slot) return;
+    u64 thread = thread_record(slot, me);
+    u32 commits = load32(THREAD_FIELD(thread, bulk_commits)), done = commits > pending ? commits - pending : 0;
+    if (done <= load32(THREAD_FIELD(thread, bulk_retired))) return;
+    u32 count = load32(THREAD_FIELD(thread, result_wait_count)), place = (count - 1) % GROUP_WAITS;
+    if (!count || low_word(load64(THREAD_WORD(thread, result_waits, place))) != low_word(state)) {
+        place = count % GROUP_WAITS;
+        if (count >= GROUP_WAITS) store32(THREAD_FIELD(thread, result_waits_lost), high_word(load64(THREAD_WORD(thread, result_waits, place))));
+        store32(THREAD_FIELD(thread, result_wait_count), count + 1);
+    }
+    store64(THREAD_WORD(thread, result_waits, place), pack(low_word(state), done));
+}
+
+// Whether the caller has observed that a group of bulk stores is complete. A wait that has left the history counts as observed.
+DEVICE bool results_observed(const Caller &c, u32 issuer, u32 group) {
+    u64 thread = thread_record(c.slot, issuer);
+    if (load32(THREAD_FIELD(thread, bulk_retired)) <= group) return false;
+    if (issuer == c.me || c.flags & GLOBAL_EDGES || load32(THREAD_FIELD(thread, result_waits_lost)) > group) return true;
+    u32 epoch = covering_group_wait(thread, offsetof(Thread, result_waits), group);
+    return epoch && ordered(c, issuer, epoch);
+}
+
+DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
+    u64 thread = thread_record(c.slot, r.thread);
+    if (r.group >= load32(THREAD_FIELD(thread, bulk_commits))) return REASON_NOT_COMMITTED;
+    if (r.group < load32(THREAD_FIELD(thread, bulk_retired))) return r.thread >> 5 == c.me >> 5 ? REASON_OTHER_LANES : REASON_WAITED_NO_BARRIER;
+    if (r.group < load32(THREAD_FIELD(thread, bulk_read))) return REASON_READ_WAIT_ONLY;
+    return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && r.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
+}
+
+// ---- what copies write ------------------------------------------------------------------------------------------------------------
+
+DEVICE void widen_interval(u64 low_at, u64 low, u64 high) {
+    if (low < load64(low_at)) lower64(low_at, low);
+    if (high > load64(low_at + 8)) raise64(low_at + 8, high);
+}
+
+DEVICE u64 lost_at(u64 slot, u32 i) { return FIELD(globals_of(slot), Globals, lost) + i * sizeof(LostResults); }
+#define SEVERAL_THREADS 0xffffffffu
+
+// A record whose place is taken although nobody has waited for its copy. The last interval serves all threads that find no other.
+COLD void lose_result(u64 slot, u64 at) {
+    Result r = load_result(at);
+    if (load32(THREAD_FIELD(thread_record(slot, r.thread), bulk_retired)) > r.group) return;
+    for (u32 i = 0; i < LOST_RESULTS; ++i) {
+        u64 lost = lost_at(slot, i);
+        u32 before = swap32(FIELD(lost, LostResults, thread), 0, r.thread + 1);
+        if (before && before != r.thread + 1) {
+            if (i + 1 < LOST_RESULTS) continue;
+            store32(FIELD(lost, LostResults, thread), SEVERAL_THREADS);
+        }
+        raise32(FIELD(lost, LostResults, group), r.group);
+        widen_interval(lost, r.low, r.high);
+        return;
+    }
+}
+
+DEVICE void keep_result(const Caller &c, const Result &r) {
+    u64 globals = globals_of(c.slot);
+    u32 position = add32(FIELD(globals, Globals, result_count), 1);
+    u64 at = result_at(c.slot, position % RESULTS);
+    if (position >= RESULTS) lose_result(c.slot, at);
+    store64(FIELD(at, ResultRecord, live), 0);
+    store64(at, r.low); store64(at + 8, r.high);
+    for (u32 i = 0; i < 3; ++i) store64(at + 16 + 8 * i, r.shape[i]);
+    store64(FIELD(at, ResultRecord, site), pack(r.site, r.thread));
+    store64(FIELD(at, ResultRecord, group), pack(r.group, r.flags));
+    store64(FIELD(at, ResultRecord, live), live_mark(c.slot, position));
+    widen_interval(FIELD(c.slot, Slot, result_low), r.low, r.high);
+    widen_interval(FIELD(c.slot, Slot, flight_low), r.low, r.high);
+}
+
+// A bulk copy or reduction to `bytes` bytes of global memory.
+HOOK void __consan_result(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
+    if (!slot || !bytes) return;
+    Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
+    Result r = {address, address + bytes, {0, 0, 0}, site, me, load32(THREAD_FIELD(thread_record(slot, me), bulk_commits)), flags};
+    keep_result(c, r);
+}
+
+// ---- generic accesses look at them -------------------------------------------------------------------------------------------------
+
+COLD void report_result(Caller c, const Result &r, u64 address) {
+    u64 thread = thread_record(c.slot, r.thread);
+    Finding f = make_finding(c, KIND_MISSING_WAIT, c.flags & ACCESS_WRITE ? HAZARD_WAW : HAZARD_RAW, r.site, r.thread, 0);
+    f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL;
+    f.reason = why_result_not_observed(c, r);
+    f.operation = OPERATION_BULK_STORE; f.group = r.group; f.address = address;
+    f.commits = load32(THREAD_FIELD(thread, bulk_commits)); f.retired = load32(THREAD_FIELD(thread, bulk_retired));
+    report(c.slot, f);
+}
+
+DEVICE void look_at_lost(const Caller &c, u64 address) {
+    for (u32 i = 0; i < LOST_RESULTS; ++i) {
+        u64 lost = lost_at(c.slot, i);
+        if (address >= load64(lost + 8) || address + c.bytes <= load64(lost)) continue;
+        u32 thread = load32(FIELD(lost, LostResults, thread));
+        if (thread != SEVERAL_THREADS && results_observed(c, thread - 1, load32(FIELD(lost, LostResults, group)))) continue;
+        count_evicted(c.slot);
+        return;
+    }
+}
+
+COLD void look_for_results(const Caller &c, u64 address) {
+    u32 total = load32(FIELD(globals_of(c.slot), Globals, result_count)), count = min(total, RESULTS);
+#pragma unroll 4
+    for (u32 i = 0; i < count; ++i) {
+        u64 at = result_at(c.slot, i);
+        if (load64(at) >= address + c.bytes || load64(at + 8) <= address) continue;
+        u32 position = total - 1 - (total - 1 - i) % RESULTS;  // the latest one of this place
+        Result r = load_result(at);
+        if (load64(FIELD(at, ResultRecord, live)) != live_mark(c.slot, position)) continue;
+        // Reductions of either kind can come in any order.
+        if (c.flags & ACCESS_RMW && r.flags & RESULT_REDUCES) continue;
+        if (!results_observed(c, r.thread, r.group)) report_result(c, r, address);
+    }
+    look_at_lost(c, address);
+}
+
+// A generic access within the interval of what is in flight.
+HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
+    if (!slot) return;
+    Caller c = {slot, state, me, site, flags, 0, bytes};
+    if (address < load64(FIELD(slot, Slot, result_high)) && address + bytes > load64(FIELD(slot, Slot, result_low))) look_for_results(c, address);
+}
+#endif
