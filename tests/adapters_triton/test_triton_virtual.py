@@ -15,6 +15,7 @@ from consan.adapters.triton.host import block_of
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton_kernels as kernels  # noqa: E402 - needs Triton
 
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")  # Triton 3.9 warns unless it is set
 Array = np.ndarray[Any, Any]
 
 

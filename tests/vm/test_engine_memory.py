@@ -55,6 +55,13 @@ def test_colliding_stores_leave_one_of_the_values() -> None:
     assert found[0] < 32
 
 
+@pytest.mark.parametrize("move", ["mov.b64 %rd5, in;", "mov.b32 %r5, in; cvt.u64.u32 %rd5, %r5;"])
+def test_a_parameter_has_a_generic_address_even_from_its_low_half(move: str) -> None:
+    """LLVM with short pointers, as Triton 3.9 uses it, keeps addresses of parameters in 32 bits."""
+    body = f"{move} cvta.param.u64 %rd6, %rd5; ld.u64 %rd7, [%rd6]; ld.global.u32 %r6, [%rd7]; st.global.u32 [%rd3], %r6;"
+    np.testing.assert_array_equal(run(kernel(body), np.full(32, 77, U32)), np.full(32, 77, U32))
+
+
 STATIC = """
 .global .align 4 .u32 words[2][3] = {{1, 2}, {3, 4, 5}};
 .const .align 8 .f64 pi = 0d400921FB54442D18;

@@ -1,4 +1,4 @@
-"""What Triton programs do around their kernels, on the virtual machine: tuning, timing, tensor descriptors of NumPy arrays.
+"""What Triton programs do around their kernels, on the virtual machine: tuning, timing, tensor descriptors of NumPy arrays, cuBLAS.
 
 Each function here stands for one of Triton's and gets that one first. Triton's tuner times every configuration and keeps the fastest; here
 the first one that compiles and fits the chip runs, which on a GPU the tuner might have chosen or not: the report says which it was.
@@ -82,3 +82,22 @@ def with_array_as_base(original: Original, descriptor: Any) -> None:
 def from_array(original: Original, tensor: Any, *args: Any, **kwargs: Any) -> Any:
     """`TensorDescriptor.from_tensor`."""
     return original(HostArray(tensor) if isinstance(tensor, np.ndarray) else tensor, *args, **kwargs)
+
+
+class Blas:
+    """`triton._C.libtriton.nvidia.cublas.CublasLt`, which tutorials compare with: the products are torch's, on the CPU."""
+
+    session: SessionLike
+
+    def __init__(self, workspace: Any) -> None:
+        pass
+
+    def matmul(self, a: Any, b: Any, c: Any) -> None:
+        """c = a b^T."""
+        self.session.uninstrumented("cuBLAS matmul (computed by torch on the CPU)")
+        c.copy_((a.float() @ b.float().T).to(c.dtype))
+
+    def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
+        """d = alpha a b^T + beta c."""
+        self.session.uninstrumented("cuBLAS gemm (computed by torch on the CPU)")
+        d.copy_((alpha * (a.float() @ b.float().T) + beta * c.float()).to(d.dtype))

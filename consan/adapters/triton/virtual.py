@@ -21,9 +21,10 @@ from typing import Any
 
 from consan.adapters.base import Patches, SessionLike
 from consan.adapters.importhook import when_imported
-from consan.adapters.triton import harness, versions
+from consan.adapters.triton import harness, torch_device, versions
 from consan.adapters.triton.driver import VirtualDriver, resources
 from consan.adapters.triton.host import wrapped
+from consan.adapters.triton.lines import settled
 
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
@@ -80,6 +81,14 @@ class TritonVirtual:
         self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._session)
         self._cancels += [when_imported(name, self._patch_descriptors) for name in _DESCRIPTORS]
         self._cancels.append(when_imported("triton.testing", self._patch_testing))
+        cublas = getattr(getattr(sys.modules.get("triton._C.libtriton"), "nvidia", None), "cublas", None)
+        if hasattr(cublas, "CublasLt"):
+            self._patches.set(cublas, "CublasLt", type("CublasLt", (harness.Blas,), {"session": self._session}))
+        self._cancels.append(when_imported("torch", functools.partial(self._patch_torch, driver)))
+
+    def _patch_torch(self, driver: VirtualDriver, torch: ModuleType) -> None:
+        assert self._session is not None
+        self._cancels.append(torch_device.redirect(self._session, driver, self._patches, torch))
 
     def _patch_descriptors(self, module: ModuleType) -> None:
         for cls in {getattr(module, name) for name in dir(module) if name.startswith("TensorDescriptor")}:
@@ -106,7 +115,7 @@ class TritonVirtual:
         """`CompiledKernel._init_handles`: what is loaded is the PTX."""
         if kernel.module is not None:
             return original(kernel)
-        binary, kernel.kernel = kernel.kernel, kernel.asm["ptx"].encode()
+        binary, kernel.kernel = kernel.kernel, settled(kernel.asm["ptx"]).encode()
         try:
             original(kernel)
         finally:

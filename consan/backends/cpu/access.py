@@ -289,9 +289,17 @@ def decode_cvta(context: Context) -> Step:
     value = context.source(source, word)
     if target is None or word != "u64":
         raise context.unsupported()
+    if _window(context) == "param" and "to" not in context.parts:
+        return _generic_parameter(context, target, value)
     if start == 0:
         return copy_step([(target, value)])
     return ufunc_step(context.wave.lanes, np.add, [value, np.array(start & ((1 << 64) - 1), np.uint64)], target)
+
+
+def _generic_parameter(context: Context, target: Array, value: Array) -> Step:
+    """cvta.param: code with 32-bit addresses of parameters (LLVM's short pointers) holds the low half of the address only."""
+    base, low = np.uint64(context.function.plan.param_address), np.uint64((1 << 32) - 1)
+    return function_step(lambda held: base + ((held - base) & low), [value], [Target(target, target.dtype, True)], context.wave.lanes)
 
 
 def decode_isspacep(context: Context) -> Step:

@@ -1,0 +1,23 @@
+"""Source lines in Triton's PTX, put right where the compiler counts wrong.
+
+Triton writes most memory and synchronisation instructions as inline assembly of several lines, all from one line of Python. The LLVM of
+Triton 3.9 counts on within such a block: its second line is said to come from the next line of Python, and so on. The first `.loc`
+of a block is right, and the others are made to say the same. Lines of the PTX keep their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
+_LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)
+
+
+def settled(ptx: str) -> str:
+    """The PTX with one place for each block of inline assembly."""
+    return _BLOCK.sub(lambda block: _same_place(block[0]), ptx)
+
+
+def _same_place(block: str) -> str:
+    first = _LOC.search(block)
+    return block if first is None else _LOC.sub(lambda _: first[0], block)

@@ -1,0 +1,105 @@
+"""torch's device "cuda" on the virtual machine: it is the CPU, so that a script that names it needs no change.
+
+A function mode of torch (its public `torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a function of torch or a method of
+a tensor is given a device, and `Tensor.cuda()` into `Tensor.cpu()`. The functions of `torch.cuda` that scripts ask about the device, or
+wait with, answer for the virtual machine. `torch.cuda.is_available()` is left alone: a program that asks may do without a GPU.
+
+Does NOT handle: other threads than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
+CUDA graphs, and memory statistics.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from consan.adapters.base import Patches, SessionLike
+from consan.adapters.triton.driver import Event, VirtualDriver
+
+_NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine works on tensors in host memory'
+
+
+class Stream:
+    """`torch.cuda.Stream`: launches run in order."""
+
+    cuda_stream = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def synchronize(self, *args: Any) -> None:
+        """Nothing runs in the background."""
+
+    wait_event = wait_stream = synchronize
+
+    def query(self) -> bool:
+        """All is done."""
+        return True
+
+    def record_event(self, event: Any = None) -> Any:
+        """An event that has happened."""
+        return event or Event()
+
+
+def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType) -> Callable[[], None]:
+    """Replace the device; the result takes the mode away again (`patches` hold the rest)."""
+    cuda = importlib.import_module("torch.cuda")
+    for name, value in _answers(driver).items():
+        if hasattr(cuda, name):
+            patches.set(cuda, name, value)
+    mode = _mode(session, torch)
+    mode.__enter__()
+    return functools.partial(mode.__exit__, None, None, None)
+
+
+def _answers(driver: VirtualDriver) -> dict[str, Any]:
+    properties = driver.utils.get_device_properties()
+    major, minor = driver.get_device_capability()
+    told = SimpleNamespace(
+        name="consan's virtual machine",
+        major=major,
+        minor=minor,
+        multi_processor_count=properties["multiprocessor_count"],
+        total_memory=int(driver.session.backend.memory_bytes),
+        warp_size=32,
+        shared_memory_per_block_optin=properties["max_shared_mem"],
+        regs_per_multiprocessor=properties["max_num_regs"],
+    )
+    stream = Stream()
+    return {
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "device": lambda device: nullcontext(),
+        "get_device_capability": driver.get_device_capability,
+        "get_device_properties": lambda device=None: told,
+        "get_device_name": lambda device=None: told.name,
+        "synchronize": lambda device=None: None,
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "set_stream": lambda stream: None,
+        "stream": lambda stream: nullcontext(),
+        "Stream": Stream,
+        "Event": Event,
+        "empty_cache": lambda: None,
+    }
+
+
+def _mode(session: SessionLike, torch: ModuleType) -> Any:
+    def on_cpu(value: Any) -> Any:
+        is_cuda = (isinstance(value, str) and value.split(":")[0] == "cuda") or (isinstance(value, torch.device) and value.type == "cuda")
+        if is_cuda:
+            session.note(_NOTE)
+        return "cpu" if is_cuda else value
+
+    class OnTheCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined,unused-ignore]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.cuda:
+                session.note(_NOTE)
+                return args[0]
+            return function(*map(on_cpu, args), **{name: on_cpu(value) for name, value in (kwargs or {}).items()})
+
+    return OnTheCpu()
