@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,23 @@ def test_descriptors_of_the_device_need_an_allocator(operands: tuple[Array, Arra
     check_product(operands)
     assert report.verdict == "clean"
     assert "tensormap.replace" in kernel.asm["ptx"]
+
+
+@pytest.mark.parametrize(("pending", "verdict"), [(1, "clean"), (2, "violations")])
+def test_a_gluon_kernel_that_waits_for_too_few_copies(pending: int, verdict: str) -> None:
+    x, out = np.arange(5 * 128, dtype=np.float32).reshape(5, 128), np.zeros(128, np.float32)
+    with consan.triton.cpu(arch="sm_80") as report:
+        kernels.running_sum[(1,)](x, out, 5, BLOCK=128, STAGES=3, PENDING=pending)
+    assert report.verdict == verdict
+    assert [finding.kind for finding in report.findings] == ["missing-wait"] * len(report.findings)
+    if verdict == "clean":
+        np.testing.assert_array_equal(out, x.sum(0))
+        return
+    lines = list(enumerate(Path(kernels.__file__).read_text().splitlines(), 1))
+    copies = [line for line, text in lines if "start_copy(ring" in text]
+    read = next(line for line, text in lines if "total += ring" in text)
+    assert {finding.accesses[0].line for finding in report.findings} == set(copies)
+    assert {finding.accesses[1].line for finding in report.findings} == {read}
 
 
 def test_scalars_and_tuples() -> None:

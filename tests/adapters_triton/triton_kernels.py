@@ -4,6 +4,11 @@
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+start_copy = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared  # renamed in Triton 3.9
 
 
 @triton.jit
@@ -69,17 +74,6 @@ def matmul_device(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: 
     c.store([row, column], total.to(tl.float16))
 
 
-@triton.jit
-def bound_in_assembly(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    """A race: every thread writes the word of shared memory at 0, through inline assembly."""
-    at = tl.arange(0, BLOCK)
-    values = tl.inline_asm_elementwise(
-        "{ .shared .align 16 .b32 slot[32]; .reg .b32 t; mov.u32 t, %laneid; st.shared.b32 [slot], t; ld.shared.b32 $0, [slot]; }",
-        "=r,r", [tl.load(x_ptr + at)], dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-    tl.store(out_ptr + at, values)
-
-
 configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block, warps in ((256, 2), (128, 1))]
 
 
@@ -90,3 +84,23 @@ def tuned(x_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=mask) + EVEN, mask=mask)
+
+
+@gluon.jit
+def running_sum(x_ptr, out_ptr, steps, BLOCK: gl.constexpr, STAGES: gl.constexpr, PENDING: gl.constexpr):
+    """A ring of stages filled by cp.async; right where PENDING is STAGES - 2."""
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, order=[0])
+    at = gl.arange(0, BLOCK, layout)
+    ring = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK], shared)
+    total = gl.zeros([BLOCK], gl.float32, layout)
+    for k in gl.static_range(STAGES - 1):
+        start_copy(ring.index(k), x_ptr + k * BLOCK + at)
+        async_copy.commit_group()
+    for k in range(steps):
+        async_copy.wait_group(PENDING)
+        total += ring.index(k % STAGES).load(layout)
+        ahead = k + STAGES - 1
+        start_copy(ring.index(ahead % STAGES), x_ptr + ahead * BLOCK + at, mask=at < (steps - ahead) * BLOCK)
+        async_copy.commit_group()
+    gl.store(out_ptr + at, total)

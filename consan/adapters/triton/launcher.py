@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from consan._errors import NotSupported, UsageError
-from consan.adapters.triton.host import Copies, block_of
+from consan.adapters.triton.host import Copies, block_of, wrapped
 from consan.tensormap import DTYPES, SWIZZLES, TensorMapInfo
 
 Bytes = Callable[[Copies], bytes]  # the bytes of a parameter, once it is known where the copies are
@@ -78,7 +78,7 @@ class Launcher:
         if enter is not None:
             enter(metadata)
         if x * y * z > 0:
-            self._launch((x, y, z), function, args)
+            self._launch((x, y, z), function, [wrapped(value) for value in args])
         if leave is not None:
             leave(metadata)
 

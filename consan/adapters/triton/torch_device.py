@@ -1,7 +1,7 @@
 """torch's device "cuda" on the virtual machine: it is the CPU, so that a script that names it needs no change.
 
-A function mode of torch (its public `torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a function of torch or a method of
-a tensor is given a device, and `Tensor.cuda()` into `Tensor.cpu()`. The functions of `torch.cuda` that scripts ask about the device, or
+A function mode of torch (its public `torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a function of torch or a method
+of a tensor is given a device, and `Tensor.cuda()` into nothing. The functions of `torch.cuda` that scripts ask about the device, or
 wait with, answer for the virtual machine. `torch.cuda.is_available()` is left alone: a program that asks may do without a GPU.
 
 Does NOT handle: other threads than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,

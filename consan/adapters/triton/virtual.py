@@ -22,9 +22,9 @@ from typing import Any
 from consan.adapters.base import Patches, SessionLike
 from consan.adapters.importhook import when_imported
 from consan.adapters.triton import harness, torch_device, versions
+from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.driver import VirtualDriver, resources
 from consan.adapters.triton.host import wrapped
-from consan.adapters.triton.lines import settled
 
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
@@ -55,7 +55,7 @@ class TritonVirtual:
         if self._session is not None:
             self.remove()
         self._session = session
-        self._cancels = [when_imported("triton", self._patch)]
+        self._cancels.append(when_imported("triton", self._patch))  # which adds more, at once if Triton is there
 
     def remove(self) -> None:
         """Give Triton its own driver and functions back."""
@@ -73,6 +73,8 @@ class TritonVirtual:
     def _patch(self, triton: ModuleType) -> None:
         assert self._session is not None
         versions.check(triton, self._session)
+        if triton.knobs.runtime.interpret:
+            self._session.note("TRITON_INTERPRET is set: kernels run in Triton's interpreter and are not checked")
         driver = VirtualDriver(self._session, getattr(self._session, "triton_arch", "sm_90"))
         self._patches.set(triton.runtime.driver, "_active", driver)  # as `set_active` does
         compiler, jit = sys.modules["triton.compiler.compiler"], sys.modules["triton.runtime.jit"]
@@ -115,7 +117,7 @@ class TritonVirtual:
         """`CompiledKernel._init_handles`: what is loaded is the PTX."""
         if kernel.module is not None:
             return original(kernel)
-        binary, kernel.kernel = kernel.kernel, settled(kernel.asm["ptx"]).encode()
+        binary, kernel.kernel = kernel.kernel, ptx_of(kernel).encode()
         try:
             original(kernel)
         finally:

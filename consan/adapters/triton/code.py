@@ -1,4 +1,4 @@
-"""Source lines in Triton's PTX, put right where the compiler counts wrong.
+"""The PTX of a compiled kernel, with source lines put right where the compiler counts wrong.
 
 Triton writes most memory and synchronisation instructions as inline assembly of several lines, all from one line of Python. The LLVM of
 Triton 3.9 counts on within such a block: its second line is said to come from the next line of Python, and so on. The first `.loc`
@@ -8,9 +8,20 @@ of a block is right, and the others are made to say the same. Lines of the PTX k
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from consan._errors import NotSupported
 
 _BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
 _LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)
+
+
+def ptx_of(kernel: Any) -> str:
+    """The PTX of a `CompiledKernel`; NotSupported where Triton was told to keep none."""
+    ptx = kernel.asm.get("ptx")
+    if ptx is None:
+        raise NotSupported(f"{kernel.name} comes without its PTX: unset TRITON_STORE_BINARY_ONLY and empty Triton's cache")
+    return settled(ptx)
 
 
 def settled(ptx: str) -> str:
