@@ -18,11 +18,11 @@ from consan.instrument.isa import Access
 from consan.instrument.layout import Operation
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, wide_address, word
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, word
 from consan.instrument.passes.mbarriers import barrier_address, operand_of
-from consan.instrument.ptx import Operand, TensorAddress
+from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
+from consan.instrument.ptx import Operand
 
-_DIMENSIONS = 5
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 
 _GUARD = re.compile(r"@!?\S+\s+")
@@ -73,9 +73,9 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     if written is not None:
         kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
         arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", barrier_address(work, snippet)), ("b32", str(int(kind)))]
-    elif _is_tile(work):
+    elif is_tile(work):
         hook = "__consan_tensor_store"
-        arguments += _map_and_place(work, snippet)
+        arguments += map_and_place(work, snippet)
     else:
         arguments.append(("b32", _bytes(context, work, side, snippet)))
     snippet.call(context.hook(hook), arguments)
@@ -112,31 +112,10 @@ def _bytes(context: Context, work: Work, side: Access, snippet: Snippet) -> str:
     return str(side.total_bytes)
 
 
-def _is_tile(work: Work) -> bool:
-    modes = {"tile::scatter4", "im2col", "im2col_no_offs"}
-    return operand_of(work, "tensor") is not None and modes.isdisjoint(work.instruction.parts)
-
-
-def _map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
-    """A map that is a kernel parameter has a generic address too (ISA "cp.async.bulk.tensor", tensorMap)."""
-    if not isinstance(tensor, TensorAddress):
-        raise Unsupported("tensor operand")
-    return wide_address(snippet, tensor.base, work.instruction.scope)
-
-
-def _map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
-    """The map and the coordinates of a tile, padded to five."""
-    tensor = operand_of(work, "tensor")
-    address = _map_address(work, tensor, snippet)
-    assert isinstance(tensor, TensorAddress)
-    place = [word(coordinate, snippet, work.instruction.scope) for coordinate in tensor.coords]
-    return [("b64", address), *(("b32", value) for value in place + ["0"] * (_DIMENSIONS - len(place)))]
-
-
 def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) -> str:
     target, instruction = snippet.register("b32"), work.instruction
     times = _GATHERED if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")) else 1
-    arguments = [("b64", _map_address(work, tensor, snippet)), ("b32", str(times))]
+    arguments = [("b64", map_address(work, tensor, snippet)), ("b32", str(times))]
     snippet.call(context.hook("__consan_tensor_bytes"), arguments, result=("b32", target))
     return target
 

@@ -5,7 +5,8 @@ every load, store, atomic and reduction of global or generic memory can meet a r
 stores can overwrite a source. In other modules no access to global memory is touched. The first test stands in line: whether the address
 lies within the interval of what is in flight, which the slot keeps. What comes after it is runtime/globals.cuh's business.
 
-Not handled: copies through tensor maps; loads through the read-only path (`ld.global.nc`); accesses of other CTAs.
+Not handled: tensor copies in im2col mode, scattered or of interleaved tensors; loads through the read-only path (`ld.global.nc`);
+accesses of other CTAs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from consan.instrument.passes.analyse import propagate
 from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, caller_arguments
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
 from consan.instrument.passes.mbarriers import operand_of
+from consan.instrument.passes.tensor_operands import is_tile, map_and_place
 from consan.instrument.sites import Site
 
 FAMILIES = ("load", "store", "atomic", "reduction")
@@ -67,7 +69,7 @@ def _side(work: Work, access: str) -> Access | None:
 
 def _result(work: Work) -> Access | None:
     side = _side(work, "write rmw")
-    return None if side is None or operand_of(work, "tensor") is not None else side
+    return side if operand_of(work, "tensor") is None or is_tile(work) else None
 
 
 # ---- copies -----------------------------------------------------------------------------------------------------------------------------
@@ -78,11 +80,15 @@ def add_side(context: Context, work: Work, site: Site, snippet: Snippet) -> None
     side = _result(work)
     if side is None or not context.sides.results:
         return
+    flags = _REDUCES if side.access == "rmw" else 0
+    if is_tile(work):
+        arguments = [*caller_arguments(), ("b32", str(site.number | flags << 16)), *map_and_place(work, snippet)]
+        snippet.call(context.hook("__consan_tensor_result"), arguments)
+        return
     size = operand_of(work, "size")
     if side.address is None or size is None:
         raise Unsupported("no size")
     address = wide_address(snippet, side.address, work.instruction.scope, "global")
-    flags = _REDUCES if side.access == "rmw" else 0
     arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", word(size, snippet, work.instruction.scope))]
     snippet.call(context.hook("__consan_result"), [*arguments, ("b32", str(flags))])
 

@@ -14,6 +14,7 @@
 #define RESULT_REDUCES 1u   // flags of a record
 #define GLOBAL_EDGES 64u    // with an access's flags: threads may synchronise through global memory
 
+typedef long long i64;
 struct Result { u64 low, high, shape[3]; u32 site, thread, group, flags; };
 
 DEVICE u64 globals_of(u64 slot) { return slot + GLOBALS_AT; }
@@ -118,6 +119,91 @@ HOOK void __consan_result(u64 slot, u64 state, u32 me, u64 address, u32 site, u3
     keep_result(c, r);
 }
 
+// ---- boxes of tensors ---------------------------------------------------------------------------------------------------------------
+//
+// The box of a tiled tensor copy in global memory, clipped at the tensor's edge: rows of `inner` bytes, repeated along up to four dimensions.
+// The dimensions are kept by growing stride, each no smaller than what lies within it, so that a byte has one place at most. What is
+// not of that form (a tensor that overlaps itself, strides of 64 GiB) is not kept.
+
+#define ROW_UNIT 16u  // strides are multiples of this
+
+struct Rows { u32 count, stride; };  // stride in units
+
+DEVICE void sort_rows(Rows &a, Rows &b) {
+    if (a.stride <= b.stride) return;
+    Rows c = a;
+    a = b; b = c;
+}
+
+// The part of a dimension that is inside: moves `start` to its first element, returns how many elements there are.
+DEVICE u32 clip_dimension(u64 &start, int place, u32 count, u32 extent, u32 step, u64 distance) {
+    u32 first = place < 0 ? (0 - (u32)place + step - 1) / step : 0;
+    i64 room = (i64)extent - place;
+    if (room <= 0) return 0;
+    u32 last = (u32)min((i64)count, (room + step - 1) / step);
+    start += (u64)((i64)place + (i64)first * step) * distance;
+    return last > first ? last - first : 0;
+}
+
+DEVICE bool find_box(u64 map, const u32 *place, Result &r) {
+    Box box = read_box(map);
+    if (box.modes || box.size_shift == 15) return false;
+    u32 steps = map_word(map, 13), upper = map_word(map, 7);
+    u64 start = (u64)map_word(map, 1) << 32 | map_word(map, 0);
+    u32 inner = clip_dimension(start, place[0], box.counts[0], map_word(map, 8) + 1, 1, 1u << box.size_shift) << box.size_shift;
+    bool some = inner != 0;
+    Rows rows[4];
+    for (u32 d = 1; d < 5; ++d) {
+        rows[d - 1] = {1, 0xffffffffu};
+        if (d >= box.rank) continue;
+        u32 step = (steps >> 3 * d & 7) + 1;
+        u64 stride = (u64)(upper >> 4 * (d - 1) & 15) << 32 | map_word(map, 2 + d);
+        u32 count = clip_dimension(start, place[d], box.counts[d], map_word(map, 8 + d) + 1, step, stride * ROW_UNIT);
+        some &= count != 0;
+        if (count > 1 && stride * step >> 32) return false;
+        if (count > 1) rows[d - 1] = {count, (u32)(stride * step)};
+    }
+    sort_rows(rows[0], rows[1]); sort_rows(rows[2], rows[3]); sort_rows(rows[0], rows[2]); sort_rows(rows[1], rows[3]); sort_rows(rows[1], rows[2]);
+    u64 bytes = inner;
+    u32 counts = 0;
+    for (u32 k = 0; k < 4; ++k) {
+        if (rows[k].count == 1) continue;
+        u64 stride = (u64)rows[k].stride * ROW_UNIT;
+        if (stride < bytes) return false;
+        bytes += (rows[k].count - 1) * stride;
+        counts |= rows[k].count - 1 << 8 * k;
+    }
+    r.low = start; r.high = start + bytes;
+    r.shape[0] = pack(rows[0].stride, rows[1].stride); r.shape[1] = pack(rows[2].stride, rows[3].stride); r.shape[2] = pack(inner, counts);
+    return some;
+}
+
+// Whether bytes [low, high), which overlap the record's range, have some in common with what it covers.
+DEVICE bool result_covers(const Result &r, u64 low, u64 high) {
+    u32 inner = low_word(r.shape[2]), counts = high_word(r.shape[2]);
+    if (!inner) return true;
+    u64 begin = max(low, r.low) - r.low, end = min(high, r.high) - r.low;
+#pragma unroll
+    for (u32 k = 4; k-- > 0;) {
+        u32 last = counts >> 8 * k & 255;
+        if (!last) continue;
+        u64 stride = (u64)(u32)(r.shape[k / 2] >> 32 * (k & 1)) * ROW_UNIT, row = min(begin / stride, (u64)last);
+        if (row < last && (row + 1) * stride < end) return true;  // a row begins within
+        begin -= row * stride; end -= row * stride;
+    }
+    return begin < inner;
+}
+
+// A tiled tensor store or reduction. `sites`: the instruction's, and flags above it.
+HOOK void __consan_tensor_result(u64 slot, u64 state, u32 me, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
+    if (!slot) return;
+    u32 place[5] = {x0, x1, x2, x3, x4};
+    Caller c = {slot, state, me, sites & 0xffff, ACCESS_WRITE, 0, 0};
+    Result r;
+    r.site = c.site; r.thread = me; r.flags = sites >> 16; r.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
+    if (find_box(map, place, r)) keep_result(c, r);
+}
+
 // ---- generic accesses look at them -------------------------------------------------------------------------------------------------
 
 COLD void report_result(Caller c, const Result &r, u64 address) {
@@ -149,7 +235,7 @@ COLD void look_for_results(const Caller &c, u64 address) {
         if (load64(at) >= address + c.bytes || load64(at + 8) <= address) continue;
         u32 position = total - 1 - (total - 1 - i) % RESULTS;  // the latest one of this place
         Result r = load_result(at);
-        if (load64(FIELD(at, ResultRecord, live)) != live_mark(c.slot, position)) continue;
+        if (load64(FIELD(at, ResultRecord, live)) != live_mark(c.slot, position) || !result_covers(r, address, address + c.bytes)) continue;
         // Reductions of either kind can come in any order.
         if (c.flags & ACCESS_RMW && r.flags & RESULT_REDUCES) continue;
         if (!results_observed(c, r.thread, r.group)) report_result(c, r, address);

@@ -40,6 +40,7 @@ NOT_SEEN = {
     "named_barrier_shared_id": "one named barrier used by two groups",
     "divergent_barrier": "aligned barriers reached by part of a warp",
     "divergent_barrier_one_side": "aligned barriers reached by part of a warp",
+    "tensor_result_read_wait": "data in global memory",
     "tensormap_cleared_after_copy": "tensor maps in shared memory",
     "tensormap_copied_by_other_warp": "tensor maps in shared memory",
     "tensormap_two_lanes": "tensor maps in shared memory",

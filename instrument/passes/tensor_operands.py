@@ -1,0 +1,32 @@
+"""The operands of tensor copies that hooks take: the tensor map and the coordinates (ISA "cp.async.bulk.tensor")."""
+
+from __future__ import annotations
+
+from consan.instrument.passes.context import Work
+from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
+from consan.instrument.passes.mbarriers import operand_of
+from consan.instrument.ptx import Operand, TensorAddress
+
+_DIMENSIONS = 5
+_OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128"})
+
+
+def is_tile(work: Work) -> bool:
+    """Whether a copy moves a box that its coordinates alone place."""
+    return operand_of(work, "tensor") is not None and _OTHER_MODES.isdisjoint(work.instruction.parts)
+
+
+def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
+    """A map that is a kernel parameter has a generic address too."""
+    if not isinstance(tensor, TensorAddress):
+        raise Unsupported("tensor operand")
+    return wide_address(snippet, tensor.base, work.instruction.scope)
+
+
+def map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
+    """The map and the coordinates of a tile, padded to five."""
+    tensor = operand_of(work, "tensor")
+    address = map_address(work, tensor, snippet)
+    assert isinstance(tensor, TensorAddress)
+    place = [word(coordinate, snippet, work.instruction.scope) for coordinate in tensor.coords]
+    return [("b64", address), *(("b32", value) for value in place + ["0"] * (_DIMENSIONS - len(place)))]
