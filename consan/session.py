@@ -203,6 +203,7 @@ class Session:
         self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         self._inline = self.backend.device_name != "cpu"
         self.cta_limit = cta_limit
+        self.endings: list[str] = []  # of launches that ended early: "timeout", "deadlock", "fault"
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
@@ -364,6 +365,7 @@ class Session:
 
     def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
         if result is not None:  # the virtual machine tells at once how it ended
+            self.endings += [result.ending] if result.ending else []
             self._findings += faults.findings_of(result, prepared, entry, self.timeout)
             self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
@@ -372,6 +374,7 @@ class Session:
     def _stop(self, entry: str) -> None:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
+        self.endings.append("timeout")
         self.shadow.set_abort(True)
         ended = self.backend.synchronize(max(2.0, self.timeout))
         self._findings.append(faults.timeout_finding(entry, self.timeout, ended))

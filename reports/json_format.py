@@ -39,9 +39,9 @@ class ReportError(ValueError):
     """The text is not a stored run; the message says what is wrong with it."""
 
 
-def schema() -> Json:
-    """The JSON Schema (draft 2020-12) of `consan.report/1`."""
-    text = resources.files("consan.reports.schema").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+def schema(name: str = SCHEMA_FILE) -> Json:
+    """A JSON Schema (draft 2020-12) that ships with the package; that of `consan.report/1` unless another is named."""
+    text = resources.files("consan.reports.schema").joinpath(name).read_text(encoding="utf-8")
     loaded: Json = json.loads(text)
     return loaded
 
@@ -70,7 +70,7 @@ def to_json(report: Report) -> Json:
         "verdict": report.verdict,
         "device": report.device,
         "kernels": [_kernel_to_json(kernel) for kernel in report.kernels],
-        "findings": [_finding_to_json(finding) for finding in report.findings],
+        "findings": [finding_to_json(finding) for finding in report.findings],
         "checked": list(report.checked),
         "uninstrumented": [vars_of(kernel) for kernel in report.uninstrumented],
         "dropped": report.dropped,
@@ -99,7 +99,8 @@ def _kernel_to_json(kernel: KernelSummary) -> Json:
     return {**vars_of(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
 
 
-def _finding_to_json(finding: Finding) -> Json:
+def finding_to_json(finding: Finding) -> Json:
+    """One finding as it stands in a report."""
     return {
         "kind": finding.kind,
         "hazard": finding.hazard,

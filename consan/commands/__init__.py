@@ -14,11 +14,13 @@ from consan.commands.explain import ExplainCommand
 from consan.commands.ptx import PtxCommand
 from consan.commands.report import ReportCommand
 from consan.commands.run import RunCommand
+from consan.commands.stress import StressCommand
 
 COMMANDS: Final[tuple[Command, ...]] = (
     RunCommand(),
     CheckCommand(),
     ReportCommand(),
+    StressCommand(),
     ExplainCommand(),
     DoctorCommand(),
     PtxCommand(),

@@ -37,17 +37,7 @@ class CheckCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
-        group = parser.add_argument_group("launch")
-        group.add_argument("--grid", required=True, metavar="X[,Y[,Z]]", help="CTAs")
-        group.add_argument("--block", required=True, metavar="X[,Y[,Z]]", help="threads of a CTA")
-        group.add_argument("--cluster", default="1", metavar="X[,Y[,Z]]", help="CTAs of a cluster")
-        group.add_argument("--smem", default="0", metavar="BYTES", help="dynamic shared memory")
-        group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several")
-        group.add_argument(
-            "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
-        )
-        group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
-        add_compile_options(parser)
+        add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
         options.add(parser, options.OUTPUT, "output")
 
@@ -55,13 +45,28 @@ class CheckCommand:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        report = _Launch(args).run(args)
+        report = Launch(args).run(args)
         report = replace(report, exit=0, command=("consan", *args.argv))
         deliver(report, chosen, args.output)
         return exit_status(report, strict=args.strict)
 
 
-class _Launch:
+def add_launch_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Options that say what one launch of one kernel is."""
+    group = parser.add_argument_group("launch")
+    group.add_argument("--grid", required=required, metavar="X[,Y[,Z]]", help="CTAs")
+    group.add_argument("--block", required=required, metavar="X[,Y[,Z]]", help="threads of a CTA")
+    group.add_argument("--cluster", default="1", metavar="X[,Y[,Z]]", help="CTAs of a cluster")
+    group.add_argument("--smem", default="0", metavar="BYTES", help="dynamic shared memory")
+    group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several")
+    group.add_argument(
+        "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
+    )
+    group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
+    add_compile_options(parser)
+
+
+class Launch:
     """The launch as asked for, checked as far as it can be without the kernel."""
 
     def __init__(self, args: argparse.Namespace) -> None:

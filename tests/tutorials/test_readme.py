@@ -42,7 +42,7 @@ def test_the_python_example() -> None:
     assert any(line.startswith("data-race WAR [") for line in findings)
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\$ (consan (?:check|run --device cpu) (?:.*\\\n.*|.*))$", README, re.MULTILINE))
+@pytest.mark.parametrize("command", re.findall(r"^\$ (consan (?:check|stress|run --device cpu) (?:.*\\\n.*|.*))$", README, re.MULTILINE))
 def test_commands_find_the_planted_bug(command: str, tmp_path: Path) -> None:
     words = shlex.split(command.replace("\\\n", " "))[1:]
     done = _run(["-m", "consan", words[0], "-o", str(tmp_path / "report.json"), *words[1:]])

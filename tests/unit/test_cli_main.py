@@ -44,14 +44,14 @@ def test_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_commands_of_this_version() -> None:
-    assert [command.name for command in COMMANDS] == ["run", "check", "report", "explain", "doctor", "ptx"]
+    assert [command.name for command in COMMANDS] == ["run", "check", "report", "stress", "explain", "doctor", "ptx"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ([], "a command is needed"),
-        (["stress"], "invalid choice: 'stress'"),
+        (["harden"], "invalid choice: 'harden'"),
         (["check", "k.cu"], "required: --grid, --block"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--see", "1"], "unrecognized arguments"),

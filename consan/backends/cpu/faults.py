@@ -89,7 +89,12 @@ class LaunchStats:
     @property
     def completed(self) -> bool:
         """Whether every thread ran to its end."""
-        return not (self.timed_out or self.deadlocked or self.faults)
+        return not self.ending
+
+    @property
+    def ending(self) -> str:
+        """Why the launch ended early, in a word; "" if it did not."""
+        return "timeout" if self.timed_out else "deadlock" if self.deadlocked else "fault" if self.faults else ""
 
 
 class LaneError(Exception):

@@ -1,0 +1,251 @@
+"""`consan stress`: one program or one launch of a kernel under many schedules, and what came how often.
+
+The same words as for `consan run` or `consan check`; a FILE.cu or FILE.ptx is a kernel, anything else a program:
+
+    consan stress --seeds 200 kernel.cu --grid 4 --block 128 --arg f32[512]=arange --arg f32[512]=zeros
+    consan stress --seeds 50 script.py --its --own arguments
+
+The document is stored whatever happens, also when Ctrl-C ends the campaign early. What is counted is decided in consan/triage/campaign.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from consan import options
+from consan._errors import UsageError
+from consan.commands.base import check_writable, write_file
+from consan.commands.check import Launch, add_launch_options, check_parameters, choose_entry
+from consan.commands.run import default_name, find_program
+from consan.commands.source import load_ptx
+from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
+
+if TYPE_CHECKING:
+    from consan.triage.executors import Workers
+    from consan.triage.outcome import Job
+    from consan.triage.subject import Kernel, Program
+
+INTERRUPTED: Final = 130
+_SUFFIXES: Final = (".cu", ".cuh", ".ptx")
+
+
+class StressCommand:
+    """Run under many schedules."""
+
+    name = "stress"
+    help = "run a program or a kernel under many schedules: which findings and which wrong results come how often"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments; all that follows a program is the program's, what follows a kernel's file are more options."""
+        parser.usage = "consan stress [options] [-m module | -c code | script.py | FILE.cu | FILE.ptx] [args or launch options...]"
+        _add_options(parser)
+        rest = argparse.REMAINDER
+        parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
+        parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
+        parser.add_argument("program", nargs=rest, metavar="script.py|FILE.cu|FILE.ptx", help="what to run, and its arguments or options")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run, store, show."""
+        from consan.triage.campaign import Campaign, refuse_empty
+        from consan.triage.show import Bar
+
+        if _names_kernel(args):
+            _read_rest(args)
+        seeds = read_seeds(args.seeds)
+        times = _read("--confirm", args.confirm, options.read_count)
+        shown, workers = _format(args.format), workers_of(args)
+        job = job_of(args)
+        stored = args.output or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
+        check_writable(stored)
+        campaign = Campaign(job, seeds)
+        with workers, Bar() as bar:
+            campaign.run(workers, bar)
+            refuse_empty(campaign)
+            campaign.confirm(workers, bar, times)
+            document = campaign.document(**_about(args, job, workers))
+        write_file(stored, json.dumps(document, indent=1) + "\n")
+        _show(document, shown, stored)
+        return status_of(document, args.strict)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("schedules")
+    group.add_argument("--seeds", default="100", metavar="N|A..B", help="seeds 1 to N, or A to B [100]")
+    group.add_argument("--confirm", default="3", metavar="N", help="run an example of each finding and wrong result N times again [3]")
+    group.add_argument("--run-timeout", default="600", metavar="SECONDS", help="give up a run that takes longer [600]")
+    add_worker_options(group)
+    group = parser.add_argument_group("what is a right result")
+    group.add_argument("--expect", action="append", default=[], metavar="N=FILE.npy", help="what the buffer of the N-th --arg must hold")
+    group.add_argument("--rtol", default="0", metavar="X", help="with --expect: relative tolerance of floats [0]")
+    group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
+    group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
+    add_launch_options(parser, required=False)
+    options.add(parser, (*options.SESSION, *options.RUN), "checking")
+    options.add(parser, options.OUTPUT, "output")
+
+
+def add_worker_options(group: Any) -> None:
+    """Who does the runs."""
+    group.add_argument("--workers", metavar="N", help="processes that share the runs; 0: this one [one for each core]")
+    group.add_argument("--executor", metavar="dask://HOST:PORT", help="an existing Dask cluster does the runs (install consan[dask])")
+
+
+def workers_of(args: argparse.Namespace) -> Workers:
+    """The workers that the options ask for."""
+    from consan.triage.executors import Workers, cores
+
+    count = cores() if args.workers is None else _read("--workers", args.workers, options.read_count)
+    return Workers(count, args.executor)
+
+
+def _read(option: str, text: str, read: Any) -> Any:
+    try:
+        return read(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def read_seeds(text: str) -> range:
+    """N: 1 to N; A..B: A to B."""
+    first, dots, last = text.partition("..")
+    low, high = (options.read_integer(first), options.read_integer(last)) if dots else (1, _read("--seeds", first, options.read_positive))
+    if not 0 <= low <= high:
+        raise UsageError(f"--seeds: expected N or A..B with 0 <= A <= B, got '{text}'")
+    return range(low, high + 1)
+
+
+def _tolerance(option: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UsageError(f"{option}: expected a number that is not negative, got '{text}'")
+    return value
+
+
+def _format(given: str | None) -> str:
+    if given not in (None, "text", "json"):
+        raise UsageError(f"--format: stress knows text and json, not {given}")
+    return given or "text"
+
+
+# What is run ---------------------------------------------------------------------------------------------------------------
+
+
+def job_of(args: argparse.Namespace) -> Job:
+    """The job that the words ask for."""
+    from consan.triage.outcome import Job
+
+    limit = _read("--run-timeout", args.run_timeout, options.read_seconds)
+    if _names_kernel(args):
+        kernel, ptx = kernel_of(args)
+        return Job(kernel, ptx, tuple(args.rules), min(limit, args.timeout or limit))
+    given = next((f"--{name}" for name in ("grid", "block", "entry", "ctas") if getattr(args, name) is not None), None)
+    if given or args.args or args.expect:
+        raise UsageError(f"{given or ('--arg' if args.args else '--expect')} is for a kernel's file, which ends in .cu or .ptx")
+    return Job(program_of(args), "", tuple(args.rules), limit)
+
+
+def _names_kernel(args: argparse.Namespace) -> bool:
+    words = args.program
+    return args.module is None and args.code is None and bool(words) and words[0].endswith(_SUFFIXES)
+
+
+def _read_rest(args: argparse.Namespace) -> None:
+    """Options that stand after a kernel's file, over those before it."""
+    from consan.__main__ import Parser
+
+    shared = (*options.SESSION, *options.RUN, *options.OUTPUT)
+    parser = Parser(prog="consan stress", allow_abbrev=False)
+    parser.add_argument("file")
+    _add_options(parser)
+    before = {name: value for name, value in vars(args).items() if name not in {option.name for option in shared}}
+    found = parser.parse_args(args.program, argparse.Namespace(**before))
+    for option in shared:
+        given = getattr(found, option.name)
+        setattr(found, option.name, getattr(args, option.name) if given is None else option.value(given, {}))
+    vars(args).update(vars(found))
+
+
+def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
+    """The launch, and its PTX; a slip in it is found here, once, and not by each worker."""
+    from consan.instrument.ptx import parse
+    from consan.session import shared_device
+    from consan.triage.subject import Kernel, absolute_args, absolute_expect, hash_text, sources_of_kernel
+
+    if args.grid is None or args.block is None:
+        raise UsageError("a kernel needs --grid and --block (see consan stress --help)")
+    parsed = Launch(args)
+    expect = absolute_expect(args.expect)
+    files = sources_of_kernel(args.file, parsed.specs, expect)
+    backend = shared_device(args.device).backend
+    if backend.device_name != "cpu":
+        raise UsageError("consan stress works on the CPU so far: add --device cpu")
+    ptx = load_ptx(args, backend.arch)
+    entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
+    check_parameters(entry, parsed.specs)
+    return Kernel(
+        file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
+        ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
+        include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
+        rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
+        device="cpu", policy=args.policy, ptx_hash=hash_text(ptx), files=files,
+    ), ptx  # fmt: skip
+
+
+def program_of(args: argparse.Namespace) -> Program:
+    """The program, found once, so that a wrong name is one error."""
+    from consan.triage.subject import Program, sources_of_program
+
+    find_program(args)
+    if args.device == "gpu":
+        raise UsageError("consan stress works on the CPU so far: add --device cpu")
+    flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
+    given = [*_given(args), "--device", "cpu"]
+    return Program(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, "cpu", sources_of_program(flag, tuple(words)))
+
+
+def _given(args: argparse.Namespace) -> list[str]:
+    """The options of a run as words, but for what each run gets of its own."""
+    words: list[str] = []
+    for option in (*options.SESSION, *options.RUN):
+        value = getattr(args, option.name)
+        if option.name not in ("device", "seed", "strict") and value != option.default:
+            words += [option.flags[-1], getattr(value, "text", str(value))]
+    return words
+
+
+# What is said ----------------------------------------------------------------------------------------------------------------
+
+
+def _about(args: argparse.Namespace, job: Job, workers: Workers) -> dict[str, Any]:
+    from consan.__main__ import version
+
+    where = args.executor or ("this process" if workers.count == 0 else f"{workers.count} process{'es' * (workers.count > 1)}")
+    return {"name": job.subject.label, "consan": version(), "command": ["consan", *args.argv], "executor": where}
+
+
+def _show(document: dict[str, Any], shown: str, stored: str) -> None:
+    from consan.triage.show import show_stress
+
+    if shown == "json":
+        print(json.dumps(document, indent=1))
+    else:
+        show_stress(document, sys.stdout)
+    following = f"; next: consan reduce {stored}" if document["verdict"] == VIOLATIONS else ""
+    print(f"stored: {stored}{following}", file=sys.stderr if shown == "json" else sys.stdout)
+
+
+def status_of(document: dict[str, Any], strict: bool) -> int:
+    """As for one run, but that an interrupted campaign says so."""
+    if document["partial"]:
+        return INTERRUPTED
+    if document["verdict"] == VIOLATIONS:
+        return EXIT_VIOLATIONS
+    return EXIT_INCOMPLETE if strict and document["verdict"] == INCOMPLETE else 0

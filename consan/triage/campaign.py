@@ -1,0 +1,268 @@
+"""Many seeds of one job, counted: which findings and which results came how often, and the same again to be sure.
+
+A result is wrong if something says so: the file given with --expect, the status of a program, a launch that ended early. Where
+nothing does, right is what most runs gave, and the document says that it is only that. Runs that the machinery failed (timeout, crash,
+out of memory, error) are listed and take no part in any rate. Intervals are Wilson's, at 95 %.
+
+The document is `consan.stress/1` (schema in consan.reports.schema). Its findings are those of `consan.report/1`, as first met.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, Final, Protocol
+
+from consan._errors import UsageError
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, plural
+from consan.triage import subject as subjects
+from consan.triage.executors import Workers
+from consan.triage.outcome import OK, REFUSED, Job, Json, Outcome, Request, key_of
+from consan.triage.run import describe_differences
+
+SCHEMA: Final = "consan.stress/1"
+_LEVEL: Final = 0.95
+_SEEDS_LISTED: Final = 20
+_CONFIRMED: Final = 12  # findings and results of each sort that are run again
+_LARGEST: Final = 64 << 20  # bytes of buffers that are compared element by element
+
+
+class Progress(Protocol):
+    """Somebody who watches."""
+
+    def begin(self, what: str, total: int) -> None:
+        """So many runs are to be done."""
+
+    def advance(self, outcome: Outcome) -> None:
+        """One is."""
+
+
+@dataclass
+class Campaign:
+    """The runs of a job. `run` and `confirm` may be interrupted: what there is by then counts."""
+
+    job: Job
+    seeds: Sequence[int]
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    again: dict[int, list[Outcome]] = field(default_factory=dict)
+    seconds: float = 0.0
+    partial: bool = False
+    _differences: dict[str, str] = field(default_factory=dict)
+
+    def run(self, workers: Workers, progress: Progress) -> None:
+        """All seeds. What no run can do is an error of the user's, said once."""
+        progress.begin("seeds", len(self.seeds))
+        started = time.monotonic()
+        try:
+            for _, outcome in workers.results(self.job, (Request(seed) for seed in self.seeds)):
+                if outcome.status == REFUSED and not any(other.status == OK for other in self.outcomes.values()):
+                    raise UsageError(outcome.detail)
+                self.outcomes[outcome.seed] = outcome
+                self.seconds = time.monotonic() - started
+                progress.advance(outcome)
+        except KeyboardInterrupt:
+            self.partial = True
+            workers.stop()
+
+    def confirm(self, workers: Workers, progress: Progress, times: int) -> None:
+        """An example of each finding and of each wrong result, some times again; and what is wrong with the results."""
+        if self.partial or not self.ok:
+            return
+        chosen = list(dict.fromkeys(self._examples()))
+        requests = [Request(seed) for seed in chosen for _ in range(times)]
+        compared = self._to_compare()
+        progress.begin("again", len(requests) + len(compared))
+        try:
+            for index, outcome in workers.results(self.job, [*requests, *(Request(seed, arrays=True) for seed in compared)]):
+                progress.advance(outcome)
+                if index < len(requests):
+                    self.again.setdefault(outcome.seed, []).append(outcome)
+                else:
+                    compared[outcome.seed] = outcome
+        except KeyboardInterrupt:
+            self.partial = True
+            workers.stop()
+            return
+        self._compare(compared)
+
+    # -- what is right ---------------------------------------------------------------------------------------------------
+
+    @property
+    def ok(self) -> list[Outcome]:
+        """Runs that are evidence, by seed."""
+        return [self.outcomes[seed] for seed in sorted(self.outcomes) if self.outcomes[seed].status == OK]
+
+    @property
+    def reference(self) -> str:
+        """The result that most runs had that ended; of equally frequent ones that of the smallest seed."""
+        counts = Counter(outcome.result for outcome in self.ok if not outcome.ended and outcome.wrong is not True)
+        return counts.most_common(1)[0][0] if counts else ""
+
+    def is_wrong(self, outcome: Outcome, reference: str) -> bool:
+        """Whether a run's result is wrong."""
+        return outcome.wrong if outcome.wrong is not None else bool(outcome.ended) or outcome.result != reference
+
+    def findings(self) -> dict[str, list[Outcome]]:
+        """The runs that have each finding, by its key."""
+        found: dict[str, list[Outcome]] = {}
+        for outcome in self.ok:
+            for key in dict.fromkeys(key_of(finding) for finding in outcome.findings):
+                found.setdefault(key, []).append(outcome)
+        return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+
+    def results(self) -> dict[tuple[str, str], list[Outcome]]:
+        """The runs that have each result."""
+        found: dict[tuple[str, str], list[Outcome]] = {}
+        for outcome in self.ok:
+            found.setdefault((outcome.result, outcome.ended), []).append(outcome)
+        return dict(sorted(found.items(), key=lambda item: (self.is_wrong(item[1][0], self.reference), -len(item[1]), item[0])))
+
+    def _wrong(self) -> list[list[Outcome]]:
+        return [runs for runs in self.results().values() if self.is_wrong(runs[0], self.reference)]
+
+    def _examples(self) -> Iterable[int]:
+        yield from (runs[0].seed for runs in list(self.findings().values())[:_CONFIRMED])
+        yield from (runs[0].seed for runs in self._wrong()[:_CONFIRMED])
+
+    # -- what differs ----------------------------------------------------------------------------------------------------
+
+    def _to_compare(self) -> dict[int, Outcome | None]:
+        """Seeds whose buffers say what is wrong with a result, where no run does itself; the reference's is the first."""
+        subject, reference = self.job.subject, self.reference
+        wrong = [runs[0] for runs in self._wrong() if not runs[0].differences][:_CONFIRMED]
+        if not isinstance(subject, subjects.Kernel) or not wrong or not reference or _bytes_of(subject) > _LARGEST:
+            return {}
+        right = next(outcome.seed for outcome in self.ok if outcome.result == reference and not self.is_wrong(outcome, reference))
+        return dict.fromkeys([right, *(outcome.seed for outcome in wrong)])
+
+    def _compare(self, compared: dict[int, Outcome | None]) -> None:
+        outcomes = [outcome for outcome in compared.values() if outcome is not None and outcome.status == OK]
+        for outcome in outcomes[1:]:
+            texts = (describe_differences(index, array, outcomes[0].arrays[index]) for index, array in outcome.arrays.items())
+            self._differences[outcome.result] = "; ".join(text for text in texts if text)
+
+    # -- the document ----------------------------------------------------------------------------------------------------
+
+    def verdict(self) -> str:
+        """Violations if any run had an error or a wrong result; incomplete if any was not fully checked, or not done."""
+        if any(outcome.errors for outcome in self.ok) or self._wrong():
+            return VIOLATIONS
+        whole = len(self.ok) == len(self.seeds) and not any(outcome.incomplete for outcome in self.ok)
+        return CLEAN if whole else INCOMPLETE
+
+    def document(self, **more: Any) -> Json:
+        """Everything, as JSON."""
+        ok, reference = self.ok, self.reference
+        wrong = [outcome for outcome in ok if self.is_wrong(outcome, reference)]
+        right_found = sum(outcome.errors for outcome in ok if not self.is_wrong(outcome, reference))
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict(),
+            "partial": self.partial,
+            "device": next((outcome.device for outcome in ok), ""),
+            "subject": subjects.to_json(self.job.subject),
+            "seeds": {"first": min(self.seeds), "last": max(self.seeds), "asked": len(self.seeds), "done": len(self.outcomes)},
+            "runs": {
+                "ok": len(ok),
+                "right": len(ok) - len(wrong),
+                "wrong": rate(len(wrong), len(ok)),
+                "with_errors": rate(sum(outcome.errors for outcome in ok), len(ok)),
+                "right_with_errors": right_found,
+                "failed": len(self.outcomes) - len(ok),
+            },
+            "reference": {"from": self._source_of_reference(), "result": reference},
+            "findings": [self._finding(key, runs) for key, runs in self.findings().items()],
+            "results": [self._result(runs) for runs in self.results().values()],
+            "failures": self._failures(),
+            "incomplete": list(dict.fromkeys(reason for outcome in ok for reason in outcome.incomplete)),
+            "kernels": list(dict.fromkeys(value for outcome in ok for value in outcome.kernels)),
+            "seconds": round(self.seconds, 3),
+            **more,
+        }
+
+    def _source_of_reference(self) -> str:
+        subject = self.job.subject
+        if isinstance(subject, subjects.Kernel):
+            return "expected" if subject.expect else "majority"
+        return "majority" if subject.stdout else "status"
+
+    def _finding(self, key: str, runs: list[Outcome]) -> Json:
+        finding = next(finding for finding in runs[0].findings if key_of(finding) == key)
+        again = self.again.get(runs[0].seed, [])
+        same = sum(any(key_of(other) == key for other in outcome.findings) for outcome in again)
+        right = sum(not self.is_wrong(outcome, self.reference) for outcome in runs)
+        return {"key": key, "finding": finding, **self._counted(runs), "in_right_runs": right, "confirmed": _again(same, again)}
+
+    def _result(self, runs: list[Outcome]) -> Json:
+        first = runs[0]
+        again = self.again.get(first.seed, [])
+        same = sum((outcome.result, outcome.ended) == (first.result, first.ended) for outcome in again)
+        return {
+            "result": first.result,
+            "ended": first.ended,
+            "wrong": self.is_wrong(first, self.reference),
+            "differences": first.differences or self._differences.get(first.result, ""),
+            **self._counted(runs),
+            "confirmed": _again(same, again),
+        }
+
+    def _counted(self, runs: list[Outcome]) -> Json:
+        seeds = sorted(outcome.seed for outcome in runs)
+        return {**rate(len(runs), len(self.ok)), "seeds": seeds[:_SEEDS_LISTED]}
+
+    def _failures(self) -> list[Json]:
+        groups: dict[tuple[str, str], list[int]] = {}
+        for outcome in (self.outcomes[seed] for seed in sorted(self.outcomes)):
+            if outcome.status != OK:
+                groups.setdefault((outcome.status, outcome.detail), []).append(outcome.seed)
+        return [
+            {"status": status, "detail": detail, "runs": len(seeds), "seeds": seeds[:_SEEDS_LISTED]}
+            for (status, detail), seeds in groups.items()
+        ]
+
+
+def _again(same: int, again: Sequence[Outcome]) -> Json | None:
+    return {"same": same, "runs": len(again)} if again else None
+
+
+def _bytes_of(subject: subjects.Kernel) -> int:
+    from consan.arguments import parse_args
+
+    buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in parse_args(subject.args)]
+    return sum(buffer.size * buffer.dtype.itemsize for buffer in buffers if hasattr(buffer, "size"))
+
+
+def rate(events: int, runs: int) -> Json:
+    """A number of runs, its share, and where the share lies with 95 % confidence (Wilson's score interval)."""
+    low, high = wilson(events, runs)
+    return {"runs": events, "of": runs, "rate": events / runs if runs else None, "interval": [round(low, 6), round(high, 6)]}
+
+
+def wilson(events: int, runs: int, level: float = _LEVEL) -> tuple[float, float]:
+    """Wilson's score interval of a share; (0, 1) where there are no runs."""
+    if not runs:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, weight = events / runs, z * z / runs
+    centre = (share + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * math.sqrt(share * (1 - share) / runs + weight / (4 * runs))
+    return max(0.0, centre - half) if events else 0.0, min(1.0, centre + half) if events < runs else 1.0
+
+
+def summary(document: Json) -> str:
+    """The sentence that a stress test alone cannot say."""
+    runs = document["runs"]
+    wrong, found, ok = runs["wrong"]["runs"], runs["with_errors"]["runs"], runs["ok"]
+    sentence = f"wrong result in {wrong:,} of {plural(ok, 'run')}; an error reported in {found:,} of {ok:,}"
+    silent = runs["right_with_errors"]
+    return sentence + (f", also in {silent:,} of the {runs['right']:,} runs whose result was right" if silent else "")
+
+
+def refuse_empty(campaign: Campaign) -> None:
+    """UsageError if nothing at all came of it."""
+    if not campaign.outcomes:
+        raise UsageError("interrupted before the first run ended: there is nothing to keep")

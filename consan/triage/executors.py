@@ -1,0 +1,143 @@
+"""Where runs are done: in processes of this machine, or on the workers of a Dask cluster; both behind `concurrent.futures.Executor`.
+
+At most a few runs a worker are handed out at a time, so that little is lost when a worker dies or the user stops. When a process of the
+pool dies, the pool is broken and does not say which run did it: those that were handed out are done again one by one, each in a pool
+of its own, and only one that breaks that too counts as crashed. Dask says itself which run killed its worker.
+
+Workers are spawned, not forked, and leave Ctrl-C to the process that the user sees. Not handled: growing or shrinking a Dask cluster, and
+getting files to it; its workers must have consan, and what the job names, where this process has it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Final
+
+from consan._errors import EnvironmentFailure, UsageError
+from consan.triage.outcome import Job, Outcome, Request
+from consan.triage.run import failed, run
+
+DASK: Final = "dask://"
+AHEAD: Final = 2  # runs handed out for each worker
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """A context manager: inside it, `results` does runs. `count` 0 does them in this process, one after another."""
+
+    def __init__(self, count: int, address: str | None = None) -> None:
+        self.count = count
+        self.address = address
+        self._pool: Executor | None = None
+        self._client: Any = None
+
+    def __enter__(self) -> Workers:
+        if self.address is not None:
+            self._client = _connect(self.address)
+            self.count = max(sum(self._client.nthreads().values()), 1)
+            self._pool = self._client.get_executor(pure=False, retries=0)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._client is not None:
+            self._client.close()  # what is still to be done is forgotten
+        elif self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def stop(self) -> None:
+        """End what is still running, as far as it is on this machine."""
+        if self._client is None:
+            for process in multiprocessing.active_children():
+                process.terminate()
+
+    def results(self, job: Job, requests: Iterable[Request]) -> Iterator[tuple[int, Outcome]]:
+        """The outcomes as they come, each with the number of its request."""
+        if self.count == 0:
+            yield from ((index, run(job, request)) for index, request in enumerate(requests))
+            return
+        pending = deque(enumerate(requests))
+        running: dict[Future[Outcome], tuple[int, Request]] = {}
+        try:
+            while pending or running:
+                self._hand_out(job, pending, running)
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    index, request = running.pop(future)
+                    try:
+                        yield index, future.result()
+                    except BrokenProcessPool:
+                        yield from self._one_by_one(job, [(index, request), *self._take_back(running)])
+                        break
+                    except Exception as error:  # what Dask raises for a worker that is gone
+                        yield index, failed(request, error)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _hand_out(self, job: Job, pending: deque[tuple[int, Request]], running: dict[Future[Outcome], tuple[int, Request]]) -> None:
+        while pending and len(running) < AHEAD * self.count:
+            if self._pool is None:
+                self._pool = _pool(self.count)
+            index, request = pending.popleft()
+            try:
+                running[self._pool.submit(run, job, request)] = index, request
+            except BrokenProcessPool:
+                pending.appendleft((index, request))
+                if running:
+                    return  # what was handed out says so too, and is asked first
+                self._pool = None
+
+    def _take_back(self, running: dict[Future[Outcome], tuple[int, Request]]) -> list[tuple[int, Request]]:
+        """The pool is broken: what it had not done yet."""
+        wait(running)
+        left = [given for future, given in running.items() if future.exception() is not None]
+        done = {future: given for future, given in running.items() if future.exception() is None}
+        running.clear()
+        running.update(done)
+        self._pool = None
+        return left
+
+    def _one_by_one(self, job: Job, given: list[tuple[int, Request]]) -> Iterator[tuple[int, Outcome]]:
+        for index, request in given:
+            with _pool(1) as alone:
+                try:
+                    yield index, alone.submit(run, job, request).result()
+                except BrokenProcessPool as error:
+                    yield index, failed(request, error)
+
+
+def _pool(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+
+
+def _begin() -> None:
+    """A worker process leaves Ctrl-C to its parent, and takes a program that it is running with it when it is told to end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+def _connect(address: str) -> Any:
+    """A client of the cluster at dask://HOST:PORT."""
+    if not address.startswith(DASK) or address == DASK:
+        raise UsageError(f"--executor: expected dask://HOST:PORT, got '{address}'")
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise EnvironmentFailure("--executor dask://... needs Dask: pip install 'consan[dask]'") from None
+    where = address.removeprefix(DASK)
+    try:
+        return distributed.Client(where if "://" in where else f"tcp://{where}", timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise EnvironmentFailure(f"--executor: no Dask scheduler answers at {where}: {error}") from None

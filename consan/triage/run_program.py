@@ -1,0 +1,131 @@
+"""One run of a program, in a process of its own, which a crash or a time limit may end:
+
+    python -m consan.triage.run_program REQUEST OUTCOME
+
+The program runs as under `consan run`, with the request's schedules. Its result is its status, and what it prints if that was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from consan import options
+from consan.suppressions import finish
+from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request
+from consan.triage.steering import Steering
+from consan.triage.subject import Program, hash_text
+
+_TAIL: Final = 400  # characters of a program's last words
+
+
+def run_program(job: Job, request: Request) -> Outcome:
+    """Start the process, wait, and read what it left."""
+    subject = job.subject
+    assert isinstance(subject, Program)
+    with tempfile.TemporaryDirectory(prefix="consan-") as folder:
+        given, answer = Path(folder, "request"), Path(folder, "outcome")
+        given.write_bytes(pickle.dumps((job, request)))
+        words = [sys.executable, "-m", "consan.triage.run_program", str(given), str(answer)]
+        try:
+            done = subprocess.run(words, cwd=subject.folder, capture_output=True, timeout=job.limit, check=False)
+        except subprocess.TimeoutExpired:
+            return Outcome(status=TIMEOUT, detail=f"the program did not end within {job.limit:g} s")
+        if not answer.exists():
+            return _without_answer(done)
+        outcome: Outcome = pickle.loads(answer.read_bytes())
+    return _with_result(outcome, done, subject)
+
+
+def _without_answer(done: subprocess.CompletedProcess[bytes]) -> Outcome:
+    """The process ended before it could say how: killed, or by os._exit."""
+    words = _last_words(done)
+    if done.returncode >= 0:
+        return Outcome(status=CRASH, detail=f"the process ended with status {done.returncode} on its own{words}")
+    name = signal.Signals(-done.returncode).name if -done.returncode in set(signal.Signals) else f"signal {-done.returncode}"
+    guess = ", perhaps for want of memory" if name == "SIGKILL" else ""
+    return Outcome(status=CRASH, detail=f"the process was ended by {name}{guess}{words}")
+
+
+def _last_words(done: subprocess.CompletedProcess[bytes]) -> str:
+    text = done.stderr.decode(errors="replace").strip()[-_TAIL:]
+    return f": {text}" if text else ""
+
+
+def _with_result(outcome: Outcome, done: subprocess.CompletedProcess[bytes], subject: Program) -> Outcome:
+    if outcome.status != "ok":
+        return outcome
+    last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    if outcome.result != "exit 0" and "MemoryError" in last.partition(":")[0]:
+        return replace(outcome, status=OUT_OF_MEMORY, detail=last)
+    wrong = outcome.result != "exit 0" or bool(outcome.ended)
+    if not subject.stdout:
+        return replace(outcome, wrong=wrong, differences=last if wrong else "")
+    printed = hashlib.sha256(done.stdout).hexdigest()[:16]
+    return replace(outcome, result=f"{outcome.result}, printed {printed}", wrong=True if wrong else None, differences=last if wrong else "")
+
+
+# In the process -----------------------------------------------------------------------------------------------------------
+
+
+def _arguments(subject: Program) -> argparse.Namespace:
+    from consan.commands.run import RunCommand
+
+    parser = argparse.ArgumentParser(prog="consan run", allow_abbrev=False)
+    RunCommand().prepare(parser)
+    arguments = parser.parse_args([*subject.options, *([subject.flag] if subject.flag else []), *subject.words])
+    options.fill(arguments, {})
+    return arguments
+
+
+def answer(job: Job, request: Request) -> Outcome:
+    """Run the program here, and say what came of it."""
+    from consan.commands.run import find_program, run_program
+    from consan.session import shared_device
+
+    subject = job.subject
+    assert isinstance(subject, Program)
+    arguments = _arguments(subject)
+    arguments.seed = request.seed
+    program, session = find_program(arguments), options.open_session(arguments)
+    device = shared_device(arguments.device)
+    steering = Steering(request, device)
+    with steering.steer():
+        status, failure = run_program(program, session)
+    if failure is not None:
+        return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
+    outcome = _outcome(session, job)
+    if outcome.status != "ok":
+        return outcome
+    kernels = tuple(dict.fromkeys(hash_text(prepared.plain) for prepared in device.modules.values()))
+    return replace(outcome, result=f"exit {status}", kernels=kernels, decisions=tuple(steering.recorded), told=steering.told())
+
+
+def _outcome(session: Any, job: Job) -> Outcome:
+    from consan.triage.run import outcome_of
+
+    return outcome_of(finish(session.report(), job.rules), session.endings)
+
+
+def main(given: str, into: str) -> None:
+    """Answer the request in a file."""
+    from consan._errors import ConsanError
+
+    job, request = pickle.loads(Path(given).read_bytes())
+    try:
+        outcome = answer(job, request)
+    except ConsanError as error:
+        outcome = Outcome(status=ERROR if error.exit_code == 70 else REFUSED, detail=str(error))
+    Path(into).write_bytes(pickle.dumps(outcome))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,167 @@
+"""Documents of triage for people: tables with rich, and the bar that says how far a campaign is. Nothing is computed here.
+
+A terminal gets colour and its own width; everything else plain text of a fixed width. The bar goes to standard error, and only to
+a terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from types import TracebackType
+from typing import IO, Final
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from consan.reports.model import VIOLATIONS, plural
+from consan.triage.campaign import summary
+from consan.triage.outcome import OK, Json, Outcome
+
+PLAIN_WIDTH: Final = 110
+_STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
+_REFERENCES: Final = {
+    "expected": "right: what --expect says",
+    "majority": "right: what most runs gave (nothing says what is right)",
+    "status": "right: exit status 0",
+}
+
+
+class Bar:
+    """A bar on standard error with what has come up so far, and an estimate of the time left."""
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        self._console = Console(file=file or sys.stderr)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+        hidden = not self._console.is_terminal
+        self._progress = Progress(
+            *columns, TimeRemainingColumn(), TextColumn("{task.fields[seen]}"), console=self._console, disable=hidden, transient=True
+        )
+        self._task: TaskID | None = None
+        self._counts: dict[str, int] = {}
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def begin(self, what: str, total: int | None) -> None:
+        """A new round of runs; None: nobody knows how many."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._counts = {}
+        self._task = self._progress.add_task(what, total=total, seen="")
+
+    def advance(self, outcome: Outcome) -> None:
+        """One run is done."""
+        for word, holds in (("with errors", outcome.errors), ("wrong", bool(outcome.wrong)), ("failed", outcome.status != OK)):
+            self._counts[word] = self._counts.get(word, 0) + holds
+        self.say(", ".join(f"{number} {word}" for word, number in self._counts.items() if number), 1)
+
+    def say(self, text: str, done: int = 0) -> None:
+        """What has been found so far."""
+        if self._task is not None:
+            self._progress.update(self._task, advance=done, seen=text)
+
+
+def console_for(file: IO[str]) -> Console:
+    """Colour on a terminal, plain text of a fixed width elsewhere."""
+    terminal = bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
+    width = None if terminal else PLAIN_WIDTH
+    return Console(file=file, width=width, color_system="auto" if terminal else None, highlight=False, markup=False, emoji=False)
+
+
+def stress_text(document: Json) -> str:
+    """The tables as plain text."""
+    out = io.StringIO()
+    show_stress(document, out)
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def show_stress(document: Json, file: IO[str]) -> None:
+    """What a campaign found."""
+    console = console_for(file)
+    seeds = document["seeds"]
+    console.print(f"{document['name']}: seeds {seeds['first']} to {seeds['last']} on {document['device'] or 'no device'}")
+    if document["partial"]:
+        console.print(f"PARTIAL: interrupted after {seeds['done']:,} of {seeds['asked']:,} seeds")
+    console.print()
+    if document["findings"]:
+        console.print(_findings(document))
+    if document["results"]:
+        console.print(_results(document))
+    if document["failures"]:
+        console.print(_failures(document))
+    for reason in document["incomplete"]:
+        console.print(f"not checked: {reason}")
+    console.print(Text(f"verdict: {document['verdict']}", style="bold red" if document["verdict"] == VIOLATIONS else "bold"))
+    console.print(f"{summary(document)}.")
+    console.print(_speed(document))
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.ASCII_DOUBLE_HEAD, show_lines=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in ("runs", "95 % interval", "again") else "left", overflow="fold")
+    return table
+
+
+def _findings(document: Json) -> Table:
+    table = _table("findings", "runs", "95 % interval", "again", "kind", "where", "first seeds")
+    for row in document["findings"]:
+        finding = row["finding"]
+        kind = Text(f"{finding['severity']}: {finding['kind']}", style=_STYLES[finding["severity"]])
+        table.add_row(*_rates(row), kind, where(finding), _seeds(row))
+    return table
+
+
+def where(finding: Json) -> str:
+    """The two places of a finding, or who waits where."""
+    places = finding["accesses"] or finding["waiters"]
+    return " / ".join(dict.fromkeys(_place(place) for place in places)) or finding["message"]
+
+
+def _place(place: Json) -> str:
+    line = f"{os.path.basename(place['file'])}:{place['line']}" if place.get("line") else f"PTX line {place.get('ptx_line')}"
+    return f"{line} {place.get('op') or place.get('why', '')}".strip()
+
+
+def _results(document: Json) -> Table:
+    table = _table(
+        f"results ({_REFERENCES[document['reference']['from']]})", "runs", "95 % interval", "again", "result", "what", "first seeds"
+    )
+    for row in document["results"]:
+        what = f"ended early: {row['ended']}" if row["ended"] else row["differences"]
+        label = Text("WRONG" if row["wrong"] else "right", style="bold red" if row["wrong"] else "")
+        table.add_row(*_rates(row), label, what or row["result"], _seeds(row))
+    return table
+
+
+def _failures(document: Json) -> Table:
+    table = _table("failures of the machinery (in no rate above)", "runs", "status", "what", "first seeds")
+    for row in document["failures"]:
+        table.add_row(f"{row['runs']:,}", row["status"], row["detail"], _seeds(row))
+    return table
+
+
+def _rates(row: Json) -> tuple[str, str, str]:
+    low, high = row["interval"]
+    again = row["confirmed"]
+    return f"{row['runs']:,} of {row['of']:,}", f"{low:.1%} to {high:.1%}", f"{again['same']} of {again['runs']}" if again else "-"
+
+
+def _seeds(row: Json) -> str:
+    shown = row["seeds"][:3]
+    return ", ".join(map(str, shown)) + (", ..." if row["runs"] > len(shown) else "")
+
+
+def _speed(document: Json) -> str:
+    done, seconds = document["seeds"]["done"], document["seconds"]
+    speed = f", {done / seconds:.1f} a second" if seconds else ""
+    return f"{plural(done, 'seed')} in {seconds:.1f} s{speed} ({document['executor']})"

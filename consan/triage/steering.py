@@ -1,0 +1,87 @@
+"""Puts a request's schedule into a virtual machine, and reads back what the schedule decided or what became of its decisions.
+
+One schedule a launch, in the order of the launches: the n-th launch of a replay takes the decisions of the n-th launch that was recorded.
+Places are told in the lines of the module that the launch ran, before it was rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from consan.backends.cpu.decisions import Decision, Recorder, Replay, Trace
+from consan.backends.cpu.schedule import Schedule, for_seed
+from consan.triage.outcome import Place, Request, Told
+
+if TYPE_CHECKING:
+    from consan.session import Device
+
+
+class Steering:
+    """The schedules of one run, launch by launch."""
+
+    def __init__(self, request: Request, device: Device) -> None:
+        self._request = request
+        self._device = device
+        self._schedules: list[Schedule] = []
+        self.recorded: list[Decision] = []
+
+    @contextmanager
+    def steer(self) -> Iterator[None]:
+        """Inside, launches get the schedules of this run."""
+        machine = self._device.backend.machine
+        machine.schedules = self._next
+        try:
+            yield
+        finally:
+            machine.schedules = for_seed
+
+    def _next(self, _seed: int) -> Schedule:
+        launch, request = len(self._schedules), self._request
+        if request.decisions is not None:
+            schedule: Schedule = Replay([each for each in request.decisions if each.launch == launch], request.baseline)
+        else:
+            schedule = for_seed(request.seed)
+            schedule = Recorder(schedule, self.recorded, launch) if request.record else schedule
+        self._schedules.append(schedule)
+        return schedule
+
+    def told(self) -> tuple[Told, ...]:
+        """What became of the decisions of the request, in its order."""
+        decisions = self._request.decisions or ()
+        found: dict[int, Told] = {}
+        for launch, schedule in enumerate(self._schedules):
+            if isinstance(schedule, Replay):
+                indices = [index for index, decision in enumerate(decisions) if decision.launch == launch]
+                for index, trace in zip(indices, schedule.traces, strict=True):
+                    found[index] = self._tell(schedule, decisions[index], trace)
+        return tuple(found.get(index, Told()) for index in range(len(decisions)))
+
+    def _tell(self, schedule: Schedule, decision: Decision, trace: Trace) -> Told:
+        over = (decision.over[0],) if decision.over is not None else ()
+        return Told(
+            place=self._place(schedule, decision.lines),
+            over=self._place(schedule, over),
+            taken=trace.taken,
+            until=self._place(schedule, trace.lines),
+            block=trace.block,
+            warp=trace.warp,
+            idle=trace.idle,
+        )
+
+    def _place(self, schedule: Schedule, lines: Sequence[int]) -> Place | None:
+        """The first of some lines of the text that ran which the kernel's own text has."""
+        scheduler = getattr(schedule, "scheduler", None)
+        if scheduler is None:
+            return None
+        module = scheduler.plan.module
+        for prepared in self._device.modules.values():
+            if prepared.loaded is module:
+                found = (prepared.instrumented.original(line) for line in lines)
+                return next((_shown(place) for place in found if place is not None), None)
+        return Place(ptx_line=lines[0]) if lines else None
+
+
+def _shown(place: Any) -> Place:
+    return Place(place.file or "", place.line or 0, place.ptx_line, place.ptx)

@@ -1,0 +1,181 @@
+"""`consan stress` from its words to its document, its table and its status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stress_support import FLAKY, LAUNCH, PROGRAM, consan, stress, write_kernel
+
+from consan.triage.show import stress_text
+
+OUT = Path("s.json")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_kernel(tmp_path)
+
+
+def test_the_finding_is_there_in_runs_whose_result_was_right() -> None:
+    document = stress("--seeds", "30", "flaky.cu", *LAUNCH, out=OUT, status=66)
+    runs = document["runs"]
+    assert runs["ok"] == 30
+    assert 0 < runs["wrong"]["runs"] < 30
+    assert runs["with_errors"]["runs"] == 30, "the race is in every run"
+    assert runs["right_with_errors"] == runs["right"] == 30 - runs["wrong"]["runs"]
+    (finding,) = document["findings"]
+    assert (finding["finding"]["kind"], finding["runs"], finding["of"]) == ("data-race", 30, 30)
+    assert finding["interval"][0] > 0.88
+    assert finding["confirmed"] == {"same": 3, "runs": 3}
+    right, *wrong = document["results"]
+    assert not right["wrong"]
+    assert [row["wrong"] for row in wrong] == [True] * len(wrong)
+    assert all(row["confirmed"] == {"same": 3, "runs": 3} for row in wrong)
+    assert "of 64 elements of --arg 2 (the first, [" in wrong[0]["differences"]
+    text = stress_text(document)
+    assert "error: data-race" in text
+    assert "flaky.cu:8 ld.shared.u32" in text
+    wrong_runs = runs["wrong"]["runs"]
+    assert f"wrong result in {wrong_runs} of 30 runs; an error reported in 30 of 30, also in {30 - wrong_runs}" in text
+
+
+def test_a_seed_of_a_campaign_is_the_seed_of_a_check() -> None:
+    """What the campaign says of a seed, `consan check` with that seed says in a process that has run nothing before."""
+    document = stress("--seeds", "1..3", "flaky.cu", *LAUNCH, out=OUT)
+    (finding,) = document["findings"]
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "consan", "check", "--device", "cpu", "--seed", "1", "-o", "r.json", "flaky.cu", *LAUNCH]
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 66
+    (alone,) = json.loads(Path("r.json").read_text())["findings"]
+    assert alone == finding["finding"]
+
+
+def test_a_repaired_kernel_is_clean() -> None:
+    document = stress("--seeds", "12", "--define", "FIXED", "flaky.cu", *LAUNCH, out=OUT, status=0)
+    assert document["verdict"] == "clean"
+    assert document["findings"] == []
+    assert [row["runs"] for row in document["results"]] == [12]
+
+
+def test_options_may_stand_on_both_sides_of_the_file() -> None:
+    document = stress("--seeds", "9", *LAUNCH[:6], "flaky.cu", *LAUNCH[6:], "--confirm", "0", "--seeds", "2", out=OUT)
+    assert document["seeds"]["asked"] == 2
+    assert document["subject"]["args"] == ["i32[64]=arange", "i32[64]=zeros"]
+    assert document["subject"]["grid"] == [1, 1, 1]
+    assert document["findings"][0]["confirmed"] is None
+
+
+def test_what_is_expected_decides_what_is_right() -> None:
+    np.save("right.npy", np.arange(64, dtype=np.int32) ^ 32)
+    np.save("other.npy", np.full(64, 99, np.int32))
+    document = stress("--seeds", "12", "--expect", "2=right.npy", "flaky.cu", *LAUNCH, out=OUT)
+    assert document["reference"]["from"] == "expected"
+    assert 0 < document["runs"]["wrong"]["runs"] < 12
+    document = stress("--seeds", "3", "--expect", "2=other.npy", "flaky.cu", *LAUNCH, out=OUT)
+    assert document["runs"]["right"] == 0
+    assert all(row["differences"].startswith("64 of 64 elements of --arg 2 (the first, [0], is ") for row in document["results"])
+
+
+def test_a_launch_that_deadlocks_is_a_result_of_its_own() -> None:
+    text = """extern "C" __global__ void k(int* out) {
+        if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;" ::: "memory");
+        else if (threadIdx.x > 64) asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = 1; }"""
+    write_kernel(Path(), "stuck.cu", text)
+    document = stress("--seeds", "3", "stuck.cu", "--grid", "1", "--block", "64", "--arg", "i32[64]=zeros", out=OUT, status=66)
+    assert [(row["ended"], row["wrong"]) for row in document["results"]] == [("deadlock", True)]
+    assert document["findings"][0]["finding"]["kind"] == "deadlock"
+
+
+def test_a_run_that_takes_too_long_is_no_evidence() -> None:
+    text = 'extern "C" __global__ void k(volatile int* out) { while (!out[0]) {} }'
+    write_kernel(Path(), "spin.cu", text)
+    words = ["--run-timeout", "0.3", "spin.cu", "--grid", "1", "--block", "32", "--arg", "i32[64]=zeros"]
+    document = stress("--seeds", "2", *words, out=OUT, status=0)
+    assert (document["verdict"], document["findings"], document["results"]) == ("incomplete", [], [])
+    (failure,) = document["failures"]
+    assert (failure["status"], failure["runs"], failure["seeds"]) == ("timeout", 2, [1, 2])
+    assert stress("--strict", "--seeds", "1", *words, out=OUT, status=67)["runs"]["failed"] == 1
+    assert "timeout" in stress_text(document)
+
+
+def test_a_program(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("flaky.py").write_text(PROGRAM)
+    document = stress("--seeds", "1..5", "--confirm", "1", "flaky.py", "its", "--own", out=OUT, status=66)
+    assert document["subject"]["words"] == ["flaky.py", "its", "--own"]
+    assert document["runs"]["with_errors"]["runs"] == 5
+    assert {row["result"]: row["wrong"] for row in document["results"]} == {"exit 0": False, "exit 1": True}
+    assert len(document["kernels"]) == 1
+    assert "flaky.py its --own: seeds 1 to 5 on cpu" in capfd.readouterr().out
+
+
+def test_what_a_program_prints_can_be_its_result() -> None:
+    Path("p.py").write_text(PROGRAM.replace("sys.exit(wrong > 0)", ""))
+    document = stress("--seeds", "1..5", "--confirm", "0", "--compare-stdout", "p.py", out=OUT)
+    assert document["reference"]["from"] == "majority"
+    assert {row["wrong"] for row in document["results"]} == {False, True}
+    assert all("exit 0, printed " in row["result"] for row in document["results"])
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "detail"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "crash", "ended by SIGSEGV"),
+        ("import os; os._exit(3)", "crash", "ended with status 3"),
+        ("raise MemoryError('too much')", "out-of-memory", "too much"),
+        ("import time; time.sleep(60)", "timeout", "did not end within 1 s"),
+    ],
+)
+def test_failures_of_a_programs_process_are_kept_apart(text: str, status: str, detail: str) -> None:
+    Path("p.py").write_text(text)
+    document = stress("--seeds", "1", "--run-timeout", "1" if status == "timeout" else "60", "p.py", out=OUT, status=0)
+    (failure,) = document["failures"]
+    assert failure["status"] == status
+    assert detail in failure["detail"]
+    assert document["results"] == []
+
+
+GIVEN = "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros --arg i32[64]=zeros"
+ERRORS = {
+    "what.txt": "cannot read what.txt",
+    "flaky.cu": "a kernel needs --grid and --block",
+    "--seeds 0 flaky.cu": "--seeds: expected a number above zero",
+    "--seeds 5..2 flaky.cu": "--seeds: expected N or A..B",
+    "--grid 4 p.py": "--grid is for a kernel's file",
+    "--arg i32=1 p.py": "--arg is for a kernel's file",
+    f"--workers -1 {GIVEN}": "--workers: expected a number that is not negative",
+    f"--executor x://y {GIVEN}": "--executor: expected dask://HOST:PORT",
+    f"--expect 3=x.npy {GIVEN}": "cannot read",
+    f"--expect 3=f.npy {GIVEN}": "--expect: expected N=FILE.npy, where argument N is a buffer",
+    f"--expect 2=f.npy {GIVEN}": "f.npy holds 3 elements of float64, argument 2",
+    "--format html flaky.cu": "stress knows text and json",
+    f"--rtol -1 {GIVEN}": "--rtol: expected a number that is not negative",
+    "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros": "exchange takes 2 arguments",
+    f"{GIVEN} --seed x": "--seed: expected a whole number",
+}
+
+
+@pytest.mark.parametrize("words", ERRORS)
+def test_one_clear_line(words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("p.py").write_text("")
+    np.save("f.npy", np.zeros(3))
+    workers = [] if "--workers" in words else ["--workers", "0"]
+    assert consan("stress", "--device", "cpu", *workers, *words.split()) == 2
+    captured = capfd.readouterr()
+    assert ERRORS[words] in captured.err
+    assert captured.err.count("\n") == 1
+    assert not list(Path().glob("consan-*.json"))
+
+
+def test_an_instruction_that_no_run_can_execute_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
+    text = FLAKY.replace("s[t] = in[t];", 's[t] = in[t]; asm volatile("discard.global.L2 [%0], 128;" :: "l"(in));')
+    write_kernel(Path(), "odd.cu", text)
+    code = consan("stress", "--device", "cpu", "--workers", "0", "--seeds", "5", "odd.cu", *LAUNCH)
+    error = capfd.readouterr().err
+    assert (code, error.count("\n")) in ((2, 1), (66, 0)), error
