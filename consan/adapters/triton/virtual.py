@@ -19,78 +19,50 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from consan.adapters.base import Patches, SessionLike
-from consan.adapters.importhook import when_imported
-from consan.adapters.triton import harness, torch_device, versions
+from consan.adapters.triton import harness, torch_device
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.driver import VirtualDriver, resources
 from consan.adapters.triton.host import wrapped
+from consan.adapters.triton.seam import Seam
 
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
 
-class TritonVirtual:
+class TritonVirtual(Seam):
     """Runs the kernels of the Triton that the program imports on the virtual machine."""
 
-    name = "triton"
+    covers = "kernels run on the virtual machine, with NumPy arrays or torch tensors on the CPU"
 
     def __init__(self) -> None:
-        self._session: SessionLike | None = None
-        self._patches = Patches()
-        self._cancels: list[Callable[[], None]] = []
+        super().__init__()
         self._loaded: list[Any] = []
-
-    def available(self) -> bool:
-        """Tell whether Triton is installed."""
-        return versions.installed()
-
-    def describe(self) -> str:
-        """One line for `consan doctor`."""
-        if not self.available():
-            return "Triton is not installed"
-        return f"{versions.described()}: kernels run on the virtual machine, with NumPy arrays or torch tensors on the CPU"
-
-    def install(self, session: SessionLike) -> None:
-        """Take over Triton now or when it is imported."""
-        if self._session is not None:
-            self.remove()
-        self._session = session
-        self._cancels.append(when_imported("triton", self._patch))  # which adds more, at once if Triton is there
 
     def remove(self) -> None:
         """Give Triton its own driver and functions back."""
-        for cancel in self._cancels:
-            cancel()
-        self._cancels = []
-        self._patches.undo()
+        super().remove()
         for kernel in self._loaded:  # a kernel that is used again loads itself again, wherever it then runs
             kernel.module = kernel._run = None
         self._loaded = []
-        self._session = None
 
     # -- what is replaced -------------------------------------------------------------------------------------------------------
 
     def _patch(self, triton: ModuleType) -> None:
-        assert self._session is not None
-        versions.check(triton, self._session)
-        if triton.knobs.runtime.interpret:
-            self._session.note("TRITON_INTERPRET is set: kernels run in Triton's interpreter and are not checked")
-        driver = VirtualDriver(self._session, getattr(self._session, "triton_arch", "sm_90"))
+        driver = VirtualDriver(self._open, getattr(self._open, "triton_arch", "sm_90"))
         self._patches.set(triton.runtime.driver, "_active", driver)  # as `set_active` does
         compiler, jit = sys.modules["triton.compiler.compiler"], sys.modules["triton.runtime.jit"]
         self._wrap(compiler.CompiledKernel, "_init_handles", self._load)
         self._wrap(jit.JITFunction, "run", _run_with_arrays)
-        self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._session)
-        self._cancels += [when_imported(name, self._patch_descriptors) for name in _DESCRIPTORS]
-        self._cancels.append(when_imported("triton.testing", self._patch_testing))
+        self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
         cublas = getattr(getattr(sys.modules.get("triton._C.libtriton"), "nvidia", None), "cublas", None)
         if hasattr(cublas, "CublasLt"):
-            self._patches.set(cublas, "CublasLt", type("CublasLt", (harness.Blas,), {"session": self._session}))
-        self._cancels.append(when_imported("torch", functools.partial(self._patch_torch, driver)))
+            self._patches.set(cublas, "CublasLt", type("CublasLt", (harness.Blas,), {"session": self._open}))
+        for name in _DESCRIPTORS:
+            self._when(name, self._patch_descriptors)
+        self._when("triton.testing", self._patch_testing)
+        self._when("torch", functools.partial(self._patch_torch, driver))
 
     def _patch_torch(self, driver: VirtualDriver, torch: ModuleType) -> None:
-        assert self._session is not None
-        self._cancels.append(torch_device.redirect(self._session, driver, self._patches, torch))
+        self._undo.append(torch_device.redirect(self._open, driver, self._patches, torch))
 
     def _patch_descriptors(self, module: ModuleType) -> None:
         for cls in {getattr(module, name) for name in dir(module) if name.startswith("TensorDescriptor")}:
@@ -99,19 +71,9 @@ class TritonVirtual:
                 self._patches.set(cls, "from_tensor", staticmethod(functools.partial(harness.from_array, cls.from_tensor)))
 
     def _patch_testing(self, testing: ModuleType) -> None:
-        self._wrap(testing, "do_bench", harness.run_once, self._session)
-        self._wrap(testing, "do_bench_cudagraph", harness.run_once, self._session)
-        self._wrap(testing.Mark, "run", harness.skip_report, self._session)
-
-    def _wrap(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
-        """`replacement(*first, original, ...)` in place of the original; a plain function, so that it binds as a method does."""
-        original = getattr(owner, name)
-
-        @functools.wraps(original)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return replacement(*first, original, *args, **kwargs)
-
-        self._patches.set(owner, name, wrapper)
+        self._wrap(testing, "do_bench", harness.run_once, self._open)
+        self._wrap(testing, "do_bench_cudagraph", harness.run_once, self._open)
+        self._wrap(testing.Mark, "run", harness.skip_report, self._open)
 
     def _load(self, original: Callable[..., None], kernel: Any) -> None:
         """`CompiledKernel._init_handles`: what is loaded is the PTX."""

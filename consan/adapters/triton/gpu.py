@@ -1,0 +1,157 @@
+"""Triton on the GPU: every kernel that Triton loads becomes an instrumented one.
+
+Read against Triton 3.6 and 3.9. `CompiledKernel._init_handles` loads a compiled kernel into the driver when it is first used. It is
+wrapped: the PTX that Triton keeps beside the cubin is instrumented and assembled, that cubin is loaded in place of Triton's, and the
+control block is planted in the module. Kernels of `@triton.jit`, Gluon, autotuners and `triton.compile` all come by, those of TorchInductor
+too: its workers compile, in processes of their own, but this process loads. Only TorchInductor's own loader, which takes cubins from
+files, is turned off for the session, through torch's public `config.patch`.
+
+- No cache ever holds an instrumented kernel, and none has to be bypassed but that of the tuner's timings.
+- The driver answers with a device number that differs from the real one, though it is the same to everybody who uses it as a number:
+  Triton keeps kernels in use by that number, so those of a session and others are never confused.
+- A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
+
+Kernels loaded under an earlier session are attached to the new one. Does NOT handle: AMD, AOTInductor and TorchInductor's C++ wrappers
+(their own code loads cubins: noted where torch says so), a module on a second device, kernels that `triton.tools` compiled ahead of
+time, and torch's own kernels, which are machine code (noted).
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.triton.code import ptx_of
+from consan.adapters.triton.seam import Seam
+from consan.backends.cuda import CudaModule
+
+
+class CheckedDevice(int):
+    """The number of a device, as the key of kernels that are instrumented: equal to no plain number, nor to that of other hooks."""
+
+    hooks: str
+
+    def __new__(cls, number: int, hooks: str) -> CheckedDevice:
+        """The device `number`, for one set of hooks."""
+        made = super().__new__(cls, number)
+        made.hooks = hooks
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CheckedDevice) and int(self) == int(other) and self.hooks == other.hooks
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((int(self), self.hooks))
+
+
+class CheckedDriver:
+    """Triton's driver of the moment with another number for the device; made by Triton when it is first asked for anything."""
+
+    def __init__(self, config: Any, active: Any, hooks: str) -> None:
+        self._config, self._given, self._hooks = config, active, hooks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given if self._given is not None else self._config.default, name)
+
+    def get_current_device(self) -> int:
+        """The device's number, as a key of its own."""
+        real = self._given if self._given is not None else self._config.default
+        return CheckedDevice(real.get_current_device(), self._hooks)
+
+
+class TritonAdapter(Seam):
+    """Instruments the kernels of the Triton that the program imports."""
+
+    covers = "all kernels that it loads, Gluon's and TorchInductor's with them"
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Every instrumented kernel that is still in use: a later session attaches to it again.
+        self._attached: list[tuple[PreparedLike, weakref.ref[Any]]] = []
+        self._functions: set[Any] = set()  # the handles of those that are attached to this session
+
+    def install(self, session: SessionLike) -> None:
+        """Take over Triton now or when it is imported."""
+        super().install(session)
+        self._functions = set()
+        alive = [(prepared, kernel) for prepared, reference in self._attached if (kernel := reference()) is not None]
+        self._attached = [(self._again(prepared, kernel), weakref.ref(kernel)) for prepared, kernel in alive]
+
+    def remove(self) -> None:
+        """Give Triton its own driver and functions back; loaded kernels stay as they are."""
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if self._session is not None and cuda is not None and cuda.is_initialized():
+            self._session.note("torch's own kernels (ATen, cuBLAS and so on) come as machine code: they are neither checked nor counted")
+        super().remove()
+
+    def _patch(self, triton: ModuleType) -> None:
+        config = triton.runtime.driver
+        policy = str(getattr(self._open, "policy", ""))  # decides what is watched
+        self._patches.set(config, "_active", CheckedDriver(config, config._active, policy))  # as `set_active` does
+        self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "_init_handles", self._load)
+        tuner = sys.modules["triton.runtime.autotuner"].Autotuner
+        if hasattr(tuner, "check_disk_cache"):
+            self._wrap(tuner, "check_disk_cache", _bench_without_cache)
+        chain = triton.knobs.runtime.launch_enter_hook
+        chain.add(self._count)
+        self._undo.append(lambda: chain.remove(self._count))
+        self._when("torch._inductor.config", self._patch_inductor)
+
+    def _patch_inductor(self, config: ModuleType) -> None:
+        wanted = {"use_static_cuda_launcher": False, "autotune_local_cache": False, "autotune_remote_cache": False}
+        context = config.patch({name: value for name, value in wanted.items() if hasattr(config, name)})
+        context.__enter__()
+        self._undo.append(lambda: context.__exit__(None, None, None))
+        if getattr(config, "cpp_wrapper", False):
+            self._open.note("TorchInductor's cpp_wrapper is on: it loads Triton kernels itself, and those are not checked")
+
+    # -- the work ---------------------------------------------------------------------------------------------------------------
+
+    def _load(self, original: Callable[..., None], kernel: Any) -> None:
+        """`CompiledKernel._init_handles`: what is loaded is the instrumented cubin."""
+        if kernel.module is not None:
+            return original(kernel)
+        prepared = self._open.instrument(ptx_of(kernel), name=kernel.name)
+        assert prepared.cubin is not None, "a session on a GPU assembles"
+        binary, kernel.kernel = kernel.kernel, prepared.cubin
+        try:
+            original(kernel)
+        finally:
+            kernel.kernel = binary
+        self._attached.append((prepared, weakref.ref(kernel)))
+        self._attach(prepared, kernel)
+        return None
+
+    def _attach(self, prepared: PreparedLike, kernel: Any) -> None:
+        backend = self._open.backend
+        module = CudaModule(int(kernel.module))
+        self._open.attach(prepared, lambda name, data: backend.write(backend.symbol(module, name)[0], data))
+        self._functions.add(kernel.function)
+
+    def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
+        """Give a kernel that an earlier session loaded to this one; it must have the same hooks."""
+        renewed = self._open.instrument(prepared.plain, name=prepared.name)
+        if renewed.instrumented.ptx != prepared.instrumented.ptx:
+            self._open.note(f"{prepared.name} was loaded under other settings: where it is still in use, it is not checked in this session")
+            return prepared
+        self._attach(renewed, kernel)
+        return renewed
+
+    def _count(self, metadata: Any) -> None:
+        """`launch_enter_hook`: list what runs without hooks."""
+        told = getattr(metadata, "data", None)
+        if told is not None and told.get("function") not in self._functions:
+            self._open.uninstrumented(str(told.get("name")))
+
+
+def _bench_without_cache(original: Callable[..., Any], tuner: Any, key: Any, configs: Any, bench: Callable[[], None], *args: Any) -> bool:
+    """`Autotuner.check_disk_cache`: times of instrumented kernels are worth nothing to later runs."""
+    bench()
+    return False
