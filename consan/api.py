@@ -210,6 +210,17 @@ class LiveReport:
     def __init__(self) -> None:
         self._report: Report | None = None
 
+    @property
+    def report(self) -> Report:
+        """The report itself."""
+        if self._report is None:
+            raise AttributeError("the report is there once the block of consan.check() has ended")
+        return self._report
+
+    def become(self, report: Report) -> None:
+        """End, with this report."""
+        self._report = report
+
     def __getattr__(self, name: str) -> Any:
         if self._report is None:
             raise AttributeError(f"{name}: the report is there once the block of consan.check() has ended")
@@ -232,4 +243,4 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
             yield live
         finally:
             adapters.remove()
-            live._report = finish(session.report())
+            live.become(finish(session.report()))

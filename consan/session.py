@@ -429,12 +429,12 @@ class Session:
             policy=self.policy,
         )
 
-    def places(self) -> set[tuple[str, int]]:
+    def places(self, report: model.Report) -> set[tuple[str, int]]:
         """Source lines of what was watched: of the instructions with hooks that launched kernels can reach, and of inlined calls."""
-        _, drained = self._collect()
+        launched = {kernel.name for kernel in report.kernels if kernel.launches}
         found = set[tuple[str, int]]()
         for prepared in self._used.values():
-            reached = {f.name for name in self._launched(prepared, drained) for f in prepared.instrumented.reachable(name)}
+            reached = {f.name for name in launched.intersection(prepared.entries) for f in prepared.instrumented.reachable(name)}
             for site in (site for site in prepared.instrumented.sites if site.function in reached):
                 steps = ((site.file, site.line), *((frame.file, frame.line) for frame in site.inlined))
                 found |= {(file, line) for file, line in steps if file and line}

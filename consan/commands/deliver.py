@@ -31,7 +31,7 @@ def choose_format(given: str | None, output: str | None) -> str:
 def judged(session: Session, rules: Sequence[Rule]) -> Report:
     """The report of a session with its source lines, and suppressions applied; those that covered nothing are warned of."""
     report = finish(session.report(), rules)
-    for warning in unused([*rules, *comments_at(session.places())], report):
+    for warning in unused([*rules, *comments_at(session.places(report))], report):
         print(f"consan: warning: {warning}", file=sys.stderr)
     return report
 

@@ -57,7 +57,7 @@ class FakeSession:
         """Remember the launch."""
         self.launches.append((prepared, entry, grid, block, args, options))
 
-    def places(self) -> set[tuple[str, int]]:
+    def places(self, report: Report) -> set[tuple[str, int]]:
         """Nothing was watched."""
         return set()
 

@@ -1,0 +1,175 @@
+"""The pytest plugin (entry point `pytest11`): options, markers, the fixture `consan`, and the hooks that the work hangs on.
+
+With `--consan` every test is sanitized: a session is open from before the first conftest is imported until pytest ends, and after
+each test its findings are taken (consan/plugin/watch.py). A test that passes with findings fails there, inside its call phase, so that
+xfail, `-x`, `--lf` and reruns treat it like any failure. What tests found travels with pytest's own reports, so that under xdist the
+process that prints is the one that collects (consan/plugin/ledger.py).
+
+Importing this module imports pytest and nothing else: every pytest run on a machine with consan does. All imports are local.
+
+Does NOT handle: launches of several tests at the same time in threads of one process, which cannot be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from consan.plugin.fixture import Consan
+    from consan.plugin.ledger import Ledger
+    from consan.plugin.watch import Checking, Watch
+
+# Name of the option and of its ini twin, whether it is a switch, what it does.
+OPTIONS: Final = (
+    ("consan", True, "sanitize every test: a passing test with findings fails"),
+    ("consan_device", False, "where kernels run: auto, gpu or cpu"),
+    ("consan_seed", False, "seed of the schedule"),
+    ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
+    ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
+)
+MARKERS: Final = (
+    "consan(expect=KIND): the kernels of this test have findings of this kind (or of each kind of a tuple); without them it fails",
+    "consan_allow(KIND, reason=..., kernel='*', source='*'): findings of this kind do not count in this test",
+)
+# Failures of ours have letters of their own: passed tests that were racy, or (strict) not fully checked.
+LETTERS: Final = {"racy": ("R", "RACY"), "incomplete": ("I", "INCOMPLETE")}
+
+CHECKING: Final[pytest.StashKey[Checking]] = pytest.StashKey()
+LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
+WATCH: Final[pytest.StashKey[Watch]] = pytest.StashKey()
+
+
+class ConsanWarning(pytest.PytestWarning):
+    """Something about consan's settings or suppressions that is most likely a mistake."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Each option, and its twin in the ini file."""
+    group = parser.getgroup("consan", "races in GPU kernels (consan)")
+    for name, switch, help in OPTIONS:  # noqa: A001
+        kind: dict[str, Any] = {"action": "store_true"} if switch else {"metavar": name.rpartition("_")[2].upper()}
+        group.addoption("--" + name.replace("_", "-"), dest=name, default=None, help=help, **kind)
+        twin: Literal["bool", "string"] = "bool" if switch else "string"
+        parser.addini(name, help, type=twin, default=None)
+
+
+def setting(config: pytest.Config, name: str) -> Any:
+    """An option from the command line, else from the ini file, else None. Options have their values before conftests are imported."""
+    for given in (getattr(config, "option", None), config.known_args_namespace):
+        value = getattr(given, name, None)
+        if value is not None:
+            return value
+    return config.getini(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin before the first conftest, which may import CuPy."""
+    _begin(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register markers; begin here if the plugin was loaded too late for the first hook."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    _begin(config)
+    if LEDGER not in config.stash and (CHECKING in config.stash or setting(config, "consan_report")):
+        open_ledger(config)
+
+
+def _begin(config: pytest.Config) -> None:
+    if CHECKING in config.stash or not setting(config, "consan"):
+        return
+    from consan.plugin.watch import Checking
+
+    config.stash[CHECKING] = checking = Checking(config)
+    config.add_cleanup(checking.close)
+
+
+def open_ledger(config: pytest.Config) -> None:
+    """Collect what tests find from now on."""
+    from consan.plugin.ledger import Ledger
+
+    config.stash[LEDGER] = ledger = Ledger(config)
+    config.pluginmanager.register(ledger, "consan-ledger")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """One line about what is on."""
+    return config.stash[CHECKING].describe() if CHECKING in config.stash else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A marker that cannot mean anything ends the run before it begins, with one line."""
+    marked = [item for item in items if item.get_closest_marker("consan") or item.get_closest_marker("consan_allow")]
+    if marked:
+        from consan.plugin import markers
+
+        for item in marked:
+            markers.read(item)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    """What fixtures launch belongs to the test."""
+    checking = item.config.stash.get(CHECKING, None)
+    if checking is not None:
+        item.stash[WATCH] = checking.watch(item)
+    return (yield from _watched(item, "setup"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """The test itself: here it fails if it passed with findings."""
+    return (yield from _watched(item, "call"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """What fixtures launch when they end; findings are an error of the teardown."""
+    return (yield from _watched(item, "teardown"))
+
+
+def _watched(item: pytest.Item, when: str) -> Generator[None, Any, Any]:
+    try:
+        result = yield
+    except BaseException as error:
+        watch = item.stash.get(WATCH, None)
+        if watch is not None:
+            watch.failed(when, error)
+        raise
+    watch = item.stash.get(WATCH, None)  # the fixture may have made it meanwhile
+    if watch is not None:
+        watch.passed(when)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put what was found into pytest's report of the phase."""
+    report = yield
+    watch = item.stash.get(WATCH, None)
+    if watch is not None:
+        watch.publish(report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+    """A letter of our own for failures of ours."""
+    letters = LETTERS.get(getattr(report, "consan_failure", None) or "")
+    if letters is None or not report.failed:
+        return None
+    return "failed" if report.when == "call" else "error", letters[0], (letters[1], {"red": True})
+
+
+@pytest.fixture
+def consan(request: pytest.FixtureRequest) -> Consan:
+    """Sanitized launches: `with consan.check() as report: ...`, `consan.assert_clean(kernel, grid, block, args)`, `consan.launch(...)`."""
+    from consan.plugin.fixture import for_test
+
+    return for_test(request.node)

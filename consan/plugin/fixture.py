@@ -1,0 +1,81 @@
+"""The fixture `consan`: launches that are sanitized with or without `--consan`, on the device and with the seed of the pytest run.
+
+`check()` and `launch()` hand the report to the test, which says what it makes of it; `assert_clean` fails the test unless the verdict is
+`clean`. Suppressions of the project and the markers of the test apply to all three.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from consan import api
+from consan.plugin import LEDGER, WATCH, open_ledger
+from consan.plugin.settings import settings_of
+from consan.plugin.watch import NotCleanError, Watch, failure_of, headline
+from consan.reports.model import CLEAN, INCOMPLETE, Report
+
+Source = api.Kernel | str | os.PathLike[str]
+
+
+class Consan:
+    """What a test gets."""
+
+    Kernel = api.Kernel
+    TensorMap = api.TensorMap
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    @contextlib.contextmanager
+    def check(self, **options: Any) -> Iterator[api.LiveReport]:
+        """Sanitize every kernel launched inside, through any adapter; the report is complete when the block ends."""
+        with api.check(**{**self._watch.settings.keywords, **options}) as live:
+            yield live
+        live.become(self._watch.saw(live.report))
+
+    def launch(self, kernel: Source, grid: api.Shape, block: api.Shape, args: Sequence[Any] = (), **options: Any) -> Report:
+        """`consan.launch`: one launch, and its report."""
+        made = kernel if isinstance(kernel, api.Kernel) else api.Kernel(os.fspath(kernel))
+        return self._watch.saw(api.launch(made, grid, block, args, **{**self._watch.settings.keywords, **options}))
+
+    def assert_clean(
+        self,
+        kernel: Source | Callable[..., Any],
+        grid: api.Shape,
+        block: api.Shape,
+        args: Sequence[Any] = (),
+        *,
+        allow_incomplete: bool = False,
+        **options: Any,
+    ) -> Report:
+        """Launch, and fail the test unless the verdict is `clean`.
+
+        `kernel` is a `consan.Kernel`, a path or source text, or something that is called like CuPy's kernels: kernel(grid, block, args).
+        """
+        __tracebackhide__ = True
+        if isinstance(kernel, (api.Kernel, str, os.PathLike)):
+            report = self.launch(kernel, grid, block, args, **options)
+        else:
+            with self.check(**options) as live:
+                kernel(grid, block, args)
+            report = live.report
+        self._watch.asserted.append(report)
+        accepted = (CLEAN, INCOMPLETE) if allow_incomplete else (CLEAN,)
+        failure = failure_of(report, strict=self._watch.settings.strict and not allow_incomplete)
+        if report.verdict not in accepted or failure is not None:
+            raise NotCleanError(headline(report), failure or "incomplete", report)
+        return report
+
+
+def for_test(item: pytest.Item) -> Consan:
+    """The fixture of a test, which is watched from now on."""
+    if WATCH not in item.stash:
+        item.stash[WATCH] = Watch(item, settings_of(item.config))
+    if LEDGER not in item.config.stash:
+        open_ledger(item.config)
+    return Consan(item.stash[WATCH])

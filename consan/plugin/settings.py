@@ -1,0 +1,94 @@
+"""Values of consan's options under pytest, and the project's suppressions.
+
+In rising order: `[tool.consan]` of pyproject.toml, pytest's ini file, CONSAN_OPTIONS, a variable of the option's own, the command line.
+Mistakes are `pytest.UsageError`: one line, and pytest ends with 4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from consan import config as configuration
+from consan import options
+from consan._errors import ConsanError
+from consan.plugin import ConsanWarning
+
+_KEY: Final = pytest.StashKey["Settings"]()
+_OURS: Final = ("device", "seed", "strict")  # of the session's options, those that are options of pytest too
+
+
+class Settings:
+    """What is in force for a pytest run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        read = configuration.load(config.rootpath)
+        below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
+        wanted = (*options.SESSION, *options.RUN)
+        self.values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
+        self.rules = read.rules
+        for warning in read.warnings:
+            config.issue_config_time_warning(ConsanWarning(warning), 2)
+
+    @property
+    def strict(self) -> bool:
+        """Whether warnings and gaps fail a test."""
+        return bool(self.values.strict)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The options of `consan.launch`."""
+        return {name: getattr(self.values, name) for name in ("device", "seed", "policy", "timeout")}
+
+    def command(self, test: str) -> tuple[str, ...]:
+        """What runs one test again."""
+        device = () if self.values.device == "auto" else ("--consan-device", self.values.device)
+        seed = ("--consan-seed", str(self.values.seed)) if self.values.seed else ()
+        return ("pytest", "--consan", *device, *seed, test)
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """The settings of this run, read once."""
+    if _KEY not in config.stash:
+        with usage_errors():
+            config.stash[_KEY] = Settings(config)
+    return config.stash[_KEY]
+
+
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Let pytest end with one line."""
+    try:
+        yield
+    except ConsanError as error:
+        raise pytest.UsageError(f"consan: {error}") from None
+
+
+def _given(config: pytest.Config) -> options.Texts:
+    found: dict[str, tuple[str, Any]] = {}
+    for name in _OURS:
+        value = getattr(config.known_args_namespace, f"consan_{name}", None)
+        if value is not None:
+            found[name] = (f"--consan-{name}", value)
+    return found
+
+
+def _variables() -> options.Texts:
+    variables = {option.name: option.variable for option in options.ALL}
+    return {name: (variable, os.environ[variable]) for name, variable in variables.items() if os.environ.get(variable)}
+
+
+def _ini(config: pytest.Config) -> options.Texts:
+    found: dict[str, tuple[str, str]] = {}
+    for name in _OURS:
+        value = config.getini(f"consan_{name}")
+        if isinstance(value, bool):
+            found[name] = (f"consan_{name}", "true" if value else "false")
+        elif value:
+            found[name] = (f"consan_{name}", str(value))
+    return found

@@ -1,0 +1,202 @@
+"""What becomes of the findings of one test: they are taken after its phases, judged, and put into pytest's reports.
+
+A test fails if a finding counts that it does not expect (under strict settings also for warnings, and if something could not be
+checked), or if one that it expects was not found. Findings of launches in setup fixtures belong to the test's call; those of the
+teardown are an error of the teardown. Where a test fails anyway, the findings are shown with it.
+
+`Checking` is the session of a run under `--consan`; without it a watch sees what goes through the fixture only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from consan import adapters, options, suppressions
+from consan._errors import ConsanError
+from consan.plugin import ConsanWarning, markers
+from consan.plugin.settings import Settings, settings_of, usage_errors
+from consan.reports import json_format
+from consan.reports.combine import combine
+from consan.reports.kinds import place
+from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
+from consan.reports.render import render
+
+
+class NotCleanError(AssertionError):
+    """A kernel that was asserted to be clean is not; the report is in a section of its own."""
+
+    def __init__(self, message: str, failure: str, report: Report) -> None:
+        super().__init__(message)
+        self.failure, self.report = failure, report
+
+
+class Checking:
+    """The session that sanitizes a whole pytest run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.settings = settings_of(config)
+        with usage_errors():
+            self.session = options.open_session(self.settings.values)
+            adapters.install(self.session)
+
+    def close(self) -> None:
+        """Give the frameworks their own functions back."""
+        adapters.remove()
+
+    def describe(self) -> str:
+        """A line for pytest's header."""
+        strict = ", strict" if self.settings.strict else ""
+        return f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
+
+    def watch(self, item: pytest.Item) -> Watch:
+        """Begin with a test: what was launched before it is not its own."""
+        return Watch(item, self.settings, self, self.take())
+
+    def take(self) -> Report | None:
+        """What was launched since the last time, with suppressions applied."""
+        report = self.session.take()
+        return None if report is None else suppressions.finish(report, self.settings.rules)
+
+    def packed(self, report: Report) -> str:
+        """A report for the ledger, which may be in another process; with the comments that could have covered something."""
+        comments = [(rule.by, rule.kind) for rule in suppressions.comments_at(self.session.places(report))]
+        return pack(report, comments)
+
+
+def pack(report: Report, comments: Sequence[tuple[str, str]] = ()) -> str:
+    """A report as text, as it goes from a test to the ledger."""
+    return json.dumps({"report": json_format.to_json(report), "comments": comments})
+
+
+@dataclass
+class Outcome:
+    """What one phase of a test comes to."""
+
+    report: Report
+    failure: str | None = None
+
+
+@dataclass
+class Watch:
+    """One test."""
+
+    item: pytest.Item
+    settings: Settings
+    checking: Checking | None = None
+    before: Report | None = None  # launched outside of tests, before this one
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    kinds: set[str] = field(default_factory=set)
+    used: set[tuple[str, str]] = field(default_factory=set)
+    asserted: list[Report] = field(default_factory=list)
+    sanitized: bool = False
+
+    def __post_init__(self) -> None:
+        self.marks = markers.read(self.item)
+
+    # -- what was seen ---------------------------------------------------------------------------------------------------
+
+    def saw(self, report: Report) -> Report:
+        """A report of this test's, as the project and the test judge it."""
+        try:
+            judged = suppressions.finish(report, (*self.settings.rules, *self.marks.rules))
+        except ConsanError as error:  # a comment that cannot be a suppression
+            pytest.fail(f"consan: {error}", pytrace=False)
+        self.sanitized = True
+        self.kinds |= {finding.kind for finding in judged.findings}
+        self.used |= {(finding.suppressed.by, finding.kind) for finding in judged.findings if finding.suppressed}
+        return judged
+
+    def _take(self) -> Report | None:
+        report = self.checking.session.take() if self.checking else None
+        return None if report is None else self.saw(replace(report, command=self.settings.command(self.item.nodeid)))
+
+    # -- the phases ------------------------------------------------------------------------------------------------------
+
+    def passed(self, when: str) -> None:
+        """The phase is over: fail it if something counts. What fixtures launched while they were set up counts with the call."""
+        if when == "setup":
+            return
+        taken = self._take()
+        reports = [report for report in (taken, *self._asserted_clean()) if report is not None]
+        if reports:
+            report = combine(reports)
+            self._finish(when, report, failure_of(report, strict=self.settings.strict))
+        if when == "call":
+            self._check_markers()
+
+    def _asserted_clean(self) -> list[Report]:
+        """Of a test that passed, reports of failed assertions are left out: it caught them."""
+        found, self.asserted = [report for report in self.asserted if failure_of(report, strict=self.settings.strict) is None], []
+        return found
+
+    def failed(self, when: str, error: BaseException) -> None:
+        """The phase failed for its own reasons: show what was found."""
+        taken = self._take()
+        reports = [report for report in (taken, *self.asserted) if report is not None]
+        self.asserted = []
+        if reports:
+            self._record(when, combine(reports), error.failure if isinstance(error, NotCleanError) else None)
+
+    def _finish(self, when: str, report: Report, failure: str | None) -> None:
+        self._record(when, report, failure)
+        if failure is not None:
+            pytest.fail(headline(report), pytrace=False)
+
+    def _record(self, when: str, report: Report, failure: str | None) -> None:
+        self.outcomes[when] = Outcome(report, failure)
+        self.item.user_properties.append(("consan", report.verdict))
+        self.item.user_properties += [("consan.finding", line(finding)) for finding in report.active]
+        self.item.user_properties += [("consan.incomplete", reason) for reason in report.incomplete]
+
+    def _check_markers(self) -> None:
+        if not (self.sanitized or self.checking):
+            return
+        absent = [kind for kind in self.marks.expected if kind not in self.kinds]
+        if absent:
+            pytest.fail(f"consan: expected {', '.join(absent)}, found {', '.join(sorted(self.kinds)) or 'nothing'}", pytrace=False)
+        for rule in self.marks.allowed:
+            if (rule.by, rule.kind) not in self.used:
+                self.item.warn(ConsanWarning(f"{rule}: covered no finding of this test"))
+
+    # -- pytest's report -------------------------------------------------------------------------------------------------
+
+    def publish(self, report: pytest.TestReport) -> None:
+        """Attach what the phase came to, and a section with the text where something counts."""
+        packed = self.checking.packed if self.checking else pack
+        before, self.before = self.before, None
+        if before is not None:
+            report.consan_outside = packed(before)  # type: ignore[attr-defined]
+        outcome = self.outcomes.pop(report.when or "", None)
+        if outcome is None:
+            return
+        report.consan = packed(outcome.report)  # type: ignore[attr-defined]
+        report.consan_failure = outcome.failure  # type: ignore[attr-defined]
+        if outcome.report.active or outcome.report.verdict == INCOMPLETE:
+            report.sections.append(("consan", render(outcome.report)))
+
+
+def failure_of(report: Report, *, strict: bool) -> str | None:
+    """Why a test with this report fails: `racy`, `incomplete`, or None."""
+    if report.verdict == VIOLATIONS or (strict and report.count("warning")):
+        return "racy"
+    return "incomplete" if strict and report.verdict == INCOMPLETE else None
+
+
+def line(finding: Finding) -> str:
+    """`error[data-race]: RAW in kernel k, k.cu:5 and k.cu:9, 64 times`."""
+    hazard = f"{finding.hazard} " if finding.hazard else ""
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    parts = (f"{finding.severity}[{finding.kind}]: {hazard}in kernel {finding.kernel}", where, plural(finding.count, "time"))
+    return ", ".join(filter(None, parts))
+
+
+def headline(report: Report) -> str:
+    """One line: the worst finding and how many more, or the first gap."""
+    if not report.active:
+        return f"consan: {report.verdict}: {report.incomplete[0]}" if report.incomplete else f"consan: {report.verdict}"
+    more = f" (and {plural(len(report.active) - 1, 'more finding')})" if len(report.active) > 1 else ""
+    return f"consan: {line(report.active[0])}{more}"
