@@ -4,12 +4,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TRITON ?= triton==3.6.0
+TRITON_VENV := .venv-triton
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
 	--arg i32=32 --arg i32=96
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu lint clean
+.PHONY: help demo test test-slow test-gpu test-triton lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -26,6 +28,11 @@ test: $(VENV)/.test ## the test suite, without the slow tests; GPU tests are ski
 test-slow: $(VENV)/.test ## the slow tests
 	$(BIN)/python -m pytest -n auto --durations=15 -m "slow and not gpu"
 
+# Triton is 190 MB to fetch and 670 MB on disk, so it has an environment of its own. `make TRITON=triton==3.9.0 test-triton` takes another.
+test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
+	$(TRITON_VENV)/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "triton or 03" \
+		tests/adapters_triton tests/tutorials/test_tutorials.py
+
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu
 
@@ -37,7 +44,7 @@ lint: $(VENV)/.lint ## ruff, and mypy on the installed package
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
 
 clean: ## remove the environment and what was built
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(TRITON_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +55,11 @@ $(VENV)/.cpu: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[cpu,test]'
+	@touch $@
+
+$(TRITON_VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(TRITON_VENV)
+	$(TRITON_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' '$(TRITON)'
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python

@@ -22,7 +22,20 @@ FOLDERS = sorted(path.parent for path in ROOT.glob("*/README.md"))
 FINDINGS = {
     "01_missing_syncthreads": ("data-race", {"float right = row[t + 1]", "row[t] = 0.5f"}),
     "02_missing_cp_async_wait": ("missing-wait", {"copy16(&ring[stage][0]", "tile[out_row + x][out_col] = sum[x]"}),
+    "03_triton": ("missing-wait", {"start_copy(ring.index(ahead % STAGES)", "total += ring.index(row % STAGES)"}),
 }
+
+
+NEEDS = {"03_triton": "triton"}
+IN_CUDA = [folder for folder in FOLDERS if (folder / "exercise.cu").exists()]
+
+
+@pytest.fixture(autouse=True)
+def _needs(request: pytest.FixtureRequest) -> None:
+    folder = request.node.callspec.params.get("folder") if hasattr(request.node, "callspec") else None
+    module = NEEDS.get(folder.name) if folder is not None else None
+    if module is not None:
+        pytest.importorskip(module, reason=f"{module} is not installed")
 
 
 def _commands(folder: Path) -> list[str]:
@@ -61,20 +74,28 @@ def _source_lines(access: dict[str, object], source: list[str]) -> set[str]:
 def test_exercise_is_reported_at_both_lines(folder: Path, tmp_path: Path) -> None:
     kind, pieces = FINDINGS[folder.name]
     out = tmp_path / "report.json"
-    check = next(command for command in _commands(folder) if "check exercise" in command)
-    done = _run(check, folder, "--format", "json", "-o", str(out))
+    source_file = folder / ("exercise.cu" if folder in IN_CUDA else "exercise.py")
+    wanted = "check exercise" if folder in IN_CUDA else "exercise.py"
+    check = next(command for command in _commands(folder) if wanted in command)
+    done = _run(check, shutil.copytree(folder, tmp_path / folder.name), "--format", "json", "-o", str(out))
     assert done.returncode == 66, done.stdout + done.stderr
     report = json.loads(out.read_text())
-    source = (folder / "exercise.cu").read_text().splitlines()
+    source = source_file.read_text().splitlines()
     shown = [[_source_lines(access, source) for access in finding["accesses"]] for finding in report["findings"]]
     assert {finding["kind"] for finding in report["findings"]} == {kind}
     assert any(all(any(piece in line for lines in access for line in lines) for piece in pieces) for access in shown), shown
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", IN_CUDA, ids=lambda folder: folder.name)
 def test_exercise_and_solution_differ_by_one_line(folder: Path) -> None:
     exercise = (folder / "exercise.cu").read_text().splitlines()
     solution = (folder / "solution.cu").read_text().splitlines()
     assert [line for line in solution if line not in exercise or solution.count(line) > exercise.count(line)] != []
     assert len(solution) == len(exercise) + 1
     assert any(solution[:i] + solution[i + 1 :] == exercise for i in range(len(solution)))
+
+
+def test_the_solution_for_triton_moves_one_line() -> None:
+    exercise, solution = ((ROOT / "03_triton" / name).read_text().splitlines() for name in ("exercise.py", "solution.py"))
+    changed = [(old, new) for old, new in zip(exercise, solution, strict=True) if old != new]
+    assert [(old.strip(), new.strip()) for old, new in changed] == [("async_copy.commit_group()",) * 2]
