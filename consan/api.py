@@ -10,6 +10,7 @@ Raises `UsageError` for a bad argument, a source that does not compile, or a mis
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -102,7 +103,7 @@ def launch(
     """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds."""
     session = Session(device=device, seed=seed, timeout=timeout, policy=policy)
     with session.turn():
-        prepared = session.prepare(kernel.ptx, name=kernel.name)
+        prepared = session.prepare(kernel.ptx, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with _arguments(session, kernel.function, args) as values:
             session.launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
-from consan.instrument import CONTROL, Instrumented, communicates, instrument
+from consan.instrument import CONTROL, Instrumented, cluster_tier, communicates, instrument
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.reports import model
@@ -41,7 +41,6 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies"),
 )
-_RANK_ONE = 1 << 24  # where the second CTA of a cluster has its shared addresses
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
@@ -61,6 +60,7 @@ class Prepared:
     notes: tuple[str, ...] = ()  # what the assembler made necessary
     loaded: Any = None
     plain_loaded: Any = None
+    launched: bool = False
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -207,7 +207,6 @@ class Session:
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
-        self._clusters: dict[tuple[int, str], int] = {}
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._reasons: dict[str, None] = {}
@@ -232,22 +231,26 @@ class Session:
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 
-    def instrument(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
-        """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content."""
+    def instrument(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
+        """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content.
+
+        `cluster`: CTAs of a cluster that the launch will ask for, beyond what the module itself fixes.
+        """
+        base = replace(self._base, cluster=cluster_tier(cluster))
         with self._device.lock:
             _ = self.shadow
-            found = self._device.modules.get((ptx, self._base))
+            found = self._device.modules.get((ptx, base))
             if found is None:
-                found = self._device.modules[ptx, self._base] = self._instrument(ptx, name)
+                found = self._device.modules[ptx, base] = self._instrument(ptx, name, base)
             self._used[found.number] = found
             return found
 
-    def _instrument(self, ptx: str, name: str) -> Prepared:
+    def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
         try:
             module = parse(ptx, name)
         except PtxSyntaxError as error:
             raise UsageError(str(error)) from None
-        done = instrument(module, base=self._base, library=library_for, name=name, inline=self._inline)
+        done = instrument(module, base=base, library=library_for, name=name, inline=self._inline)
         number, counter = self.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter)
         if self.backend.device_name != "cpu":
@@ -275,10 +278,10 @@ class Session:
         """Plant the control block in a module that somebody loaded."""
         set_symbol(CONTROL, self.shadow.control_block(prepared.number, prepared.counter))
 
-    def prepare(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
+    def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""
         with self._device.lock:
-            prepared = self.instrument(ptx, name=name)
+            prepared = self.instrument(ptx, name=name, cluster=cluster)
             if prepared.loaded is None:
                 self._load(prepared, name)
             return prepared
@@ -306,9 +309,9 @@ class Session:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
         with self._device.lock:
             self._device.hand_to(self)
+            prepared = self._for_cluster(prepared, math.prod(cluster))
             handle = self._choose(prepared, entry)
-            if handle is prepared.loaded:
-                self._note_cluster(prepared, entry, math.prod(cluster))
+            prepared.launched |= handle is prepared.loaded
         if cooperative:
             self._check_residency(handle, entry, grid, block, shared)
         try:
@@ -331,6 +334,14 @@ class Session:
         except NotSupported as error:
             raise faults.located(error, prepared) if handle is prepared.loaded else error from None
 
+    def _for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
+        """The module for a launch in clusters of so many CTAs, instrumented again where it was not made for them."""
+        if ctas <= max(1, prepared.instrumented.variant.cluster):
+            return prepared
+        if not prepared.launched:
+            self._used.pop(prepared.number, None)
+        return self.prepare(prepared.plain, name=prepared.name, cluster=ctas)
+
     def _choose(self, prepared: Prepared, entry: str) -> Any:
         """The instrumented module, or the plain one where the filters leave this launch out."""
         if self._selected(entry):
@@ -338,10 +349,6 @@ class Session:
         place = (prepared.number, entry)
         self._unchecked[place] = self._unchecked.get(place, 0) + 1
         return self._plain(prepared)
-
-    def _note_cluster(self, prepared: Prepared, entry: str, ctas: int) -> None:
-        place = (prepared.number, entry)
-        self._clusters[place] = max(ctas, self._clusters.get(place, 1))
 
     def _selected(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):
@@ -413,7 +420,6 @@ class Session:
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and judge."""
         found, drained = self._collect()
-        found, unplaced = self._without_clusters(found, drained)
         counters = drained.counters if drained else None
         return model.assemble(
             device=self.backend.device_name,
@@ -423,7 +429,7 @@ class Session:
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self._reasons, *unplaced, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
+            unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
             notes=tuple({**self._notes, **{note: None for used in self._used.values() for note in used.notes}}),
             seed=self.seed,
             policy=self.policy,
@@ -453,32 +459,6 @@ class Session:
             findings = static_findings(prepared.instrumented.hazards, launches)
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
-
-    def _clustered(self, drained: Drained | None) -> dict[str, tuple[int, bool]]:
-        """Launched kernels that ran in clusters of several CTAs: how many, and whether that matters to what they do."""
-        clustered = {}
-        for prepared in self._used.values():
-            for name in self._launched(prepared, drained):
-                fixed = prepared.instrumented.clusters.get(name, 1)
-                ctas = max(self._clusters.get((prepared.number, name), 1), fixed)
-                if ctas > 1:
-                    clustered[name] = ctas, prepared.instrumented.reaches_cluster(name)
-        return clustered
-
-    def _without_clusters(self, findings: list[model.Finding], drained: Drained | None) -> tuple[list[model.Finding], list[str]]:
-        """What can be said of clusters, which are not modelled, and why that is not all.
-
-        Signals and writes of other CTAs are not seen, so a kernel that has any may be reported without reason; and addresses of
-        shared memory name the CTA by its rank, so those of the second CTA on seem to lie outside.
-        """
-        kept, reasons = findings, []
-        for name, (ctas, reaches) in self._clustered(drained).items():
-            left = [finding for finding in kept if finding.kernel != name or not (reaches or _is_displaced(finding))]
-            more = f" ({model.plural(len(kept) - len(left), 'finding')} left out)" if len(left) < len(kept) else ""
-            if reaches or more:
-                reasons.append(f"{name} ran in clusters of {ctas} CTAs, which are not modelled{more}")
-            kept = left
-        return kept, reasons
 
     def _gaps(self, drained: Drained | None) -> list[str]:
         """Debug builds with matrix products: their registers are not looked at."""
@@ -512,7 +492,7 @@ class Session:
             return None
         report = self.report()
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
-        for kept in (self._unchecked, self._clusters, self._uninstrumented, self._notes, self._reasons):
+        for kept in (self._unchecked, self._uninstrumented, self._notes, self._reasons):
             kept.clear()
         self._findings, self._found, self._drained, self._launches = [], [], None, 0
         if self._device.owner is self and not self._device.lost:
@@ -550,11 +530,6 @@ class Session:
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
         skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
         return listed + skipped
-
-
-def _is_displaced(finding: model.Finding) -> bool:
-    access = finding.accesses[0] if finding.kind == "out-of-bounds" and finding.accesses else None
-    return access is not None and access.space == "shared" and access.bytes is not None and access.bytes[0] >= _RANK_ONE
 
 
 def cap_bounded_kernels(ptx: str, registers: int) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers, tensormaps
-from consan.instrument.passes.analyse import ENGINE_FAMILIES, choose_variant, external_calls, plan_functions
+from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
@@ -23,13 +23,13 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site
 
-__all__ = ["CONTROL", "Instrumented", "Library", "communicates", "instrument"]
+__all__ = ["CONTROL", "Instrumented", "Library", "cluster_tier", "communicates", "instrument"]
 
 Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
-_CLUSTER_FAMILIES = ENGINE_FAMILIES | {"cluster-barrier", "cluster-address"}
+_CLUSTER_VERSION, _CLUSTER_TARGET = (7, 8), "sm_90"
 _INLINE_LIMIT = 450_000  # characters of pasted bodies: beyond it the assembler's time grows faster than the kernel's speed
 _PASSES: tuple[Callable[[Context], None], ...] = (
     accesses.run,
@@ -57,12 +57,7 @@ class Instrumented:
     lines: tuple[int, ...]
     places: Mapping[int, Place]
     hazards: tuple[StaticFinding, ...] = ()  # on registers, found in the text: they hold for each launch of their kernels
-    clusters: Mapping[str, int] = field(default_factory=dict)  # CTAs of a cluster, of the kernels that fix them
     debug: bool = False  # a debug build: its registers were not looked at
-
-    def reaches_cluster(self, entry: str) -> bool:
-        """Whether a kernel has instructions that the other CTAs of its cluster can take part in."""
-        return any(function.families & _CLUSTER_FAMILIES for function in self.reachable(entry))
 
     def original(self, line: int) -> Place | None:
         """The instruction that stood on a line of the original text, given a line of the instrumented one."""
@@ -94,11 +89,13 @@ def instrument(
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
     _note_families(plans)
-    variant = choose_variant(plans.values(), base or Variant())
+    base = base or Variant()
+    fixed = max((_cluster(plan.function) for plan in plans.values()), default=1)
+    variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))
     sides = add_accesses(plans, communicates(module))
-    target = max(module.target, _OLDEST_TARGET, key=_generation)
+    target = max(module.target, _CLUSTER_TARGET if variant.cluster else _OLDEST_TARGET, key=_generation)
     functions = library(variant, target)
-    inline = inline and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
+    inline = inline and not variant.cluster and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
     context = Context(module, Edits(module), variant, plans, functions, inline, sides)
     for run in _PASSES:
         run(context)
@@ -113,7 +110,6 @@ def instrument(
         lines=tuple(context.edits.line_map()),
         places=_Places(module),
         hazards=_hazards(module, plans.values()),
-        clusters={plan.function.name: n for plan in context.entries() if (n := _cluster(plan.function)) > 1},
         debug=is_debug(module),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
     )
@@ -134,6 +130,11 @@ def _hazards(module: Module, plans: Iterable[FunctionPlan]) -> tuple[StaticFindi
     return (*registers, *(find_ignored_waits(module) if "mbarrier" in families else ()))
 
 
+def cluster_tier(ctas: int) -> int:
+    """The variant of the runtime for clusters of so many CTAs: 0 for one alone, else a power of two."""
+    return 0 if ctas <= 1 else 1 << (ctas - 1).bit_length()
+
+
 def _cluster(function: Function) -> int:
     """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 where it does not."""
     given = function.directives.get("reqnctapercluster", ())
@@ -147,12 +148,13 @@ def _generation(target: str) -> int:
 def _module_header(context: Context, target: str, library: RuntimeLibrary) -> None:
     """Control block and runtime functions, before the first item that could use them."""
     module, edits = context.module, context.edits
+    oldest = _CLUSTER_VERSION if context.variant.cluster else _OLDEST_VERSION
     anchor = None
     for item in module.items:
         if getattr(item, "name", "") in (".version", ".target", ".address_size"):
             anchor = item
-        if getattr(item, "name", "") == ".version" and module.version < _OLDEST_VERSION:
-            edits.replace(item, f".version {_OLDEST_VERSION[0]}.{_OLDEST_VERSION[1]}")
+        if getattr(item, "name", "") == ".version" and module.version < oldest:
+            edits.replace(item, f".version {oldest[0]}.{oldest[1]}")
         if getattr(item, "name", "") == ".target" and module.target != target:
             edits.replace(item, item.text.replace(module.target, target))
     text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{library.paste(context.hooks)}\n"

@@ -10,6 +10,7 @@ write cell, 64 bits, one per granule of shared memory
     [31:16] site   [15] atomic   [14] uninitialised-read marker   [13:0] cp.async group, or a hash of the value stored
 read cell, 32 bits, one per granule and warp
     [31:20] epoch of the reading warp, low READ_EPOCH_BITS   [19:7] site   [6] atomic   [5] several lanes   [4:0] lane
+In clusters threads are numbered through all CTAs: the warp's number takes 1 to 4 bits of the epoch in a write cell.
 
 What it does not describe: the site table, which never leaves the host (instrument/sites.py).
 """
@@ -18,14 +19,15 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 MAX_WARPS = 32
 DIRECTORY_ENTRIES = 1 << 15
-CLASS_COUNT = 14
-CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 64 MiB
+CLASS_COUNT = 18
+CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 1 GiB
 SLOTS_PER_CLASS = 8192
 # Slots released a moment ago, by shape (hashed) and multiprocessor: no multiprocessor holds more than 32 CTAs.
 HINT_SHAPES = 32
@@ -34,20 +36,18 @@ HINT_DEPTH = 32
 TABLE_ENTRIES = 4096
 RING_ENTRIES = 4096
 LAUNCH_COUNTERS = 8192
-NAMED_BARRIERS = 18  # 16 of the ISA, one for the cluster barrier, one for alignment
+NAMED_BARRIERS = 18  # of each CTA: 16 of the ISA, one for the cluster barrier (the first CTA's), one for alignment
 BARRIER_GENERATIONS = 4
 WAIT_HISTORY = 4
 WARP_SYNCS = 4
 COPY_RANGES = 16
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
 # Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
-MBARRIERS = 64
+MBARRIERS = 64  # of one CTA; clusters have more (`_counts`)
 OPERATIONS = 512
 BLOCK_BYTES = 128
 MAX_WARPGROUPS = 8
 OPERATIONS_OVER = 8  # operations that each warp remembers to be over
-#: Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, phases of the mbarriers observed.
-CLOCK = 2 * MAX_WARPS + MBARRIERS
 GROUP_WAITS = 4
 MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
 MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
@@ -72,6 +72,7 @@ class Kind(enum.IntEnum):
     LIFETIME = 8
     DEADLOCK = 9
     WAITER = 10  # bookkeeping: one more waiter of a deadlock
+    SCOPE = 11
 
 
 class Hazard(enum.IntEnum):
@@ -119,6 +120,10 @@ class Reason(enum.IntEnum):
     SHARED_ID = 31  # a named barrier used by a warp that does not know its last round to be over
     OWN_WARP_WAITED = 30  # a warp of the warpgroup writes over operands after its own wait only
     COPY_NO_FENCE = 29  # policy isa: data of cp.async multiplied
+    ARRIVE_SCOPE = 33  # the edge exists, but was released at a scope that does not include the other CTA
+    WAIT_SCOPE = 34  # released widely enough, acquired at .cta
+    NOT_STARTED = 35  # another CTA's shared memory before that CTA is known to run
+    AFTER_EXIT = 36  # another CTA's shared memory when that CTA may have exited
 
 
 FLAG_SAME_WARP = 1
@@ -137,6 +142,7 @@ class Operation(enum.IntEnum):
     STORE_ASYNC = 5
     COPY_ASYNC = 7
     BULK_REDUCE = 9
+    BULK_SOURCE = 10  # of a copy to another CTA
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,48 @@ def _struct(name: str, text: str) -> Struct:
     return Struct(name, tuple(fields))
 
 
+@cache
+def _counts(ctas: int) -> dict[str, int]:
+    """Numbers that grow with the largest cluster that a variant of the runtime knows (1: none)."""
+    warps, mbarriers = MAX_WARPS * ctas, min(MBARRIERS * ctas, 4 * MBARRIERS)
+    # Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, in clusters as far as edges of too
+    # narrow a scope tell (by the wait, by the arrival), and phases of the mbarriers observed.
+    blocks = 4 if ctas > 1 else 2
+    return {"MAX_CTAS": ctas, "MAX_WARPS": warps, "MBARRIERS": mbarriers, "CLOCK": blocks * warps + mbarriers}
+
+
+_CLUSTER = """u32 cta_bytes; u32 cta_shift; u32 ctas; u32 home; u32 visitors[{ctas}]; u32 gone[{ctas}]; u32 exits[{ctas}]; u32 started[{warps}];
+    u64 cluster_waits[{warps}]; u64 cluster_arrivals[{warps}]; u64 visits[{visits}];"""
+
+
+def _slot(ctas: int) -> Struct:
+    warps = _counts(ctas)["MAX_WARPS"]
+    cluster = _CLUSTER.format(ctas=ctas, warps=warps, visits=warps * ctas) if ctas > 1 else ""
+    return _struct(
+        "Slot",
+        f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 engine; u64 coarse; u64 shape; u64 size;
+        u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
+        u64 result_low; u64 result_high; u64 flight_low; u64 flight_high;
+        u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
+        u32 full_epoch[{2 * ctas}]; u32 write_scrub; u32 pad; u32 epochs[{warps}]; u32 row_scrub[{warps}];
+        u64 named[{NAMED_BARRIERS * ctas}]; u32 named_sites[{NAMED_BARRIERS * ctas}]; u32 named_lanes[{NAMED_BARRIERS * warps}];
+        u32 exited[{warps}]; {cluster} u32 found[{TABLE_ENTRIES // 32}]""",
+    )
+
+
+def _engine(ctas: int) -> Struct:
+    counts = _counts(ctas)
+    warps, mbarriers, clock = counts["MAX_WARPS"], counts["MBARRIERS"], counts["CLOCK"]
+    return _struct(
+        "Engine",
+        f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
+        u32 acquired[{warps}]; u32 fenced[{warps}]; u32 full[{2 * clock * ctas}]; u32 keys[{mbarriers}]; u64 waiting[{warps}];
+        u64 matrix_waits[{warps * MATRIX_WAITS}]; u64 copies_done[{4 * warps}];
+        u64 matrix_seen[{warps * MAX_WARPGROUPS}]; u64 operands[{warps * MATRIX_OPERANDS * 2}];
+        u32 elsewhere; u32 spare[3]; u32 over[{warps * OPERATIONS_OVER}]""",
+    )
+
+
 RUNTIME = _struct(
     "Runtime",
     f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
@@ -183,7 +231,7 @@ FINDING = _struct(
     """u32 valid; u32 module; u32 kind; u32 hazard; u32 reason; u32 flags; u32 site; u32 other_site; u32 entry; u32 table;
     u32 ctaid[3]; u32 ntid[3]; u32 thread; u32 other_thread; u32 offset; u32 bytes; u32 epoch; u32 other_epoch;
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
-    u64 barrier_state; u32 barrier_expected; u32 parity""",
+    u64 barrier_state; u32 barrier_expected; u32 parity; u32 cta_bytes; u32 cta_threads; u32 cluster[3]; u32 rank""",
 )
 THREAD = _struct(
     "Thread",
@@ -194,29 +242,13 @@ THREAD = _struct(
     u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 last_copy; u32 matrix_wait_count;
     u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
     u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}];
-    u64 waiting; u64 waiting_at; u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost""",
-)
-SLOT = _struct(
-    "Slot",
-    f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 engine; u64 coarse; u64 shape; u64 size;
-    u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
-    u64 result_low; u64 result_high; u64 flight_low; u64 flight_high;
-    u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
-    u32 full_epoch[2]; u32 write_scrub; u32 pad; u32 epochs[{MAX_WARPS}]; u32 row_scrub[{MAX_WARPS}];
-    u64 named[{NAMED_BARRIERS}]; u32 named_sites[{NAMED_BARRIERS}]; u32 named_lanes[{NAMED_BARRIERS * MAX_WARPS}]; u32 exited[{MAX_WARPS}];
-    u32 found[{TABLE_ENTRIES // 32}]""",
+    u64 waiting; u64 waiting_at; u32 inits_fenced; u32 cluster_generation;
+    u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost""",
 )
 MBARRIER = _struct(
     "MBarrier",
-    """u64 state; u32 expected; u32 first_phase; u32 waited; u32 thread; u32 epoch; u32 site; u32 life; u32 last_site""",
-)
-ENGINE = _struct(
-    "Engine",
-    f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_count; u32 barrier_count; u32 blocked; u32 open; u32 verdict;
-    u32 acquired[{MAX_WARPS}]; u32 fenced[{MAX_WARPS}]; u32 full[{2 * CLOCK}]; u32 keys[{MBARRIERS}]; u64 waiting[{MAX_WARPS}];
-    u64 matrix_waits[{MAX_WARPS * MATRIX_WAITS}]; u64 copies_done[{4 * MAX_WARPS}];
-    u64 matrix_seen[{MAX_WARPS * MAX_WARPGROUPS}]; u64 operands[{MAX_WARPS * MATRIX_OPERANDS * 2}];
-    u32 elsewhere; u32 spare[3]; u32 over[{MAX_WARPS * OPERATIONS_OVER}]""",
+    """u64 state; u32 expected; u32 first_phase; u32 waited; u32 thread; u32 epoch; u32 site; u32 life; u32 last_site;
+    u32 published; u32 pad""",
 )
 OPERATION = _struct(
     "OperationRecord",
@@ -229,7 +261,12 @@ RESULT = _struct(
 )
 LOST = _struct("LostResults", "u64 low; u64 high; u32 thread; u32 group")
 GLOBALS = _struct("Globals", f"u64 lost[{3 * LOST_RESULTS}]; u32 result_count; u32 pad")
-STRUCTS = (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, SLOT, MBARRIER, ENGINE, OPERATION, RESULT, LOST, GLOBALS)
+SLOT = _slot(1)
+
+
+def structs(ctas: int = 1) -> tuple[Struct, ...]:
+    """All records, for clusters of up to so many CTAs."""
+    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, _slot(ctas), MBARRIER, _engine(ctas), OPERATION, RESULT, LOST, GLOBALS)
 
 
 def offsets(struct: Struct) -> dict[str, int]:
@@ -259,13 +296,13 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
     return result
 
 
-def _constants() -> dict[str, int]:
-    names = """MAX_WARPS DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
+def _constants(ctas: int) -> dict[str, int]:
+    names = """DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
-        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL MBARRIERS OPERATIONS OPERATIONS_OVER BLOCK_BYTES
-        MAX_WARPGROUPS CLOCK GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS"""
-    constants = {name: globals()[name] for name in names.split()}
+        FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
+        MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS"""
+    constants = {name: globals()[name] for name in names.split()} | _counts(ctas)
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}
     return constants
@@ -280,8 +317,8 @@ def _render_struct(struct: Struct) -> str:
     return "\n".join(lines)
 
 
-def header() -> str:
-    """C++ text of `layout.cuh`: types, constants, structs and their assertions."""
+def header(ctas: int = 1) -> str:
+    """C++ text of `layout.cuh`: types, constants, structs and their assertions; `ctas`: of the largest cluster."""
     lines = [
         "// Generated from consan/instrument/layout.py; do not edit.",
         "typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char u8;",
@@ -289,5 +326,5 @@ def header() -> str:
         "#undef offsetof",
         "#define offsetof(type, member) ((u64)__INTADDR__(&(((type *)0)->member)))",
     ]
-    lines += [f"#define {name} {value}u" for name, value in _constants().items()]
-    return "\n".join([*lines, *map(_render_struct, STRUCTS)]) + "\n"
+    lines += [f"#define {name} {value}u" for name, value in _constants(ctas).items()]
+    return "\n".join([*lines, *map(_render_struct, structs(ctas))]) + "\n"

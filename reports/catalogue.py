@@ -253,6 +253,16 @@ _LIFETIME = Kind(
             "wait with {wait} ({wait_cpp}) before the kernel returns",
             "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
         ),
+        "not-started": Situation(
+            "a cluster barrier before the first access to another CTA's shared memory",
+            "put cluster.sync() (barrier.cluster.arrive and barrier.cluster.wait) at the start of the kernel, before {first_at}",
+            "the {first_role} at {first_at} touches shared memory of another CTA, which may not have started",
+        ),
+        "after-exit": Situation(
+            "a cluster barrier between this {first_role} and the exit of the CTA that it reaches",
+            "put cluster.sync() (barrier.cluster.arrive and barrier.cluster.wait) after {first_at}, before any CTA returns",
+            "the {first_role} at {first_at} touches shared memory of another CTA, which may have exited",
+        ),
         GENERAL: Situation(
             "a cluster barrier before the CTA exits", "put cluster.sync() before the first use and before the end of the kernel"
         ),
@@ -278,7 +288,20 @@ _SCOPE = Kind(
     "scope too narrow",
     "error",
     "the edge between {first_at} and {second_at} has a scope that does not include both threads",
-    {GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge")},
+    {
+        "arrive-scope": Situation(
+            "release at .cluster scope on the edge from {first_at} to {second_at}: it is made by an instruction of .cta scope",
+            "write .release.cluster on the arrival (mbarrier.arrive.release.cluster.shared::cluster), and .acquire.cluster on the wait",
+            "what orders {first_at} before {second_at} was released at .cta scope, which does not include the other CTA",
+        ),
+        "wait-scope": Situation(
+            "acquire at .cluster scope on the edge from {first_at} to {second_at}: the wait is of .cta scope",
+            "write .acquire.cluster on the wait (mbarrier.try_wait.acquire.cluster)",
+            "what orders {first_at} before {second_at} was acquired at .cta scope, which does not include the other CTA",
+            severity="warning",
+        ),
+        GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
+    },
 )
 
 _NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"

@@ -45,6 +45,7 @@ KIND_NAMES: Final = {
     Kind.MISSING_PROXY_FENCE: "missing-proxy-fence",
     Kind.LIFETIME: "lifetime",
     Kind.DEADLOCK: "deadlock",
+    Kind.SCOPE: "scope",
 }
 _SITUATIONS: Final = {
     Reason.NO_BARRIER: "no-barrier",
@@ -78,6 +79,10 @@ _SITUATIONS: Final = {
     Reason.READ_WAIT_ONLY: "read-wait-only",
     Reason.AT_EXIT: "exit",
     Reason.OTHER_ISSUER: "other-issuer",
+    Reason.ARRIVE_SCOPE: "arrive-scope",
+    Reason.WAIT_SCOPE: "wait-scope",
+    Reason.NOT_STARTED: "not-started",
+    Reason.AFTER_EXIT: "after-exit",
 }
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 #: What an operation of the device's number is called (`AsyncInfo.kind`).
@@ -86,6 +91,7 @@ _OPERATIONS: Final = {
     Operation.BULK_LOAD: "bulk load",
     Operation.WGMMA: "wgmma",
     Operation.STORE_ASYNC: "st.async",
+    Operation.BULK_SOURCE: "bulk copy",
 }
 #: The same from what is known of a site, for records that do not say: (family, whether it writes shared memory).
 _OPERATION_OF_SITE: Final = {
@@ -98,7 +104,7 @@ _OPERATION_OF_SITE: Final = {
 }
 #: An operation's role in words, where its name is not one.
 _ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
-_ASYNC_PROXY: Final = ("bulk store", "bulk load", "wgmma")
+_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma")
 #: What an instruction does to an mbarrier.
 _BARRIER_ROLES: Final = {
     "mbarrier.init": "initialisation",
@@ -169,7 +175,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         kernel=module.entries[int(record["entry"])],
         count=count,
         ctas=ctas,
-        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else Buffer("shared memory", "shared", low, high - low),
+        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else _buffer(record, low, high),
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record),
     )
@@ -203,7 +209,7 @@ def _phase(record: Any) -> Phase:
     word = int(record["barrier_state"])
     tx = word & (1 << _TX_BITS) - 1
     return Phase(
-        offset=int(record["barrier"]) - 1,
+        offset=_inside(record, int(record["barrier"]) - 1),
         phase=int(record["phase"]),
         pending=word >> _PENDING & (1 << _COUNT_BITS) - 1,
         expected=int(record["barrier_expected"]),
@@ -213,8 +219,8 @@ def _phase(record: Any) -> Phase:
 
 def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
     """The first warp that waits at a place for a barrier, with its lanes; `threads` counts those of all warps."""
-    site, first = module.site(int(record["site"])), int(record["thread"])
-    waiter: dict[str, Any] = {"block": list(_dim3(record["ctaid"])), "warp": first // 32, "lanes": int(record["commits"])}
+    site, first = module.site(int(record["site"])), _in_cta(record, int(record["thread"]))
+    waiter: dict[str, Any] = {"block": list(_block(record, int(record["thread"]))), "warp": first // 32, "lanes": int(record["commits"])}
     waiter |= {"threads": int(record["group"]), "why": "mbarrier" if record["barrier"] else "barrier"}
     if record["barrier"]:
         waiter |= _phase(record).as_dict("mbarrier")
@@ -251,7 +257,8 @@ def _facts(record: Any) -> dict[str, Any]:
     leave = max(0, int(record["commits"]) - int(record["group"]) - 1)
     facts: dict[str, Any] = {"leave": leave, "barrier": f"barrier {int(record['group'])}"}
     if state := _barrier(record):
-        facts["barrier"] = f"the mbarrier at shared offset {state['offset']}"
+        owner = f" of the CTA of rank {state['cluster_rank']}" if "cluster_rank" in state else ""
+        facts["barrier"] = f"the mbarrier at shared offset {state['offset']}{owner}"
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
     return facts | {"shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
 
@@ -261,7 +268,9 @@ def _barrier(record: Any) -> dict[str, Any] | None:
     if not record["barrier"]:
         return None
     phase, word = int(record["phase"]), int(record["barrier_state"])
-    place: dict[str, Any] = {"offset": int(record["barrier"]) - 1}
+    place: dict[str, Any] = {"offset": _inside(record, int(record["barrier"]) - 1)}
+    if record["cta_bytes"]:
+        place["cluster_rank"] = (int(record["barrier"]) - 1) // int(record["cta_bytes"])
     if not word and not record["barrier_expected"]:  # nothing is known of it: it was never initialised
         return place
     tx = word & (1 << _TX_BITS) - 1
@@ -305,7 +314,7 @@ def _actions(record: Any, kind: Kind) -> tuple[AsyncInfo | None, AsyncInfo | Non
 def _signalled(action: AsyncInfo, record: Any) -> AsyncInfo:
     """With the phase or the group that tells of its completion, where the device gives it."""
     if int(record["barrier"]):
-        return replace(action, barrier=int(record["barrier"]) - 1, phase=int(record["phase"]))
+        return replace(action, barrier=_inside(record, int(record["barrier"]) - 1), phase=int(record["phase"]))
     grouped = action.kind in ("bulk store", "wgmma") and int(record["operation"])
     return replace(action, group=int(record["group"])) if grouped else action
 
@@ -313,16 +322,18 @@ def _signalled(action: AsyncInfo, record: Any) -> AsyncInfo:
 def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites, action: AsyncInfo | None) -> Access:
     site = module.site(int(record[site_field]))
     thread = int(record[thread_field])
-    begin = int(record["address"]) if _is_global(record) else int(record["offset"])
+    begin = int(record["address"]) if _is_global(record) else _inside(record, int(record["offset"]))
+    inside = _in_cta(record, thread)
     if action is None and site is not None:
         action = _operation_of(site)
     place = Access(
         role="",
         op="",
-        block=_dim3(record["ctaid"]),
-        thread=unflatten(thread, _dim3(record["ntid"])),
-        warp=thread // 32,
-        lane=thread % 32,
+        block=_block(record, thread),
+        cluster_rank=_rank(record, thread),
+        thread=unflatten(inside, _dim3(record["ntid"])),
+        warp=inside // 32,
+        lane=inside % 32,
         bytes=_range(record, site_field, begin),
         asynchronous=action,
         proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
@@ -346,6 +357,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
 def _range(record: Any, site_field: str, begin: int) -> tuple[int, int] | None:
     """The bytes of an access; those of an operation as a whole, where the device gives them (`address`: begin and, above it, end)."""
     low, high = int(record["address"]) & 0xFFFFFFFF, int(record["address"]) >> 32
+    low, high = _inside(record, low), high and _inside(record, low) + high - low
     operation = "other_site" if record["operation"] and int(record["kind"]) != Kind.LIFETIME else "site" if record["own_operation"] else ""
     if high and not _is_global(record) and site_field == operation:
         return low, high
@@ -364,6 +376,43 @@ def _role(site: Site, action: AsyncInfo | None) -> str:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
     named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
     return named or _ROLES[site.access]
+
+
+# In clusters threads are numbered through all CTAs, and so are offsets of shared memory (runtime/base.cuh).
+
+
+def _rank(record: Any, thread: int) -> int | None:
+    """The rank of a thread's CTA in its cluster."""
+    return thread // int(record["cta_threads"]) if record["cta_threads"] else None
+
+
+def _in_cta(record: Any, thread: int) -> int:
+    return thread % int(record["cta_threads"]) if record["cta_threads"] else thread
+
+
+def _inside(record: Any, offset: int) -> int:
+    return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset
+
+
+def _block(record: Any, thread: int) -> Dim3:
+    """%ctaid of a thread's CTA: the record has that of the CTA which wrote it."""
+    own, rank, shape = _dim3(record["ctaid"]), _rank(record, thread), _dim3(record["cluster"])
+    if rank is None:
+        return own
+    here, there = unflatten(int(record["rank"]), shape), unflatten(rank, shape)
+    x, y, z = (o - h + t for o, h, t in zip(own, here, there, strict=True))
+    return (x, y, z)
+
+
+def _buffer(record: Any, low: int, high: int) -> Buffer:
+    """The bytes in conflict. In a cluster those of one CTA: where others have the same, the first one's."""
+    if not record["cta_bytes"]:
+        return Buffer("shared memory", "shared", low, high - low)
+    owner, last = low // int(record["cta_bytes"]), (high - 1) // int(record["cta_bytes"])
+    if owner != last:
+        low, high = int(record["offset"]), int(record["offset"]) + int(record["bytes"])
+        owner = low // int(record["cta_bytes"])
+    return Buffer(f"shared memory of the CTA of rank {owner}", "shared", _inside(record, low), high - low)
 
 
 def _dim3(values: Any) -> Dim3:

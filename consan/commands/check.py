@@ -90,7 +90,7 @@ class Launch:
         ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs)
-        prepared = session.prepare(ptx, name=args.file)
+        prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
         values = [_to_device(session, value) for value in arrays]
         session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
         return judged(session, args.rules)

@@ -1,8 +1,8 @@
 """Rows of loads, stores, atomics, cache hints and address conversions: PTX ISA 9.7.9.8 to 9.7.9.24 and 9.7.13.4 to 9.7.13.7.
 
 The status of a load, store or atomic follows from its state space, so each form stands in the table once for each group of spaces:
-generic, global and shared memory of the own CTA are checked; constants, parameters and local memory are private to a thread or
-read-only and therefore neutral; `.shared::cluster` is not modelled yet. An access to global memory is "checked" because it can
+generic, global and shared memory are checked, that of other CTAs of the cluster too; constants, parameters and local memory are
+private to a thread or read-only and therefore neutral. An access to global memory is "checked" because it can
 collide with the global side of this CTA's own asynchronous copies; a pass that does not look for that may skip it.
 
 `ld.volatile` and `ld.mmio` count as strong at system scope ("ld", Description); an atomic without semantics and scope is
@@ -34,7 +34,7 @@ def _by_space(section: str, family: str, block: str, private: str, **columns: An
     out = rows(section, family, block, status="checked", classes={**classes, "ss": _CHECKED}, **columns)
     if private:
         out += rows(section, family, named, status="neutral", classes={**classes, "ss": private}, **columns)
-    return out + rows(section, family, named, status="not modelled", classes={**classes, "ss": "shared::cluster"}, **columns)
+    return out + rows(section, family, named, status="checked", classes={**classes, "ss": "shared::cluster"}, **columns)
 
 
 _EVICTION = "{.level1::eviction_priority}{.level2::eviction_priority}{.level::cache_hint}"

@@ -20,6 +20,7 @@ from consan.instrument.passes.emit import (
     Snippet,
     Unsupported,
     guard_text,
+    is_ranked,
     narrow_guard,
     shared_address,
     value_words,
@@ -74,17 +75,19 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     if access.space == "generic":
         wide = wide_address(snippet, access.address, instruction.scope)
         condition, address = snippet.register("pred"), snippet.register("b32")
-        snippet.add(f"isspacep.shared {condition}, {wide};")
-        snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+        snippet.add(f"isspacep.{context.window} {condition}, {wide};")
+        snippet.add(f"cvta.to.{context.window}.u64 {wide}, {wide};")
         snippet.add(f"cvt.u32.u64 {address}, {wide};")
     else:
         address = shared_address(snippet, access.address, instruction.scope)
+    address = context.located(snippet, address, ranked=is_ranked(instruction, access.space))
     if work.row.family in ("ldmatrix", "stmatrix"):
         condition = _participates(snippet, instruction.parts)
     values = _values(work, access, snippet)
     site = context.site(plan, work, access.access, access.space, nbytes)
+    number = site.number | _CTA_SCOPE if context.variant.cluster and access.is_strong and access.scope == "cta" else site.number
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
+    arguments = [*caller_arguments(), ("b32", address), ("b32", str(number))]
     context.access_hook(snippet, _hook_name(work, access, nbytes), arguments, [("b32", value) for value in values], guard)
     if access.space == "generic" and work.row.family in global_sides.FAMILIES:
         global_sides.add_access(context, work, access, site, snippet)
@@ -93,14 +96,17 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     return snippet.text()
 
 
+_CTA_SCOPE = 1 << 31  # in the number of a strong access's site, in clusters
+_FLAG_CTA = 2
 _RELEASES = ("release", "acq_rel")
 _ACQUIRES = ("acquire", "acq_rel")
 
 
 def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, address: str, guard: str) -> None:
     """Edges through strong accesses: what is published goes in before the access, what is taken is taken after it."""
+    narrow = _FLAG_CTA if context.variant.cluster and access.scope == "cta" else 0
     if access.access != "read":
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", address), ("b32", str(int(access.sem in _RELEASES)))]
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", address), ("b32", str(int(access.sem in _RELEASES) | narrow))]
         before.call(context.hook("__consan_flag_write"), arguments, result=("b64", STATE), guard=guard)
     # A reduction returns nothing, so it cannot be the read of an acquire pattern (8.11.1).
     if access.access != "write" and work.row.family != "reduction":
@@ -109,7 +115,7 @@ def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, a
         before.add(f"mov.b32 {keep}, {address}; setp.ne.u32 {mine}, 0, 0;")
         before.add(f"{guard}setp.eq.u32 {mine}, 0, 0;")
         after = Snippet()
-        arguments = [("b64", SLOT), ("b32", SELF), ("b32", keep), ("b32", str(int(access.sem in _ACQUIRES)))]
+        arguments = [("b64", SLOT), ("b32", SELF), ("b32", keep), ("b32", str(int(access.sem in _ACQUIRES) | narrow))]
         after.call(context.hook("__consan_flag_read"), arguments, guard=f"@{mine} ")
         context.edits.insert_after(work.instruction, "\n" + after.text())
 

@@ -109,7 +109,7 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     works = [work for plan in plans for work in plan.work]
     touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction)]
     widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
-    engine = any(work.row.family in ENGINE_FAMILIES for work in works)
+    engine = bool(base.cluster) or any(work.row.family in ENGINE_FAMILIES for work in works)
     flags = engine or _synchronises_by_flags(works)
     return Variant(
         granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),

@@ -18,7 +18,7 @@ from consan.instrument.isa import Access
 from consan.instrument.layout import Operation
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, shared_operand, word
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, shared_operand, word
 from consan.instrument.passes.mbarriers import barrier_address, operand_of
 from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
 from consan.instrument.ptx import Operand
@@ -60,19 +60,19 @@ def _shared_side(work: Work, access: str) -> Access | None:
 
 def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     written, read = _shared_side(work, "write rmw"), _shared_side(work, "read")
-    if written is not None and read is not None:
-        raise Unsupported("a copy between CTAs")
     side = written or read
-    if side is None or side.address is None or operand_of(work, "cta-mask") is not None:
-        raise Unsupported("no side in shared memory of this CTA")
+    if side is None or side.address is None:
+        raise Unsupported("no side in shared memory")
     instruction, snippet = work.instruction, Snippet()
-    address = shared_operand(snippet, side.address, side.space, instruction.scope)
+    address = _place(context, work, side, snippet, ranked=written is not None)
     site = context.site(plan, work, side.access, "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
     hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
     if written is not None:
         kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
-        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", barrier_address(work, snippet)), ("b32", str(int(kind)))]
+        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", barrier_address(context, work, snippet))]
+        hook, more = _load_of(context, work, read, snippet, kind)
+        arguments += more
     elif is_tile(work):
         hook = "__consan_tensor_store"
         arguments += map_and_place(work, snippet)
@@ -82,6 +82,27 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     global_sides.add_side(context, work, site, snippet)
     plan.stats.memory_sites += 1
     _in_one_region(context, work, snippet.text())
+
+
+def _place(context: Context, work: Work, side: Access, snippet: Snippet, *, ranked: bool) -> str:
+    """The side's address; only what is written can be another CTA's (ISA "cp.async.bulk": sources are .shared::cta)."""
+    assert side.address is not None
+    address = shared_operand(snippet, side.address, side.space, work.instruction.scope, context.window)
+    return context.located(snippet, address, ranked=ranked and is_ranked(work.instruction, side.space))
+
+
+def _load_of(context: Context, work: Work, read: Access | None, snippet: Snippet, kind: Operation) -> tuple[str, list[tuple[str, str]]]:
+    """The hook of a copy into shared memory, and its last arguments."""
+    mask = operand_of(work, "cta-mask")
+    if mask is None and read is None:
+        return "__consan_bulk_load", [("b32", str(int(kind)))]
+    if not context.variant.cluster:
+        raise Unsupported("other CTAs of a cluster")
+    if read is not None:
+        return "__consan_bulk_push", [("b32", _place(context, work, read, snippet, ranked=False))]
+    assert mask is not None
+    pairs = str(int("cta_group::2" in work.instruction.parts))
+    return "__consan_bulk_multicast", [("b32", str(int(kind))), ("b32", word(mask, snippet, work.instruction.scope)), ("b32", pairs)]
 
 
 def _in_one_region(context: Context, work: Work, text: str) -> None:
@@ -126,7 +147,7 @@ def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
     side = next((access for access in work.row.accesses(instruction) if access.access == "write"), None)
     if side is None or side.address is None or size is None:
         raise Unsupported("st.bulk")
-    address = shared_operand(snippet, side.address, side.space, instruction.scope)
+    address = _place(context, work, side, snippet, ranked=True)
     site = context.site(plan, work, "write", "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", word(size, snippet, instruction.scope))]
     snippet.call(context.hook("__consan_fill"), arguments, guard=guard_text(instruction))

@@ -81,6 +81,25 @@ class Context:
         self.hooks.add(name)
         return name
 
+    def located(self, snippet: Snippet, address: str, *, ranked: bool) -> str:
+        """A 32-bit shared address as hooks take it: in clusters the address in the CTA of rank 0, with the rank above bit 24.
+
+        `ranked`: an address of the shared::cluster window; others are of the executing CTA.
+        """
+        if not self.variant.cluster:
+            return address
+        inside, rank = snippet.register("b32"), snippet.register("b32")
+        snippet.add(f"mapa.shared::cluster.u32 {inside}, {address}, 0;")
+        snippet.add(f"getctarank.shared::cluster.u32 {rank}, {address};" if ranked else f"mov.u32 {rank}, %cluster_ctarank;")
+        snippet.add(f"shl.b32 {rank}, {rank}, 24;")
+        snippet.add(f"or.b32 {inside}, {inside}, {rank};")
+        return inside
+
+    @property
+    def window(self) -> str:
+        """The window of shared memory that a generic address may lie in."""
+        return "shared::cluster" if self.variant.cluster else "shared"
+
     def access_hook(self, snippet: Snippet, name: str, arguments: list[tuple[str, str]], extra: list[tuple[str, str]], guard: str) -> None:
         """A hook of a plain load or store: pasted in line with the slot's geometry from registers, or called."""
         fast = name.replace("__consan_", "__consan_fast_")

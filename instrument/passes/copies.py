@@ -41,7 +41,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     read = next(a for a in work.row.accesses(instruction) if a.access == "read")
     if written.total_bytes not in (4, 8, 16) or written.address is None or read.address is None:
         raise Unsupported("cp.async size")
-    address = shared_address(snippet, written.address, instruction.scope)
+    address = context.located(snippet, shared_address(snippet, written.address, instruction.scope), ranked=False)
     source = wide_address(snippet, read.address, instruction.scope, "global")
     size = _source_bytes(work, written.total_bytes, snippet)
     site = context.site(plan, work, "write", "shared", written.total_bytes)

@@ -140,12 +140,17 @@ def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
     return target
 
 
-def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block) -> str:
+def is_ranked(instruction: Instruction, space: str) -> bool:
+    """Whether an address of the instruction is one of the shared::cluster window, and not only of the executing CTA's."""
+    return space == "generic" or "shared::cluster" in instruction.parts
+
+
+def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block, window: str = "shared") -> str:
     """The same for an operand that may be a generic address of shared memory."""
     if space != "generic":
         return shared_address(snippet, address, scope)
     wide, target = wide_address(snippet, address, scope), snippet.register("b32")
-    snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+    snippet.add(f"cvta.to.{window}.u64 {wide}, {wide};")
     snippet.add(f"cvt.u32.u64 {target}, {wide};")
     return target
 

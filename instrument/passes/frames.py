@@ -60,7 +60,7 @@ def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
     snippet.add(f"mov.b64 {{{module}, {counter}}}, {ids};")
     snippet.add(f"add.u32 {counter}, {counter}, {number};")
     if plan.needs_slot:
-        _compute_self(snippet)
+        _compute_self(context, snippet)
         arguments = [("b64", runtime), ("b32", module), ("b32", str(number | _open(context))), ("b32", counter)]
         snippet.call(context.hook("__consan_enter"), arguments, result=("b64", SLOT))
         _load_state(context, snippet)
@@ -80,14 +80,19 @@ def _open(context: Context) -> int:
 def _function_prologue(context: Context, plan: FunctionPlan) -> None:
     snippet = Snippet()
     runtime = _control(snippet, 0)
-    _compute_self(snippet)
+    _compute_self(context, snippet)
     snippet.call(context.hook("__consan_find"), [("b64", runtime)], result=("b64", SLOT))
     _load_state(context, snippet)
     _load_head(context, snippet)
     _at_start(context, plan.function, _declare(context, plan) + snippet.text())
 
 
-def _compute_self(snippet: Snippet) -> None:
+def _compute_self(context: Context, snippet: Snippet) -> None:
+    if context.variant.cluster:
+        inner = Snippet()
+        inner.call(context.hook("__consan_self"), [], result=("b32", SELF))
+        snippet.add(inner.text())
+        return
     snippet.add(".reg .b32 %__consan_x, %__consan_y, %__consan_z;")
     snippet.add(_SELF.format(target=SELF))
 

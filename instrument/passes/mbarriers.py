@@ -5,7 +5,7 @@ one after it, which decides from that and the requested parity which phase a tru
 has no `.parity` is opaque; its highest bit is the parity of the phase that the arrival belonged to (seen on the H200, and so in the
 virtual machine).
 
-Not handled: barriers of another CTA of the cluster.
+In clusters a barrier may be another CTA's; the scope of an arrival or a wait then decides whether it makes an edge.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, predicate_of, shared_operand, word
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Operand
 
 Handler = Callable[[Context, FunctionPlan, Work], None]
 
 _WAITS = ("mbarrier.test_wait", "mbarrier.try_wait")
-_DROP, _RELAXED, _NO_COMPLETE = 1, 2, 4
-_WAIT_RELAXED, _WAIT_TRY, _WAIT_PURE = 2, 4, 8
+_DROP, _RELAXED, _NO_COMPLETE, _ARRIVE_CTA = 1, 2, 4, 8
+_WAIT_RELAXED, _WAIT_TRY, _WAIT_PURE, _WAIT_CTA = 2, 4, 8, 16
 
 
 def run(context: Context) -> None:
@@ -41,7 +41,7 @@ def run(context: Context) -> None:
 def _handler(work: Work) -> Handler | None:
     if work.row.family == "mbarrier":
         return _HANDLERS.get(work.row.name)
-    return {"proxy-fence": _proxy_fence, "mbarrier-fence": _nothing}.get(work.row.family)
+    return {"proxy-fence": _proxy_fence, "mbarrier-fence": _inits_fence}.get(work.row.family)
 
 
 def operand_of(work: Work, role: str) -> Operand | None:
@@ -50,12 +50,14 @@ def operand_of(work: Work, role: str) -> Operand | None:
     return work.instruction.operands[roles.index(role)] if role in roles else None
 
 
-def barrier_address(work: Work, snippet: Snippet) -> str:
+def barrier_address(context: Context, work: Work, snippet: Snippet) -> str:
     """The mbarrier operand as a 32-bit shared address."""
     access = next(a for a in work.row.accesses(work.instruction) if a.address is operand_of(work, "mbar"))
     if access.address is None:
         raise Unsupported("no mbarrier operand")
-    return shared_operand(snippet, access.address, access.space, work.instruction.scope)
+    instruction = work.instruction
+    address = shared_operand(snippet, access.address, access.space, instruction.scope, context.window)
+    return context.located(snippet, address, ranked=is_ranked(instruction, access.space))
 
 
 def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
@@ -66,7 +68,7 @@ def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
 def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, list[tuple[str, str]]]:
     """A snippet and the arguments that all these hooks begin with."""
     snippet = Snippet()
-    address = barrier_address(work, snippet)
+    address = barrier_address(context, work, snippet)
     site = context.site(plan, work, "none", "shared", 8)
     return snippet, [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
 
@@ -84,10 +86,16 @@ def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
     context.edits.insert_before(work.instruction, snippet.text())
 
 
+def _is_cta_scope(parts: tuple[str, ...]) -> bool:
+    """The scope of an arrival or a wait is .cta where it has none (ISA "mbarrier.arrive", "mbarrier.test_wait, mbarrier.try_wait")."""
+    return not {"cluster", "gpu", "sys"} & set(parts)
+
+
 def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, arguments = _start(context, plan, work)
     parts = work.instruction.parts
     flags = _DROP * (parts[1] == "arrive_drop") | _RELAXED * ("relaxed" in parts) | _NO_COMPLETE * ("noComplete" in parts)
+    flags |= _ARRIVE_CTA * _is_cta_scope(parts)
     count = _number(work, "count", snippet, "1")
     arguments += [("b32", count), ("b32", _number(work, "tx-count", snippet, "0")), ("b32", str(flags))]
     snippet.call(context.hook("__consan_mbarrier_arrive"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
@@ -127,7 +135,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     result = operand_of(work, "dst")
     assert result is not None
     fixed = _WAIT_RELAXED * ("relaxed" in instruction.parts) | _WAIT_TRY * (instruction.parts[1] == "try_wait")
-    fixed |= _WAIT_PURE * (instruction.start in plan.pure_waits)
+    fixed |= _WAIT_PURE * (instruction.start in plan.pure_waits) | _WAIT_CTA * _is_cta_scope(instruction.parts)
     after.add(f"selp.b32 {flags}, {fixed | 1}, {fixed}, {predicate_of(result)[0]};")
     site = arguments[-1]
     after.call(
@@ -150,7 +158,17 @@ def _parity(work: Work, snippet: Snippet, target: str) -> None:
 
 
 def _nothing(context: Context, plan: FunctionPlan, work: Work) -> None:
+    """Changes nothing that the shadow keeps."""
+
+
+def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     """Publishes barriers to other CTAs of the cluster; within a CTA barriers do."""
+    if not context.variant.cluster:
+        return
+    snippet = Snippet()
+    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    snippet.call(context.hook("__consan_fence_inits"), arguments, guard=guard_text(work.instruction))
+    context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:

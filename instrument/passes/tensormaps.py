@@ -34,7 +34,8 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
     if access.address is None:
         raise Unsupported("no address")
     snippet = Snippet()
-    guard, address = _where(snippet, work, access, access.address)
+    guard, address = _where(context, snippet, work, access, access.address)
+    address = context.located(snippet, address, ranked=access.space == "generic")
     site = context.site(plan, work, access.access, access.space, _MAP_BYTES)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
     if access.access == "write":
@@ -44,14 +45,14 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
     context.edits.insert_before(work.instruction, snippet.text())
 
 
-def _where(snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:
+def _where(context: Context, snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:
     """The hook's guard and the map's address; a generic address may be one of a map in global memory."""
     instruction = work.instruction
     if access.space == "shared":
         return guard_text(instruction), shared_address(snippet, operand, instruction.scope)
     wide = wide_address(snippet, operand, instruction.scope)
     inside, address = snippet.register("pred"), snippet.register("b32")
-    snippet.add(f"isspacep.shared {inside}, {wide};")
-    snippet.add(f"cvta.to.shared.u64 {wide}, {wide};")
+    snippet.add(f"isspacep.{context.window} {inside}, {wide};")
+    snippet.add(f"cvta.to.{context.window}.u64 {wide}, {wide};")
     snippet.add(f"cvt.u32.u64 {address}, {wide};")
     return narrow_guard(snippet, instruction, inside), address

@@ -15,7 +15,7 @@ from importlib.resources import files
 from consan.instrument.layout import header
 
 _PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "async.cuh",
-          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "matrix.cuh", "tensormap.cuh")
+          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "matrix.cuh", "tensormap.cuh", "cluster.cuh")
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
 # Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
 _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)
@@ -33,7 +33,7 @@ class Variant:
     partial: bool = False
     asynchronous: bool = False
     flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
-    cluster: bool = False
+    cluster: int = 0  # CTAs of the largest cluster (0: one CTA alone; else a power of two up to 16); needs `engine`
     engine: bool = False  # mbarriers, bulk copies, matrix products, proxies; needs `partial` and `asynchronous`
     named: int = 0  # with `engine`: above the highest number of a barrier with a thread count (0, or a power of two up to 16)
     isa: bool = False  # the points on which shipped code and a strict reading of the ISA differ (SEMANTICS D1, D2)
@@ -46,14 +46,20 @@ class Variant:
             "CONSAN_GRANULE": str(self.granule),
             "CONSAN_PARTIAL": str(int(self.partial)),
             "CONSAN_ASYNC": str(int(self.asynchronous)),
-            "CONSAN_CLUSTER": str(int(self.cluster)),
+            "CONSAN_CLUSTER": str(self.cluster),
             "CONSAN_ENGINE": str(int(self.engine)),
             "CONSAN_NAMED": str(int(self.named)),
             "CONSAN_ISA": str(int(self.isa)),
             "CONSAN_READ_EPOCH_BITS": str(self.epoch_bits[0]),
-            "CONSAN_WRITE_EPOCH_BITS": str(self.epoch_bits[1]),
+            "CONSAN_WRITE_EPOCH_BITS": str(min(self.epoch_bits[1], 30 - self.thread_bits)),
+            "CONSAN_THREAD_BITS": str(self.thread_bits),
             "CONSAN_EPOCH_LIMIT": f"{self.epoch_limit}u",
         }
+
+    @property
+    def thread_bits(self) -> int:
+        """Bits of a thread's number in a write record."""
+        return 10 + max(self.cluster - 1, 0).bit_length()
 
     @property
     def read_period(self) -> int:
@@ -62,10 +68,10 @@ class Variant:
 
 
 @cache
-def source() -> str:
-    """The runtime as one CUDA C++ translation unit."""
+def source(ctas: int = 1) -> str:
+    """The runtime as one CUDA C++ translation unit, for clusters of up to so many CTAs."""
     folder = files(__package__)
-    return "\n".join([header(), *((folder / part).read_text().replace("#pragma once", "") for part in _PARTS)])
+    return "\n".join([header(ctas), *((folder / part).read_text().replace("#pragma once", "") for part in _PARTS)])
 
 
 @dataclass
@@ -121,4 +127,4 @@ def runtime_architecture(target: str) -> str:
 
 def load(variant: Variant, target: str, compile_ptx: Compiler) -> RuntimeLibrary:
     """Compile (or fetch from the caller's cache) and cut the runtime."""
-    return RuntimeLibrary.from_ptx(compile_ptx(source(), runtime_architecture(target), variant.defines()))
+    return RuntimeLibrary.from_ptx(compile_ptx(source(max(variant.cluster, 1)), runtime_architecture(target), variant.defines()))

@@ -14,7 +14,7 @@
 // Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
 #pragma once
 
-enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_BARRIER = 16, ACCESS_ENGINE = 32 };
+enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_BARRIER = 16, ACCESS_ENGINE = 32, ACCESS_CTA = 64, ACCESS_WIDE_WAIT = 128, ACCESS_WIDE = 256 };
 
 struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 
@@ -26,13 +26,12 @@ struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 // With HIGH_ASYNC the two flags say what the record is: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its number),
 // LOW_ATOMIC a cp.async that completes with a phase (payload: the mbarrier's number and the phase's low byte).
 #define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
+// In clusters, of a strong access's width: its scope is the CTA.
+#define CTA_SCOPE 0x40u
 
-DEVICE u32 record_warp(u64 r) { return (u32)(r >> 39) & 31; }
-DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
-DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & 1023; }
 DEVICE u32 record_site(u64 r) { return (u32)r >> 16; }
 DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flags) {
-    return pack(site << 16 | low_flags, (epoch & WRITE_EPOCH_MASK) << 12 | me << 2 | high_flags);
+    return pack(site << 16 | low_flags, (epoch & WRITE_EPOCH_MASK) << EPOCH_SHIFT | me << 2 | high_flags);
 }
 DEVICE u32 make_entry(u32 epoch, u32 me, u32 site, u32 flags) {
     return (epoch & READ_EPOCH_MASK) << 20 | min(site, READ_SITE_LIMIT) << 7 | flags | (me & 31);
@@ -53,17 +52,21 @@ DEVICE u32 epoch_of_warp(u64 slot, u32 warp, u32 own) {
 }
 
 DEVICE u32 write_epoch(const Caller &c, u64 record) {
-    return widen((u32)(record >> 44), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), WRITE_EPOCH_MASK);
+    return widen((u32)(record >> 32 + EPOCH_SHIFT), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), WRITE_EPOCH_MASK);
 }
 
 // The latest epoch of `warp` whose accesses are ordered before this thread's next access.
 DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
-    u32 seen = high_word(c.state) - 1;
+    u32 seen = same_cta(c.slot, warp, c.me >> 5) ? high_word(c.state) - 1 : 0;
 #if CONSAN_PARTIAL
 #if CONSAN_ENGINE
     u32 vector = clock_entry(c.slot, c.me, warp);
 #else
     u32 vector = load32(own_vector(c.slot, c.me) + 4 * warp);
+#endif
+#if CONSAN_CLUSTER
+    if (c.flags & ACCESS_WIDE_WAIT) vector = max(vector, clock_entry(c.slot, c.me, WIDE_WAITED + warp));
+    if (c.flags & ACCESS_WIDE) vector = max(vector, clock_entry(c.slot, c.me, WIDE_ARRIVED + warp));
 #endif
     // Vectors are not cleared between CTAs: entries of an earlier CTA are below this interval's start.
     seen = max(seen, vector);
@@ -108,9 +111,26 @@ DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_sit
     return f;
 }
 
+#if CONSAN_CLUSTER
+// An edge from another CTA that is there, but of too narrow a scope (SEMANTICS 2.7).
+DEVICE void look_for_scope(const Caller &c, Finding &f, u32 other, u32 epoch) {
+    if (f.kind != KIND_DATA_RACE || same_cta(c.slot, other >> 5, c.me >> 5)) return;
+    Caller wide = c;
+    wide.flags |= ACCESS_WIDE_WAIT;
+    bool waited = ordered(wide, other, epoch);
+    wide.flags |= ACCESS_WIDE;
+    if (!waited && !ordered(wide, other, epoch)) return;
+    f.kind = KIND_SCOPE;
+    f.reason = waited ? REASON_WAIT_SCOPE : REASON_ARRIVE_SCOPE;
+}
+#endif
+
 COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 flags) {
     Finding f = make_finding(c, KIND_DATA_RACE, hazard, site, other, flags);
     f.other_epoch = epoch;
+#if CONSAN_CLUSTER
+    look_for_scope(c, f, other, epoch);
+#endif
 #if CONSAN_ENGINE
     // Other lanes of this warp have taken the edge that this one lacks.
     if (other >> 5 != c.me >> 5 && load32(FIELD(engine_of(c.slot), Engine, acquired) + 4 * (c.me >> 5)) &&
@@ -118,6 +138,30 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
 #endif
     report(c.slot, f);
 }
+
+// Warps that may have accessed a place: its CTA's, and those of the CTAs that have come to it.
+#if CONSAN_CLUSTER
+DEVICE u32 ranks_near(u64 slot, u32 offset) {
+    u32 home = offset / cta_bytes(slot);
+    return load32(FIELD(slot, Slot, visitors) + 4 * home) | 1u << home;
+}
+// The next warp after `warp` of those in `ranks`.
+DEVICE u32 next_near(u64 slot, u32 ranks, u32 warp) {
+    u32 shift = cta_shift(slot), rank = warp >> shift;
+    if (rank < 32 && ranks >> rank & 1) return warp;
+    u32 rest = rank < 31 ? ranks >> rank << rank : 0;
+    return rest ? (u32)(__ffs(rest) - 1) << shift : ~0u;
+}
+#define EACH_WARP_NEAR(SLOT, OFFSET, W) _Pragma("unroll 1") \
+    for (u32 near_ranks = ranks_near(SLOT, OFFSET), W = next_near(SLOT, near_ranks, 0); W != ~0u; W = next_near(SLOT, near_ranks, W + 1))
+// Whether two strong accesses include each other in their scopes; `payload`: of their records, joined.
+DEVICE bool mutual_scope(const Caller &c, u32 warp, u32 payload) {
+    return same_cta(c.slot, warp, c.me >> 5) || !(payload & CTA_SCOPE || c.flags & ACCESS_CTA);
+}
+#else
+#define EACH_WARP_NEAR(SLOT, OFFSET, W) _Pragma("unroll 1") for (u32 W = 0; W < load32(FIELD(SLOT, Slot, warp_count)); ++W)
+DEVICE bool mutual_scope(const Caller &, u32, u32) { return true; }
+#endif
 
 // ---- completion of cp.async, seen from another thread -------------------------------------------------------------------
 
@@ -136,9 +180,11 @@ DEVICE u32 covering_wait(u64 thread, u32 group) {
 
 #if CONSAN_ENGINE
 DEVICE u32 state_phase(u64 state);
-DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << 8 | phase & 0xff); }
-DEVICE u32 tie_index(u32 tie) { return tie >> 8 & (MBARRIERS - 1); }
-static_assert(MBARRIERS <= 64, "the payload of a tie");
+#define TIE_PHASE (MBARRIERS <= 64 ? 8u : 6u)  // bits of the phase
+#define TIE_MASK ((1u << TIE_PHASE) - 1)
+DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << TIE_PHASE | phase & TIE_MASK); }
+DEVICE u32 tie_index(u32 tie) { return tie >> TIE_PHASE & (MBARRIERS - 1); }
+static_assert(MBARRIERS <= 256, "the payload of a tie");
 
 // Copies before a cp.async.mbarrier.arrive complete with the phase that it arrives at. Those of a thread's latest such arrivals are
 // kept; of earlier ones, which nobody has looked at meanwhile, it is not known whether the caller has observed them: that is counted.
@@ -164,7 +210,7 @@ DEVICE Copy tied_copy(const Caller &c, u32 issuer, u32 tie) {
     u64 thread = thread_record(c.slot, issuer), at = mbarrier_at(engine_of(c.slot), tie_index(tie));
     s.commits = load32(THREAD_FIELD(thread, commits)); s.retired = load32(THREAD_FIELD(thread, retired));
     s.group = s.commits - 1; s.wait_epoch = 0; s.tie = tie; s.waited = false;
-    u32 phase = widen(tie & 0xff, state_phase(load64(at)), 0xff);
+    u32 phase = widen(tie & TIE_MASK, state_phase(load64(at)), TIE_MASK);
     s.done = (issuer == c.me && s.retired == s.commits) || clock_entry(c.slot, c.me, PHASES + tie_index(tie)) > phase;
     return s;
 }
@@ -198,7 +244,7 @@ COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s,
         u64 engine = engine_of(c.slot), at = mbarrier_at(engine, tie_index(s.tie));
         f.barrier = load32(FIELD(engine, Engine, keys) + 4 * tie_index(s.tie));
         f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
-        f.phase = widen(s.tie & 0xff, state_phase(f.barrier_state), 0xff) - load32(FIELD(at, MBarrier, first_phase));
+        f.phase = widen(s.tie & TIE_MASK, state_phase(f.barrier_state), TIE_MASK) - load32(FIELD(at, MBarrier, first_phase));
     }
 #endif
     f.reason = reason ? reason : s.waited ? REASON_WAITED_NO_BARRIER : s.group >= s.commits ? REASON_NOT_COMMITTED : REASON_NOT_WAITED;
@@ -258,8 +304,8 @@ COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
 // A plain read also conflicts with atomics of other warps that a later atomic has replaced in the write record.
 COLD void look_for_atomics(Caller c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads));
-    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count));
-    for (u32 w = 0; w < warps; ++w) {
+    u32 stride = load32(FIELD(c.slot, Slot, row));
+    EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride + 4 * cell);
         if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
@@ -285,7 +331,7 @@ COLD void read_slow(Caller c, u32 cell) {
     }
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
-    if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD) == c.bytes) return;
+    if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD & ~CTA_SCOPE) == c.bytes && mutual_scope(c, record_warp(record), (u32)record)) return;
     if (!ordered(c, record_thread(record), epoch)) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
     else if (atomic) look_for_atomics(c, cell);
 }
@@ -295,7 +341,7 @@ COLD void read_slow(Caller c, u32 cell) {
 // own: all its waits). `retires` holds the epoch of the last wait, what it retired, and what the waits of earlier epochs had.
 DEVICE bool copy_settled(const Caller &c, u64 record, u32 base) {
     u32 high = (u32)(record >> 32), own = low_word(c.state);
-    if (high & HIGH_OLD || ((own - (high >> 12)) & WRITE_EPOCH_MASK) > own - base) return false;
+    if (high & HIGH_OLD || ((own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK) > own - base) return false;
     u64 word = load64(THREAD_FIELD(thread_record(c.slot, record_thread(record)), retires));
     bool all = record_thread(record) == c.me || low_word(word) != own;
     u32 behind = ((all ? high_word(word) : high_word(word) >> 16) - (u32)record) & LOW_PAYLOAD;
@@ -311,12 +357,15 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     if (high & HIGH_ASYNC) return copy_settled(c, record, base);
 #endif
     if (!record || high & (HIGH_ASYNC | HIGH_OLD)) return false;
-    u32 age = (own - (high >> 12)) & WRITE_EPOCH_MASK;
+    u32 age = (own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
+#if CONSAN_CLUSTER
+    if (!same_cta(c.slot, record_warp(record), c.me >> 5)) return false;
+#endif
 #if CONSAN_PARTIAL
     // Epochs of warps differ: only what is older than this interval for certain is settled here.
     return age > own - high_word(c.state) && age <= min(own - base, WRITE_PERIOD) && own - high_word(c.state) < WRITE_PERIOD;
 #else
-    return (age != 0 || (high >> 2 & 1023) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
+    return (age != 0 || (high >> 2 & THREAD_MASK) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
 #endif
 }
 
@@ -325,7 +374,7 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
 COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
     u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
     if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) return;
-    if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG)) return;
+    if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG) && mutual_scope(c, warp, 0)) return;
     // Several lanes of my own warp read: one of them is not me.
     if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
     if (!ordered(c, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
@@ -362,17 +411,30 @@ template <u32 COUNT> DEVICE bool read_in_interval(u64 summary, u32 start) {
 // Scans every warp's read records of COUNT granules starting at `cell`.
 template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
-    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count)), own = low_word(c.state);
-    if (!read_in_interval<COUNT>(reads, high_word(c.state))) return;
+    u32 stride = load32(FIELD(c.slot, Slot, row)), own = low_word(c.state);
+#if CONSAN_CLUSTER
+    // Intervals are a CTA's own: where readers or writer are another's, they tell nothing.
+    u32 home = c.offset / cta_bytes(c.slot), start = load32(FIELD(c.slot, Slot, base));
+    if (rank_of(c.slot, c.me) == home && !load32(FIELD(c.slot, Slot, visitors) + 4 * home)) {
+        start = high_word(c.state);
+        if (!read_in_interval<COUNT>(reads, start)) return;
+    }
+    EACH_WARP_NEAR(c.slot, c.offset, w) {
+        u64 at = reads + (u64)stride * (w + 1);
+#else
+    u32 warps = load32(FIELD(c.slot, Slot, warp_count)), start = high_word(c.state);
+    if (!read_in_interval<COUNT>(reads, start)) return;
     reads += stride;
 #pragma unroll 1
     for (u32 w = 0; w < warps; ++w, reads += stride) {
+        u64 at = reads;
+#endif
         u32 now = epoch_of_warp(c.slot, w, own);
         u32 entries[COUNT];
-        load_entries<COUNT>(reads, entries);
+        load_entries<COUNT>(at, entries);
         for (u32 i = 0; i < COUNT; ++i) {
             u32 entry = entries[i];
-            if (!read_is_recent(entry, own, now, high_word(c.state))) continue;
+            if (!read_is_recent(entry, own, now, start)) continue;
             if (w == c.me >> 5 && (entry & 31) == (c.me & 31) && !(entry & ENTRY_SEVERAL)) continue;
             conflict_with_read(c, w, entry);
         }
@@ -395,7 +457,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = low & LOW_ATOMIC;
     // Morally strong only with complete overlap (8.7): the widths must agree.
-    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG) && !((low ^ (u32)mine) & LOW_PAYLOAD)) return;
+    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG) && !((low ^ (u32)mine) & LOW_PAYLOAD & ~CTA_SCOPE) && mutual_scope(c, other >> 5, low | (u32)mine)) return;
     if (ordered(c, other, epoch)) return;
     bool same = !atomic && !(c.flags & (ACCESS_RMW | ACCESS_COPY)) && !((low ^ (u32)mine) & LOW_PAYLOAD);
     report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
@@ -415,7 +477,7 @@ DEVICE void check_rmw_source(const Caller &c, u64 old) {
 DEVICE bool own_plain_write(const Caller &c, u64 record) {
     u32 high = (u32)(record >> 32);
     return record && (high & (HIGH_ASYNC | HIGH_OLD)) == 0 && !((u32)record & (LOW_ATOMIC | LOW_MARKER)) && record_thread(record) == c.me &&
-           (high >> 12) == (low_word(c.state) & WRITE_EPOCH_MASK);
+           (high >> EPOCH_SHIFT) == (low_word(c.state) & WRITE_EPOCH_MASK);
 }
 
 DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
@@ -508,12 +570,31 @@ DEVICE Head head_of(u64 slot, u32 me) {
 }
 static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offsetof(Slot, low) == 16 && offsetof(Slot, row) == 24, "head_of");
 
+#if CONSAN_CLUSTER
+// Where an address lies, among the offsets of the cluster.
+DEVICE u32 offset_of(u64 slot, u32 address) {
+    return (address >> ADDRESS_RANK) * cta_bytes(slot) + (address & (1u << ADDRESS_RANK) - 1) - load32(FIELD(slot, Slot, low));
+}
+
+COLD void visit(Caller c, u32 rank);
+
+DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
+    u32 rank = address >> ADDRESS_RANK, inside = (address & (1u << ADDRESS_RANK) - 1) - head.low;
+    c.offset = rank * cta_bytes(c.slot) + inside;
+    if (rank >= cta_count(c.slot) || inside > head.bytes || inside + c.bytes > head.bytes) { out_of_bounds(c); return false; }
+    if (rank != rank_of(c.slot, c.me)) visit(c, rank);
+    return true;
+}
+#else
+DEVICE u32 offset_of(u64 slot, u32 address) { return address - load32(FIELD(slot, Slot, low)); }
+
 DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
     c.offset = address - head.low;
     if (c.offset + c.bytes <= head.bytes && c.offset <= head.bytes) return true;
     out_of_bounds(c);
     return false;
 }
+#endif
 
 template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const Head &head) {
     if (!slot) return;
@@ -534,6 +615,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     store_entries<COUNT>(row, entries);
     u32 marks[COUNT];
     for (u32 i = 0; i < COUNT; ++i) marks[i] = high_word(state);
+#if CONSAN_CLUSTER
+    if (address >> ADDRESS_RANK == rank_of(slot, me))
+#endif
     store_entries<COUNT>(summary, marks);
 #if CONSAN_ENGINE
     mark_block(c, false);
@@ -564,7 +648,7 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     u64 mine = make_record(low_word(state), me, site, high, low);
     u32 lows[COUNT];
     // What a later access compares: the value of a plain store, the width of an atomic or strong one.
-    for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES : 0);
+    for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES | (flags & ACCESS_CTA ? CTA_SCOPE : 0) : 0);
     if (flags & (ACCESS_RMW | ACCESS_STRONG))
         for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, pack(lows[i], high_word(mine)), base);
     else
@@ -588,15 +672,26 @@ HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u3
 HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { u32 v[2] = {a, b}; if (slot) write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 
+// In clusters the site's number says whether the scope is the CTA.
+#if CONSAN_CLUSTER
+#define SITE_MASK 0x7fffffffu
+DEVICE u32 scope_flag(u32 site) { return site >> 31 ? ACCESS_CTA : 0; }
+#else
+#define SITE_MASK ~0u
+DEVICE u32 scope_flag(u32) { return 0; }
+#endif
+
 // Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
 #define STRONG_HOOKS(N) \
-    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site, ACCESS_STRONG, head_of(slot, me)); } \
-    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) write_hook<N>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_STRONG, nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
+    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_STRONG | scope_flag(site), head_of(slot, me)); } \
+    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) write_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_WRITE | ACCESS_STRONG | scope_flag(site), nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
 STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
 
 template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return;
-    Caller c = {slot, state, me, site, ACCESS_RMW, 0, BYTES};
+    u32 flags = ACCESS_RMW | scope_flag(site);
+    site &= SITE_MASK;
+    Caller c = {slot, state, me, site, flags, 0, BYTES};
     Head head = head_of(slot, me);
     if (!enter_access(c, head, address)) return;
     constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
@@ -604,9 +699,12 @@ template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 ad
     u64 summary = head.reads + 4ull * cell, row = summary + head.own;
     for (u32 i = 0; i < COUNT; ++i) {
         if (!plain_read(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+#if CONSAN_CLUSTER
+        if (address >> ADDRESS_RANK == rank_of(slot, me))
+#endif
         store32(summary + 4 * i, high_word(state));
     }
-    write_hook<BYTES>(slot, state, me, address, site, ACCESS_RMW, nullptr, 0, LOW_ATOMIC, head);
+    write_hook<BYTES>(slot, state, me, address, site, flags, nullptr, 0, LOW_ATOMIC, head);
 }
 #define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { atomic_hook<N>(slot, state, me, address, site); }
 ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)

@@ -76,7 +76,7 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
     u32 base = load32(FIELD(slot, Slot, base));
     for (u32 i = lanes_below(mask); i < cells; i += lanes) {
         u64 record = load64(writes + 8ull * i);
-        u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> 12)) & WRITE_EPOCH_MASK;
+        u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
         // Older than this CTA: an earlier one's.
         if (!(high & HIGH_ASYNC) || (u32)record & LOW_TYPE || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
         u64 after = settled_copy(slot, state, record);
@@ -129,8 +129,8 @@ DEVICE void check_lost_sources(const Caller &c, u64 thread, u32 issuer, u64 addr
 
 COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
     Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
-    u32 threads = load32(FIELD(slot, Slot, thread_count));
-    for (u32 t = 0; t < threads; ++t) {
+    u32 threads = load32(FIELD(slot, Slot, thread_count)), first = me - tid_of(slot, me);
+    for (u32 t = first; t < first + threads; ++t) {
         u64 thread = thread_record(slot, t);
         check_lost_sources(c, thread, t, address, bytes);
         u32 kept = min(load32(THREAD_FIELD(thread, ranges)), COPY_RANGES);

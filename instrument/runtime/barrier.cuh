@@ -13,6 +13,18 @@
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
+// A barrier's place in the tables: that of the CTA, or for the barrier of the cluster the first one's.
+DEVICE u32 named_place(u64 slot, u32 me, u32 id) {
+    u32 place = id % NAMED_BARRIERS;
+    return place == CLUSTER_BARRIER ? place : rank_of(slot, me) * NAMED_BARRIERS + place;
+}
+
+// Threads that a barrier of all of them waits for.
+DEVICE u32 all_threads(u64 slot, u32 id) {
+    u32 threads = warp_rounded(load32(FIELD(slot, Slot, thread_count)));
+    return id == CLUSTER_BARRIER ? threads * cta_count(slot) : threads;
+}
+
 DEVICE void set_warp_epoch(u64 slot, u32 me, u32 epoch) { raise32(FIELD(slot, Slot, epochs) + 4 * (me >> 5), epoch); }
 
 HOOK u64 __consan_scrub(u64 slot, u64 state, u32 me) {
@@ -41,8 +53,8 @@ DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
 // them gave: all that meet at a barrier must give the same (ISA "bar").
 // `stranger`: 1 + a thread of the last round that this arrival does not come after.
 DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 stranger) {
-    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
-    u64 sites = FIELD(slot, Slot, named_sites) + 4 * (id % NAMED_BARRIERS);
+    u64 at = FIELD(slot, Slot, named) + 8 * named_place(slot, me, id), old = load64(at);
+    u64 sites = FIELD(slot, Slot, named_sites) + 4 * named_place(slot, me, id);
     for (;;) {
         u32 arrived = low_word(old) & 0xffff, wanted = arrived ? low_word(old) >> 16 : count, generation = high_word(old);
         u64 next = arrived + 32 >= wanted ? pack(0, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
@@ -67,22 +79,22 @@ DEVICE u64 advance(u64 slot, u64 state, u32 me) {
     return pack(epoch, high_word(state));
 }
 
-DEVICE u64 deposit_place(u64 slot, u32 id, u32 generation) {
-    return load64(FIELD(slot, Slot, deposits)) + 8ull * VECTOR * ((id % NAMED_BARRIERS) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
+DEVICE u64 deposit_place(u64 slot, u32 me, u32 id, u32 generation) {
+    return load64(FIELD(slot, Slot, deposits)) + 8ull * VECTOR * (named_place(slot, me, id) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
 }
 
 DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
-    u64 place = deposit_place(slot, id, generation), row = own_vector(slot, me);
+    u64 place = deposit_place(slot, me, id, generation), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         u32 values[4];
-        published(row, i, me, low_word(state), high_word(state), some, values);
+        published(slot, row, i, me, low_word(state), high_word(state), some, values);
         for (u32 j = 0; j < 4; ++j) raise64(place + 8 * (i + j), pack(values[j], generation + 1));
     });
 }
 
 DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
-    u64 place = deposit_place(slot, id, generation), row = target_row(slot, me, mask);
+    u64 place = deposit_place(slot, me, id, generation), row = target_row(slot, me, mask);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         u64 deposits[4];
         u32 now[4], wanted[4];
@@ -96,10 +108,11 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
 // A round of a barrier must be over, for all that came to it, before anybody comes to the next one; a warp that does not know that could
 // as well have been taken for part of the last round (R-BAR3). Returns 1 + a thread of whose arrival the caller's warp does not know.
 DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
-    u64 place = deposit_place(slot, id, generation - 1), row = own_vector(slot, me);
+    u64 place = deposit_place(slot, me, id, generation - 1), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     u32 warps = load32(FIELD(slot, Slot, warp_count)), found = 0;
     for (u32 w = lanes_below(mask); w < warps; w += __popc(mask)) {
+        if (!same_cta(slot, w, me >> 5)) continue;
         u64 deposit = load64(place + 8 * w);
         u32 known = max(load32(row + 4 * w), high_word(state) - 1);
         if (some) known = max(known, load32(row + 4ull * VECTOR * MAX_WARPS + 4 * w));
@@ -113,22 +126,22 @@ DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 gener
 // joined through a row of the CTA, of two parities like full_epoch.
 DEVICE void join_before(u64 slot, u32 me, u32 parity) {
     u32 mask = active_mask();
-    u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
+    u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        if (i < MAX_WARPS) return;
+        if (i < MAX_WARPS && same_cta(slot, i, me >> 5)) return;
         u32 now[4], values[4];
         load_entries<4>(full + 4 * i, now);
-        published(row, i, me, 0, 0, some, values);
+        published(slot, row, i, me, 0, 0, some, values);
         raise_entries(full + 4 * i, now, values);
     });
 }
 
 DEVICE void join_after(u64 slot, u32 me, u32 parity) {
     u32 mask = active_mask();
-    u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * parity, row = own_vector(slot, me);
+    u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        if (i >= MAX_WARPS) join_entries(row + 4 * i, full + 4 * i);
+        if (i >= MAX_WARPS || !same_cta(slot, i, me >> 5)) join_entries(row + 4 * i, full + 4 * i);
     });
     store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
     __syncwarp(mask);
@@ -140,13 +153,18 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
 COLD void barrier_passed(u64 slot, u64 state, u32 me);
 #endif
 
+// The generation that a thread came to: between its arrival at the barrier of the cluster and its wait there may be others.
+DEVICE u64 generation_at(u64 thread, u32 id) {
+    return id == CLUSTER_BARRIER ? THREAD_FIELD(thread, cluster_generation) : THREAD_FIELD(thread, generation);
+}
+
 // Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook. `waits`: a deadlock could be proven here.
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
         u32 parity = load32(THREAD_FIELD(thread, full_barriers)) & 1;
-        raise32(FIELD(slot, Slot, full_epoch) + 4 * parity, low_word(state));
+        raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), low_word(state));
 #if CONSAN_ENGINE
         join_before(slot, me, parity);
         if (waits) wait_at_barrier(slot, state, me, id, load32(THREAD_FIELD(thread, full_barriers)), 0, site);
@@ -154,9 +172,9 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
         return state;
     }
     // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
-    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)));
-    u32 needed = count == ALL_MIXED ? warp_rounded(load32(FIELD(slot, Slot, thread_count))) : warp_rounded(count);
-    store32(THREAD_FIELD(thread, generation), generation);
+    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
+    u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);
+    store32(generation_at(thread, id), generation);
     state = together(state, mask);
     u32 stranger = id < CLUSTER_BARRIER ? stranger_of_last_round(slot, state, me, id, generation, mask) : 0;
     deposit_clock(slot, state, me, id, generation, mask);
@@ -169,18 +187,28 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     return state;
 }
 
-// barrier.cluster.arrive, for the CTA's own threads: a barrier of all of them whose two halves are two instructions. A relaxed arrival
-// counts and publishes nothing.
+#if CONSAN_CLUSTER
+DEVICE void note_cluster_arrival(u64 slot, u64 state, u32 me);
+DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me);
+#endif
+
+// barrier.cluster.arrive: a barrier of all threads whose two halves are two instructions. A relaxed arrival counts, and publishes what
+// the thread's last fence covers.
 HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
     if (!slot) return state;
+#if CONSAN_CLUSTER
+    note_cluster_arrival(slot, state, me);
+#endif
     if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
-    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER));
-    store32(THREAD_FIELD(thread_record(slot, me), generation), generation);
+    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, CLUSTER_BARRIER)));
+    store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
+    u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
+    if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask))
-        count_arrival(slot, state, me, site, CLUSTER_BARRIER, warp_rounded(load32(FIELD(slot, Slot, thread_count))), generation, 0);
+        count_arrival(slot, state, me, site, CLUSTER_BARRIER, all_threads(slot, CLUSTER_BARRIER), generation, 0);
     __syncwarp(mask);
-    return state;
+    return advance(slot, together(state, mask), me);
 }
 
 // After the real barrier (sync and red).
@@ -188,7 +216,7 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
     if (count == ALL_THREADS) {
-        u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (number & 1)) + 1;
+        u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + (number & 1))) + 1;
         store32(THREAD_FIELD(thread, full_barriers), number + 1);
         store32(THREAD_FIELD(thread, warp_epoch), epoch);
         set_warp_epoch(slot, me, epoch);
@@ -200,7 +228,10 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
         return pack(epoch, epoch);
     }
     u32 mask = active_mask();
-    collect_clock(slot, me, id, load32(THREAD_FIELD(thread, generation)), mask);
+    collect_clock(slot, me, id, load32(generation_at(thread, id)), mask);
+#if CONSAN_CLUSTER
+    if (id == CLUSTER_BARRIER) note_cluster_wait(slot, state, me);
+#endif
     // Lanes may have come to the barrier in several groups, of different epochs: all go on from the latest.
     u32 epoch = max(low_word(state), load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)));
     store32(THREAD_FIELD(thread, warp_epoch), epoch);
@@ -219,27 +250,48 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
 // published. The deposit precedes the store, so a reader that has not seen the value yet may already take the edge: the bound
 // errs towards silence. Edges are kept per warp: a lane publishes, and takes, for its whole warp.
 
-DEVICE u32 flag_index(u64 slot, u32 address) { return ((address - load32(FIELD(slot, Slot, low))) / 4 * 0x9E3779B1u) >> 26; }
-DEVICE u64 flag_cell(u64 slot, u32 index) { return load64(FIELD(slot, Slot, flags)) + 4ull * VECTOR * index; }
+DEVICE u32 flag_index(u64 slot, u32 address) { return (offset_of(slot, address) / 4 * 0x9E3779B1u) >> 26; }
+DEVICE u64 flag_cell(u64 slot, u32 index, u32 set = 0) { return load64(FIELD(slot, Slot, flags)) + 4ull * VECTOR * (set * FLAG_CELLS + index); }
 
-DEVICE void take_flag(u64 slot, u32 me, u32 index) {
-    u64 cell = flag_cell(slot, index), row = own_vector(slot, me);
+DEVICE void take_flag(u64 slot, u32 me, u32 index, u32 set = 0) {
+    u64 cell = flag_cell(slot, index, set), row = own_vector(slot, me);
     each_chunk(slot, 0, 1, [&](u32 i) { join_entries(row + 4 * i, cell + 4 * i); });
 }
+
+#if CONSAN_CLUSTER
+// In clusters a flag has one clock for all, and one for each CTA's own threads (set 1 and up). What is of .cta scope crosses to other
+// CTAs as an edge that is too narrow only (the fields of a flag's word: bit 0 releases or acquires, bit 1 .cta scope).
+DEVICE void deposit_narrow(u64 slot, u64 row, u64 place, u32 me, u32 own, u32 start, bool some, u32 first, u32 step);
+DEVICE void take_narrow(u64 slot, u64 row, u64 place, u32 first, u32 step);
+#define FLAG_CTA 2u
+#endif
 
 // Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
 HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
     if (!slot) return state;
+#if CONSAN_CLUSTER
+    bool narrow = releases & FLAG_CTA;
+    releases &= 1;
+#endif
     u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread_record(slot, me), released));
     if (!released) return state;
-    u64 cell = flag_cell(slot, flag_index(slot, address)), row = own_vector(slot, me);
+    u64 row = own_vector(slot, me);
     bool some = some_acquired(slot, me, 1u << (me & 31));
+    u32 index = flag_index(slot, address), set = 0;
+#if CONSAN_CLUSTER
+    if (narrow) deposit_narrow(slot, row, flag_cell(slot, index), me, released, high_word(state), some, 0, 1);
+    for (set = narrow ? 1 + rank_of(slot, me) : 0; set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
+#endif
+    u64 cell = flag_cell(slot, index, set);
     each_chunk(slot, 0, 1, [&](u32 i) {
         u32 now[4], values[4];
         load_entries<4>(cell + 4 * i, now);
-        published(row, i, me, released, high_word(state), some, values);
+        published(slot, row, i, me, released, high_word(state), some, values);
         raise_entries(cell + 4 * i, now, values);
     });
+#if CONSAN_CLUSTER
+    }
+#endif
     return releases ? advance(slot, state, me) : state;
 }
 
@@ -247,7 +299,14 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
 HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     if (!slot) return;
     u32 index = flag_index(slot, address);
+#if CONSAN_CLUSTER
+    if (acquires & FLAG_CTA) take_narrow(slot, own_vector(slot, me), flag_cell(slot, index), 0, 1);
+    if (acquires & 1) take_flag(slot, me, index, 1 + rank_of(slot, me));
+    if (acquires == 1) take_flag(slot, me, index);
+    if (acquires) return;
+#else
     if (acquires) return take_flag(slot, me, index);
+#endif
     u64 seen = THREAD_FIELD(thread_record(slot, me), flags_read);
     store64(seen, load64(seen) | 1ull << index);
 }
@@ -262,7 +321,12 @@ HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
 #if CONSAN_ENGINE
     take_relaxed_wait(slot, me, thread);
 #endif
-    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
+    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) {
+        take_flag(slot, me, __ffsll(seen) - 1);
+#if CONSAN_CLUSTER
+        take_flag(slot, me, __ffsll(seen) - 1, 1 + rank_of(slot, me));
+#endif
+    }
     store64(THREAD_FIELD(thread, flags_read), 0);
     store32(THREAD_FIELD(thread, released), low_word(state));
     return advance(slot, state, me);

@@ -2,7 +2,7 @@
 //   CONSAN_GRANULE  1, 2, 4   bytes per shadow cell: the narrowest access
 //   CONSAN_PARTIAL  0, 1      named, counted or warp barriers (vector clocks), or whole-CTA barriers only (one counter)
 //   CONSAN_ASYNC    0, 1      cp.async
-//   CONSAN_CLUSTER  0, 1      shadow operations at .gpu scope
+//   CONSAN_CLUSTER  0, 2 to 16 CTAs of the largest cluster: a slot for each cluster, shadow operations at .gpu scope; needs the engine
 //   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
 //   CONSAN_NAMED    0 to 16   with the engine: barriers with a thread count, how many names at most
 //   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
@@ -69,7 +69,6 @@ SPECIAL(ntid_x, "%%ntid.x") SPECIAL(ntid_y, "%%ntid.y") SPECIAL(ntid_z, "%%ntid.
 SPECIAL(ctaid_x, "%%ctaid.x") SPECIAL(ctaid_y, "%%ctaid.y") SPECIAL(ctaid_z, "%%ctaid.z")
 SPECIAL(nctaid_x, "%%nctaid.x") SPECIAL(nctaid_y, "%%nctaid.y") SPECIAL(nctaid_z, "%%nctaid.z")
 SPECIAL(sm_id, "%%smid") SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
-#undef SPECIAL
 DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
 // Shared-space address of the CTA's first own byte: the reserved region, where there is one, lies before it. Its whole size
 // is `cap`; `end` is only the end of what the system uses of it (seen on sm_90: begin 0, cap 1024).
@@ -88,9 +87,45 @@ DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1))
 
 DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }
 DEVICE u32 thread_total() { return ntid_x() * ntid_y() * ntid_z(); }
+#if CONSAN_CLUSTER
+SPECIAL(cluster_rank, "%%cluster_ctarank") SPECIAL(cluster_size, "%%cluster_nctarank")
+SPECIAL(cluster_x, "%%clusterid.x") SPECIAL(cluster_y, "%%clusterid.y") SPECIAL(cluster_z, "%%clusterid.z")
+SPECIAL(clusters_x, "%%nclusterid.x") SPECIAL(clusters_y, "%%nclusterid.y")
+SPECIAL(ctas_x, "%%cluster_nctaid.x") SPECIAL(ctas_y, "%%cluster_nctaid.y") SPECIAL(ctas_z, "%%cluster_nctaid.z")
+DEVICE u64 linear_cluster() { return cluster_x() + (u64)clusters_x() * (cluster_y() + (u64)clusters_y() * cluster_z()); }
+#endif
 DEVICE u64 linear_cta() { return ctaid_x() + (u64)nctaid_x() * (ctaid_y() + (u64)nctaid_y() * ctaid_z()); }
 
+#undef SPECIAL
+
+// Threads and CTAs of a cluster. Threads are numbered through its CTAs, of which each has a power of two of warps, four at least (so
+// that warpgroups stay whole); shared memory is one range of offsets, `cta_bytes` of them for each CTA. Addresses reach the hooks as
+// the address in the CTA of rank 0 and above ADDRESS_RANK the rank: the passes find both with mapa and getctarank.
 #define FIELD(POINTER, TYPE, NAME) ((POINTER) + offsetof(TYPE, NAME))
 DEVICE u32 low_word(u64 state) { return (u32)state; }         // own epoch
 DEVICE u32 high_word(u64 state) { return (u32)(state >> 32); } // epoch at which this barrier interval began
 DEVICE u64 pack(u32 low, u32 high) { return (u64)high << 32 | low; }
+
+#if CONSAN_CLUSTER
+#define ADDRESS_RANK 24
+DEVICE u32 shift_of(u32 threads) { return max(2, 32 - __clz(max((threads + 31) / 32, 2u) - 1)); }
+DEVICE u32 self_number() { return (cluster_rank() << 5 + shift_of(thread_total())) + linear_tid(); }
+DEVICE u32 weak32(u64 at) { u32 v; asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(at)); return v; }
+DEVICE u32 cta_shift(u64 slot) { return weak32(FIELD(slot, Slot, cta_shift)); }
+DEVICE u32 cta_bytes(u64 slot) { return weak32(FIELD(slot, Slot, cta_bytes)); }
+DEVICE u32 cta_count(u64 slot) { return weak32(FIELD(slot, Slot, ctas)); }
+DEVICE u32 rank_of(u64 slot, u32 thread) { return thread >> 5 >> cta_shift(slot); }
+DEVICE bool same_cta(u64 slot, u32 warp, u32 other) { return !((warp ^ other) >> cta_shift(slot)); }
+#else
+DEVICE u32 self_number() { return linear_tid(); }
+DEVICE u32 rank_of(u64, u32) { return 0; }
+DEVICE bool same_cta(u64, u32, u32) { return true; }
+DEVICE u32 cta_count(u64) { return 1; }
+#endif
+DEVICE u32 tid_of(u64 slot, u32 thread) {
+#if CONSAN_CLUSTER
+    return thread & (32u << cta_shift(slot)) - 1;
+#else
+    return thread;
+#endif
+}

@@ -34,7 +34,9 @@ HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites
     if (!slot) return;
     u32 site = sites & 0xffff;
     Caller c = {slot, state, me, site, ACCESS_WRITE | ACCESS_ENGINE, 0, bytes};
-    u32 index = barrier_in_use(barrier_caller(slot, state, me, mbarrier, site));
+    Caller signalled = barrier_caller(slot, state, me, mbarrier, site);
+    signalled.flags |= ACCESS_ENGINE;
+    u32 index = barrier_in_use(signalled);
     Operation o = new_operation(c, kind, sites >> 16);
     bool inside = bulk_range(c, o, address, bytes);
     if (index == NO_BARRIER) return;
@@ -43,7 +45,7 @@ HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites
     if (phases_observed(c, index) >= o.phase) o.kind |= INFORMED;
     if (inside) issue(c, o);
     Caller b = barrier_caller(slot, state, me, mbarrier, site);
-    b.offset -= load32(FIELD(slot, Slot, low));
+    b.offset = offset_of(slot, b.offset);
     change_bytes(b, index, -(int)bytes);
 }
 
@@ -193,7 +195,7 @@ HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     for (u32 w = 4 * lanes_below(mask); w < warps; w += 4 * __popc(mask)) {
         u32 now[4], values[4];
         load_entries<4>(target + 4 * (FENCED + w), now);
-        published(row, w, me, low_word(state), high_word(state), some, values);
+        published(slot, row, w, me, low_word(state), high_word(state), some, values);
         raise_entries(target + 4 * (FENCED + w), now, values);
     }
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(engine_of(slot), Engine, fenced) + 4 * (me >> 5), low_word(state));
@@ -215,13 +217,19 @@ COLD void report_at_exit(u64 slot, u64 state, u32 me, const Operation &o, u32 by
 DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u64 engine = engine_of(slot);
     if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // stopped in the middle
+#if CONSAN_CLUSTER
+    u32 rank = cluster_rank(), bytes = cta_bytes(slot);
+#endif
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
     for (u32 i = 0; i < count; ++i) {
         Operation o = load_operation(operation_at(engine, i));
         if (o.sequence <= base) continue;
+#if CONSAN_CLUSTER
+        if (o.low / bytes != rank) continue;
+#endif
         u64 thread = thread_record(slot, o.thread);
         bool over;
-        if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) over = load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, waited)) > o.phase;
+        if (by_phase(o)) over = load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, waited)) > o.phase;
         else if (kind_of(o) == OPERATION_WGMMA) over = load32(THREAD_FIELD(thread, matrix_retired)) > o.group;
         else over = load32(THREAD_FIELD(thread, bulk_read)) > o.group;
         if (!over) report_at_exit(slot, state, o.thread, o, o.high - o.low);

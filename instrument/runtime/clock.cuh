@@ -25,7 +25,10 @@ DEVICE u64 clock_row(u64 slot, u32 warp) { return load64(FIELD(slot, Slot, vecto
 DEVICE u64 own_vector(u64 slot, u32 me) { return clock_row(slot, me >> 5); }
 
 DEVICE u32 existing_lanes(u64 slot, u32 me) {
-    u32 threads = load32(FIELD(slot, Slot, thread_count)) - (me & ~31u);
+    u32 threads = load32(FIELD(slot, Slot, thread_count)) - (tid_of(slot, me) & ~31u);
+#if CONSAN_CLUSTER
+    if ((int)threads <= 0) return 0;  // a warp that only the numbering has
+#endif
     return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
 }
 
@@ -38,19 +41,24 @@ DEVICE u64 engine_of(u64 slot) { return slot + ENGINE_AT; }
 
 DEVICE u64 mbarrier_at(u64 engine, u32 index) { return engine + sizeof(Engine) + (u64)index * sizeof(MBarrier); }
 DEVICE u64 mbarrier_clock(u64 engine, u32 index, u32 phase) {
-    return engine + sizeof(Engine) + MBARRIERS * sizeof(MBarrier) + (u64)(index * 2 + (phase & 1)) * (CLOCK * 4);
+    return engine + sizeof(Engine) + MBARRIERS * sizeof(MBarrier) + (u64)(index * MBARRIER_CLOCKS + (phase & 1)) * (CLOCK * 4);
 }
 // Epoch of a warp at which it observed the latest phase of a barrier.
 DEVICE u64 observed_at(u64 engine, u32 warp, u32 index) {
-    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4) + (u64)(warp * MBARRIERS + index) * 4;
+    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4) + (u64)(warp * MBARRIERS + index) * 4;
 }
 DEVICE u64 operation_at(u64 engine, u32 index) {
-    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
+    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
 }
 // The ranges once more, close together for those who look for one.
 DEVICE u64 operation_range_at(u64 engine, u32 index) { return operation_at(engine, OPERATIONS) + 8ull * index; }
 #define FENCED MAX_WARPS         // first entry of the fenced epochs
-#define PHASES (2 * MAX_WARPS)   // first entry of the phases
+#if CONSAN_CLUSTER
+// Epochs of warps of other CTAs that an edge told which the ISA does not make one: the wait was of .cta scope, or the arrival.
+#define WIDE_WAITED (2 * MAX_WARPS)
+#define WIDE_ARRIVED (3 * MAX_WARPS)
+#endif
+#define PHASES (VECTOR - MBARRIERS)  // first entry of the phases
 
 DEVICE bool lane_acquired(u64 slot, u32 me) { return load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) >> (me & 31) & 1; }
 
@@ -67,10 +75,18 @@ DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
 template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f) {
     u32 warps = (load32(FIELD(slot, Slot, warp_count)) + 3) / 4, chunks = warps;
 #if CONSAN_ENGINE
-    chunks += warps + (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
+    constexpr u32 BLOCKS = CONSAN_CLUSTER ? 4 : 2;
+    chunks = BLOCKS * warps + (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
 #endif
+#if CONSAN_CLUSTER
+    for (u32 k = first; k < chunks; k += step) {
+        u32 block = min(k / warps, BLOCKS);
+        f(block * MAX_WARPS + 4 * (k - block * warps));
+    }
+#else
 #pragma unroll 2
     for (u32 k = first; k < chunks; k += step) f(k < warps ? 4 * k : k < 2 * warps ? MAX_WARPS + 4 * (k - warps) : 2 * MAX_WARPS + 4 * (k - 2 * warps));
+#endif
 }
 
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
@@ -89,7 +105,7 @@ DEVICE void join_entries(u64 to, u64 from) {
 }
 
 // What lanes of the caller's warp know, four entries of it: what they publish. `own` is their own epoch.
-DEVICE void published(u64 row, u32 entry, u32 me, u32 own, u32 start, bool some, u32 *out) {
+DEVICE void published(u64 slot, u64 row, u32 entry, u32 me, u32 own, u32 start, bool some, u32 *out) {
     load_entries<4>(row + 4 * entry, out);
 #if CONSAN_ENGINE
     if (some) {
@@ -98,7 +114,7 @@ DEVICE void published(u64 row, u32 entry, u32 me, u32 own, u32 start, bool some,
         for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
     }
 #endif
-    if (entry >= MAX_WARPS) return;
+    if (entry >= MAX_WARPS || !same_cta(slot, entry, me >> 5)) return;
     for (u32 j = 0; j < 4; ++j) out[j] = entry + j == me >> 5 ? own : max(out[j], start - 1);
 }
 

@@ -47,7 +47,7 @@ DEVICE bool has_exited(u64 slot, u32 thread) { return load32(FIELD(slot, Slot, e
 DEVICE u64 wait_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting)); }
 DEVICE u64 detail_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting_at)); }
 DEVICE u32 verdict_of(u64 slot) { return load32(FIELD(engine_of(slot), Engine, verdict)); }
-DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS)); }
+DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named) + 8 * (id % (NAMED_BARRIERS * MAX_CTAS))); }
 
 // Engine.blocked: threads registered, and above bit 16 threads that have exited.
 DEVICE bool all_blocked(u64 slot, u32 blocked) {
@@ -257,7 +257,7 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
 DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
     u32 lanes = __popc(mask) << 16, blocked = 0;
     if (lane_id() == __ffs(mask) - 1) {
-        or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+        or32(FIELD(slot, Slot, exited) + 4 * (self_number() >> 5), mask);
         blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
     }
     if (all_blocked(slot, first_lanes(mask, blocked))) examine(slot, state, mask);

@@ -155,8 +155,15 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
         if (__ballot_sync(0xffffffffu, grown) == 0xffffffffu) return;
     }
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
+#if CONSAN_CLUSTER
+    if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK | o.low)) return;
+    u64 range = pack(o.low, o.high);
+    window -= rank_of(slot, me) * cta_bytes(slot);  // from offsets of the cluster to addresses of this CTA
+    o.shape2 = pack_shape(rows, depth, major, window);
+#else
     if (!enter_access(c, head_of(slot, me), o.low)) return;
     u64 range = pack(o.low, o.high);
+#endif
     o.low -= window; o.high -= window; o.sequence = 0;
     u32 place = OPERATIONS;
     if (me < leader + 32) {

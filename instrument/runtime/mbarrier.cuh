@@ -11,8 +11,8 @@
 #define NO_BARRIER 0xffffffffu
 #define TX_LIMIT (1 << 20)
 enum Life : u32 { LIFE_NONE = 0, LIFE_LIVE = 1, LIFE_OVER = 2 };
-enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4 };
-enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4, WAIT_PURE = 8 };
+enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4, ARRIVE_CTA = 8 };
+enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4, WAIT_PURE = 8, WAIT_CTA = 16 };
 
 DEVICE u32 state_phase(u64 state) { return (u32)(state >> 42); }
 DEVICE u32 state_pending(u64 state) { return (u32)(state >> 22) & 0xfffff; }
@@ -40,6 +40,11 @@ DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
     }
 }
 
+#if CONSAN_CLUSTER
+// The CTA that a barrier belongs to.
+DEVICE u32 barrier_rank(u64 slot, u64 engine, u32 index) { return (load32(FIELD(engine, Engine, keys) + 4 * index) - 1) / cta_bytes(slot); }
+#endif
+
 COLD void report_barrier(Caller c, u64 engine, u32 index, u32 reason, u32 other_site, u32 other) {
     Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, other_site, other, 0);
     f.reason = reason; f.flags = 0; f.bytes = 8; f.barrier = c.offset + 1;
@@ -63,6 +68,10 @@ DEVICE u32 find_barrier(u64 engine, u32 offset, u32 except = NO_BARRIER) {
     return NO_BARRIER;
 }
 
+#if CONSAN_CLUSTER
+DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation);
+#endif
+
 // The number of a barrier that is about to be used; reports what is wrong with it.
 COLD u32 barrier_in_use(Caller c) {
     if (!enter_access(c, head_of(c.slot, c.me), c.offset)) return NO_BARRIER;
@@ -81,7 +90,11 @@ COLD u32 barrier_in_use(Caller c) {
         return NO_BARRIER;
     }
     // Seen by everybody who has passed a barrier of the CTA since: the usual case.
-    if (epoch >= high_word(c.state) && !ordered(c, thread, epoch))
+    bool behind = epoch < high_word(c.state) && same_cta(c.slot, thread >> 5, c.me >> 5);
+#if CONSAN_CLUSTER
+    behind |= load32(FIELD(at, MBarrier, published)) && knows_cluster_barrier(c, load32(FIELD(at, MBarrier, published)));
+#endif
+    if (!behind && !ordered(c, thread, epoch))
         report_barrier(c, engine, index, REASON_INIT_NOT_PUBLISHED, load32(FIELD(at, MBarrier, site)), thread);
     return index;
 }
@@ -133,6 +146,7 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     store32(FIELD(at, MBarrier, epoch), low_word(state));
     store32(FIELD(at, MBarrier, site), site);
     store32(FIELD(at, MBarrier, last_site), site);
+    store32(FIELD(at, MBarrier, published), 0);
     store64(at, make_state(first, count, 0));
     store32(FIELD(at, MBarrier, life), LIFE_LIVE);
     record_fence();
@@ -158,7 +172,7 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
     u32 index = barrier_in_use(c);
-    c.offset -= load32(FIELD(slot, Slot, low));
+    c.offset = offset_of(slot, c.offset);
     if (index == NO_BARRIER) return;
     u64 at = mbarrier_at(engine_of(slot), index), word = load64(at);
     u32 waiter = unordered_waiter(c, engine_of(slot), index);
@@ -181,13 +195,19 @@ DEVICE Group barrier_group(u32 address) {
     return {mask, (u32)__ffs(mask) - 1};
 }
 
-DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 mask) {
+DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 mask, bool narrow) {
     u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);
+#if CONSAN_CLUSTER
+    if (rank_of(c.slot, c.me) != barrier_rank(c.slot, engine, index)) {
+        if (narrow) return deposit_narrow(c.slot, row, place, c.me, own, high_word(c.state), some, lanes_below(mask), __popc(mask));
+        place += 2 * (CLOCK * 4);
+    }
+#endif
     each_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         u32 now[4], values[4];
         load_entries<4>(place + 4 * i, now);
-        published(row, i, c.me, own, high_word(c.state), some, values);
+        published(c.slot, row, i, c.me, own, high_word(c.state), some, values);
         raise_entries(place + 4 * i, now, values);
     });
 }
@@ -209,8 +229,9 @@ DEVICE void check_arrival(const Caller &c, u64 engine, u32 index, const Change &
 HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count, u32 bytes, u32 flags) {
     if (!slot) return state;
     Caller c = barrier_caller(slot, state, me, address, site);
+    if (flags & ARRIVE_RELAXED) c.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(c);
-    c.offset -= load32(FIELD(slot, Slot, low));
+    c.offset = offset_of(slot, c.offset);
     Group group = barrier_group(address);
     state = together(state, group.mask);
     if (index == NO_BARRIER) return advance(slot, state, me);
@@ -232,7 +253,7 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     // To the clock of the phase that the shadow has counted it in, and of no other: with a count too small, the last to come is not
     // among those that were waited for. Nobody waits successfully before the real arrival, which follows.
     phase = __shfl_sync(group.mask, phase, group.leader);
-    if (own) deposit_at_barrier(c, engine, index, phase, own, group.mask);
+    if (own) deposit_at_barrier(c, engine, index, phase, own, group.mask, flags & ARRIVE_CTA);
     __syncwarp(group.mask);
     return flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
 }
@@ -246,8 +267,9 @@ DEVICE void change_bytes(const Caller &c, u32 index, int bytes) {
 HOOK void __consan_mbarrier_tx(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes) {
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
+    c.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(c);
-    c.offset -= load32(FIELD(slot, Slot, low));
+    c.offset = offset_of(slot, c.offset);
     if (index != NO_BARRIER) change_bytes(c, index, (int)bytes);
 }
 
@@ -257,7 +279,7 @@ HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
     u32 index = barrier_in_use(c);
-    c.offset -= load32(FIELD(slot, Slot, low));
+    c.offset = offset_of(slot, c.offset);
     if (index == NO_BARRIER) return;
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index), thread = thread_record(slot, me);
     u32 group = load32(THREAD_FIELD(thread, commits)) + 1, ties = load32(THREAD_FIELD(thread, ties));
@@ -288,8 +310,13 @@ DEVICE u32 observed_phase(u32 before, u32 after, u32 parity) {
     return after > before ? before : before - 2;
 }
 
-DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask) {
+DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask, bool narrow) {
     u64 place = mbarrier_clock(engine, index, phase), row = target_row(c.slot, c.me, mask);
+#if CONSAN_CLUSTER
+    u64 others = place + 2 * (CLOCK * 4);
+    if (narrow) take_narrow(c.slot, row, others, lanes_below(mask), __popc(mask));
+    else each_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) { join_entries(row + 4 * i, others + 4 * i); });
+#endif
     each_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) { join_entries(row + 4 * i, place + 4 * i); });
     if (lane_id() == __ffs(mask) - 1) {
         raise32(row + 4 * (PHASES + index), phase + 1);
@@ -317,7 +344,7 @@ HOOK void __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
     Caller c = {slot, state, me, site, 0, 0, 0};
     if (flags & WAIT_RELAXED) store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index));
-    else observe(c, engine, index, phase, mask);
+    else observe(c, engine, index, phase, mask, flags & WAIT_CTA);
     __syncwarp(mask);
 }
 
@@ -327,6 +354,6 @@ DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread) {
     if (!wait) return;
     store64(THREAD_FIELD(thread, relaxed_wait), 0);
     Caller c = {slot, load64(FIELD(slot, Slot, state)), me, 0, 0, 0, 0};
-    observe(c, engine_of(slot), high_word(wait), low_word(wait) - 1, 1u << lane_id());
+    observe(c, engine_of(slot), high_word(wait), low_word(wait) - 1, 1u << lane_id(), false);
 }
 #endif

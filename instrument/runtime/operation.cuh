@@ -52,8 +52,8 @@ DEVICE void mark_block(const Caller &c, bool write) {
 }
 
 DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
-    u32 offset = address - load32(FIELD(slot, Slot, low)), stride = coarse_stride(slot);
-    if (offset >= load32(FIELD(slot, Slot, bytes))) return;
+    u32 offset = offset_of(slot, address), stride = coarse_stride(slot);
+    if (offset >= load32(FIELD(slot, Slot, bytes)) * cta_count(slot)) return;
     u64 blocks = warp_rows<BLOCK_BYTES>(coarse_of(slot), stride, me >> 5);
     store32(blocks + (u64)WARP_GROUPS * stride + offset / BLOCK_BYTES * 4, group);
     store32(blocks + 3ull * stride + WARP_GROUPS * SUPER_ROW(stride) + offset / SUPER_BYTES * 4, group);
@@ -118,6 +118,11 @@ template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f)
 
 DEVICE u32 kind_of(const Operation &o) { return o.kind & 0xff; }
 
+// Whether a phase of an mbarrier tells that an operation is over; else a group does.
+DEVICE bool by_phase(const Operation &o) {
+    return kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC || (CONSAN_CLUSTER && kind_of(o) == OPERATION_BULK_SOURCE);
+}
+
 DEVICE u32 phases_observed(const Caller &c, u32 barrier) { return clock_entry(c.slot, c.me, PHASES + barrier); }
 
 // ---- completion -----------------------------------------------------------------------------------------------------------
@@ -179,7 +184,7 @@ DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
 
 // Whether the caller has observed that the operation is over.
 DEVICE bool observed(const Caller &c, const Operation &o) {
-    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) return phases_observed(c, o.barrier) > o.phase;
+    if (by_phase(o)) return phases_observed(c, o.barrier) > o.phase;
     if (kind_of(o) == OPERATION_WGMMA) return matrix_observed(c, o);
     return group_observed(c, o.thread, o.group, load32(THREAD_FIELD(thread_record(c.slot, o.thread), bulk_read)), offsetof(Thread, bulk_waits));
 }
@@ -220,7 +225,7 @@ DEVICE bool meet(const Operation &a, const Operation &b) {
 
 DEVICE u32 why_not_observed(const Caller &c, const Operation &o) {
     u64 engine = engine_of(c.slot), thread = thread_record(c.slot, o.thread);
-    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) {
+    if (by_phase(o)) {
         if (load32(own_vector(c.slot, c.me) + 4ull * VECTOR * MAX_WARPS + 4 * (PHASES + o.barrier)) > o.phase) return REASON_OTHER_LANES;
         return load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, waited)) > o.phase ? REASON_WAITED_NO_BARRIER : REASON_NOT_WAITED;
     }
@@ -237,7 +242,7 @@ DEVICE u32 why_not_observed(const Caller &c, const Operation &o) {
 DEVICE void describe_operation(const Caller &c, Finding &f, const Operation &o) {
     u64 engine = engine_of(c.slot), thread = thread_record(c.slot, o.thread);
     f.operation = kind_of(o); f.group = o.group;
-    if (kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC) {
+    if (by_phase(o)) {
         u64 at = mbarrier_at(engine, o.barrier);
         f.barrier = load32(FIELD(engine, Engine, keys) + 4 * o.barrier);
         f.phase = o.phase - load32(FIELD(at, MBarrier, first_phase));
@@ -271,6 +276,13 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     else { f.reason = REASON_NO_BARRIER; f.hazard = HAZARD_WAR; }
     f.own_operation = own_operation;
     describe_operation(c, f, o);
+#if CONSAN_CLUSTER
+    Caller wide = c;
+    wide.flags |= ACCESS_WIDE_WAIT;
+    bool waited = !race && observed(wide, o);
+    wide.flags |= ACCESS_WIDE;
+    if (!race && (waited || observed(wide, o))) { f.kind = KIND_SCOPE; f.reason = waited ? REASON_WAIT_SCOPE : REASON_ARRIVE_SCOPE; }
+#endif
     report(c.slot, f);
 }
 
@@ -362,6 +374,11 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
         f.operation = 0;
         f.reason = why_not_observed(c, o);
     }
+#if CONSAN_CLUSTER
+    f.kind = wait && !same_cta(c.slot, other >> 5, c.me >> 5) ? KIND_DATA_RACE : f.kind;
+    look_for_scope(c, f, other, epoch);
+    f.kind = wait && f.kind == KIND_DATA_RACE ? KIND_MISSING_WAIT : f.kind;
+#endif
     report(c.slot, f);
 }
 
@@ -434,11 +451,11 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
 // All warps' latest accesses to one block of the operation's range.
 COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
     u64 coarse = coarse_of(c.slot);
-    u32 stride = coarse_stride(c.slot), warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
+    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
     u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
     if (low >= high) return;
     bool suspect = false;
-    for (u32 w = 0; w < warps; ++w) {
+    EACH_WARP_NEAR(c.slot, low, w) {
         u64 rows = warp_rows<BLOCK_BYTES>(coarse, stride, w) + 4ull * block;
         u32 entry = written ? load32(rows + (u64)WARP_WRITES * stride) : 0;
         if (entry && entry >> 6 >= base) {
@@ -462,6 +479,9 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
 // The caller's clock, four entries at a time.
 struct Eyes { u64 row, coarse; u32 stride, base, start, warps; bool some; };
 
+// Intervals are a CTA's own: the start of one says nothing of another CTA's warps.
+DEVICE u32 start_for(const Caller &c, const Eyes &e, u32 warp) { return same_cta(c.slot, warp, c.me >> 5) ? e.start : 0; }
+
 DEVICE Eyes eyes_of(const Caller &c) {
     return {own_vector(c.slot, c.me), coarse_of(c.slot), coarse_stride(c.slot), load32(FIELD(c.slot, Slot, base)), high_word(c.state),
             load32(FIELD(c.slot, Slot, warp_count)), lane_acquired(c.slot, c.me)};
@@ -481,7 +501,7 @@ DEVICE bool group_in_order(const Caller &c, const Eyes &e, u32 warp, u32 group, 
     load_records<2>(FIELD(engine_of(c.slot), Engine, copies_done) + COPIES_DONE * warp, done);
     for (u32 i = 0; i < 2; ++i) {
         u32 epoch = low_word(done[i]);
-        if (high_word(done[i]) > group && (epoch < e.start || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed)) return true;
+        if (high_word(done[i]) > group && (epoch < start_for(c, e, warp) || (warp != c.me >> 5 && epoch <= seen)) && (!fence || epoch <= passed)) return true;
     }
     return false;
 }
@@ -499,13 +519,18 @@ DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * warp)) return false;
 #endif
     if (epoch > passed) return false;
-    return warp == c.me >> 5 ? ordered(c, warp << 5 | (entry & 31), epoch) : epoch < e.start || epoch <= seen;
+    return warp == c.me >> 5 ? ordered(c, warp << 5 | (entry & 31), epoch) : epoch < start_for(c, e, warp) || epoch <= seen;
 }
 
 // Whether all that the block's coarse entries tell is in order; where it is not, the cells are looked at.
 DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 block, bool written, bool read) {
+#if CONSAN_CLUSTER
+    EACH_WARP_NEAR(c.slot, block * BLOCK_BYTES, w) {
+        if (w % 4) continue;
+#else
 #pragma unroll 1
     for (u32 w = 0; w < e.warps; w += 4) {
+#endif
         u32 writes[4], reads[4], seen[4], passed[4];
         for (u32 j = 0; j < 4; ++j) {
             u64 rows = warp_rows<BLOCK_BYTES>(e.coarse, e.stride, min(w + j, e.warps - 1)) + 4ull * block;
@@ -519,7 +544,7 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
             u32 epoch = reads[j] >> 6;
             if (!reads[j] || epoch < e.base) continue;
             // Of the caller's own warp another lane may have read, too.
-            if (w + j == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen[j])) return false;
+            if (w + j == c.me >> 5 ? epoch >= e.start : !(epoch < start_for(c, e, w + j) || epoch <= seen[j])) return false;
 #if CONSAN_ISA
             if (epoch > passed[j]) return false;
 #endif
@@ -551,7 +576,7 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
     if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
     if (async && !(write & COARSE_ASYNC)) return false;
     if (!reader || epoch < e.base) return true;
-    if (w == c.me >> 5 ? epoch >= e.start : !(epoch < e.start || epoch <= seen)) return false;
+    if (w == c.me >> 5 ? epoch >= e.start : !(epoch < start_for(c, e, w) || epoch <= seen)) return false;
 #if CONSAN_ISA
     if (epoch > passed) return false;
 #endif
@@ -561,8 +586,7 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
 // All warps: superblocks together, and those of a warp for which that says nothing one by one, by blocks where they must. A warp shares
 // the superblocks of an operand among its lanes.
 DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
-#pragma unroll 1
-    for (u32 w = 0; w < e.warps; ++w) {
+    EACH_WARP_NEAR(c.slot, o.low, w) {
         if (step == 1 && warp_in_order<SUPER_BYTES>(c, e, o, w, o.low, o.high, written, read)) continue;
 #pragma unroll 1
         for (u32 super = o.low / SUPER_BYTES + first; super * SUPER_BYTES < o.high; super += step) {
@@ -585,7 +609,7 @@ DEVICE void touched(const Eyes &e, const Operation &o, u32 first, u32 step, bool
             if (at + SUPER_BYTES <= o.low || at >= o.high) continue;
             // Epochs of before this CTA, or none at all.
             written |= w4[i] >= e.base && w4[i];
-#if CONSAN_ISA
+#if CONSAN_ISA || CONSAN_CLUSTER
             read |= r4[i] >= e.base && r4[i];
 #else
             read |= r4[i] == e.start;
@@ -772,8 +796,7 @@ COLD void signals_in_flight(Caller c, u32 index) {
     u32 first = load32(FIELD(mbarrier_at(engine, index), MBarrier, first_phase));
     for (u32 i = 0; i < count; ++i) {
         Operation o = load_operation(operation_at(engine, i));
-        bool signals = kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC;
-        if (o.sequence <= base || !signals || o.barrier != index || o.phase < first || observed(c, o)) continue;
+        if (o.sequence <= base || !by_phase(o) || o.barrier != index || o.phase < first || observed(c, o)) continue;
         report_barrier(c, engine, index, REASON_SIGNALS_PENDING, o.site, o.thread);
         return;
     }

@@ -27,6 +27,11 @@ COLD void write_record(u64 slot, u64 at, const Finding &f, u32 entry_index) {
     r.group = f.group; r.commits = f.commits; r.retired = f.retired; r.shared_bytes = load32(FIELD(slot, Slot, bytes)); r.address = f.address;
     r.operation = f.operation; r.own_operation = f.own_operation; r.barrier = f.barrier; r.phase = f.phase;
     r.barrier_state = f.barrier_state; r.barrier_expected = f.barrier_expected; r.parity = f.parity;
+    r.cta_bytes = r.cta_threads = r.rank = r.cluster[0] = r.cluster[1] = r.cluster[2] = 0;
+#if CONSAN_CLUSTER
+    r.cta_bytes = cta_bytes(slot); r.cta_threads = 32u << cta_shift(slot); r.rank = cluster_rank();
+    r.cluster[0] = ctas_x(); r.cluster[1] = ctas_y(); r.cluster[2] = ctas_z();
+#endif
     r.valid = 0;
     const u64 *words = (const u64 *)&r;
     for (u32 i = 1; i < sizeof(r) / 8; ++i) host_store64(at + 8 * i, words[i]);

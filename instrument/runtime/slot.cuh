@@ -27,9 +27,21 @@
 #define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
 #define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
 
+// Of a write record's upper half: epoch, thread, two flags.
+#ifndef CONSAN_THREAD_BITS
+#define CONSAN_THREAD_BITS 10
+#endif
+#define EPOCH_SHIFT (2 + CONSAN_THREAD_BITS)
+#define THREAD_MASK ((1u << CONSAN_THREAD_BITS) - 1)
+DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & THREAD_MASK; }
+DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
+DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
+#define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters one set for all, and one for each CTA
+
 struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
 
 // Entries of a clock. With asynchronous engines: epochs of the warps, epochs that a proxy fence has passed, phases of mbarriers.
+// In clusters also epochs that an edge of too narrow a scope tells.
 #if CONSAN_ENGINE
 #define VECTOR CLOCK
 #define VECTOR_ROWS (2 * MAX_WARPS)  // of each warp: what all its lanes have seen, and what some have
@@ -38,9 +50,11 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #define VECTOR_ROWS MAX_WARPS
 #endif
 
+// Clocks of an mbarrier: one for each parity; in clusters one more for each, of arrivals from other CTAs.
+#define MBARRIER_CLOCKS (CONSAN_CLUSTER ? 4u : 2u)
 #define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // right behind the slot's head
 #if CONSAN_ENGINE
-#define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + 2 * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
+#define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
 #define GLOBALS_BYTES (sizeof(Globals) + RESULTS * sizeof(ResultRecord))
 #define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
 // Of each block: last operation listed, its place if it begins here, whether all of it was found written; of each superblock: start of the interval of the last
@@ -60,24 +74,32 @@ DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
 // Cells and warps are rounded up so that similar launches share slots.
 DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     Shape s;
+#if CONSAN_CLUSTER
+    // No block of the coarse table belongs to two CTAs.
+    u32 warps = cluster_size() << shift_of(threads), step = 2048;
+#else
     u32 warps = (threads + 31) / 32, step = 256;
+#endif
     s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
     while (shared_bytes > step * 8) step *= 2;
     s.cells = (u32)align_up(shared_bytes ? shared_bytes : 1, step) / CONSAN_GRANULE;
+#if CONSAN_CLUSTER
+    s.cells *= cluster_size();
+#endif
     s.engine = ENGINE_AT;
     s.threads = align_up(ENGINE_AT + ENGINE_BYTES, 128);
     s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
 #if CONSAN_PARTIAL
-    s.deposits = s.vectors + VECTOR_ROWS * VECTOR * 4;
-    s.flags = s.deposits + NAMED_BARRIERS * BARRIER_GENERATIONS * VECTOR * 8;
-    s.coarse = s.flags + FLAG_CELLS * VECTOR * 4;
+    s.deposits = s.vectors + (u64)VECTOR_ROWS * VECTOR * 4;
+    s.flags = s.deposits + (u64)NAMED_BARRIERS * MAX_CTAS * BARRIER_GENERATIONS * VECTOR * 8;
+    s.coarse = s.flags + (u64)FLAG_CELLS * FLAG_SETS * VECTOR * 4;
 #else
     s.deposits = s.flags = s.coarse = s.vectors;
 #endif
     s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.warps);
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
-    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 4 | CONSAN_ENGINE << 5) << 40 | (u64)s.warps << 32 | s.cells;
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 5 | CONSAN_ENGINE << 4) << 44 | (u64)s.warps << 32 | s.cells;
     return s;
 }
 
@@ -87,7 +109,15 @@ DEVICE u32 size_class(u64 bytes) {
     return index;
 }
 
-DEVICE u64 cta_key() { return (grid_id() & 0x7fffff) << 41 | (linear_cta() & 0xffffffffffull) << 1 | 1; }
+// Whoever shares a slot has the same key.
+DEVICE u64 cta_key() {
+#if CONSAN_CLUSTER
+    u64 place = linear_cluster();
+#else
+    u64 place = linear_cta();
+#endif
+    return (grid_id() & 0x7fffff) << 41 | (place & 0xffffffffffull) << 1 | 1;
+}
 DEVICE u32 home_of(u64 key) { return (u32)((key * 0x9E3779B97F4A7C15ull) >> 44) % DIRECTORY_ENTRIES; }
 
 COLD void clear_bytes(u64 at, u64 bytes) {
@@ -226,11 +256,28 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, low), pack(reserved_shared(), shared_bytes));
     gpu_store64(FIELD(slot, Slot, state), pack(base, base));
     gpu_store64(FIELD(slot, Slot, directory), directory);
+#if CONSAN_CLUSTER
+    u32 ranks = cluster_size(), shift = shift_of(threads);
+    gpu_store64(FIELD(slot, Slot, cta_bytes), pack(s.cells / ranks * CONSAN_GRANULE, shift));
+    gpu_store64(FIELD(slot, Slot, ctas), pack(ranks, 0));
+    for (u32 c = 0; c < MAX_CTAS; c += 2) {
+        gpu_store64(FIELD(slot, Slot, visitors) + 4 * c, 0);
+        gpu_store64(FIELD(slot, Slot, gone) + 4 * c, 0);
+        gpu_store64(FIELD(slot, Slot, exits) + 4 * c, 0);
+    }
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, started) + 4 * w, 0);
+    for (u32 w = 0; w < MAX_WARPS; ++w) {
+        gpu_store64(FIELD(slot, Slot, cluster_waits) + 8 * w, 0);
+        gpu_store64(FIELD(slot, Slot, cluster_arrivals) + 8 * w, 0);
+    }
+    gpu_store64(FIELD(slot, Slot, thread_count), pack(threads, ranks << shift));
+#else
     gpu_store64(FIELD(slot, Slot, thread_count), pack(threads, (threads + 31) / 32));
+#endif
     gpu_store64(FIELD(slot, Slot, entry), pack(entry & 0x7fffffff, module));
     gpu_store64(FIELD(slot, Slot, latest), pack(base, 0));
     gpu_store64(FIELD(slot, Slot, found_any), (u64)gpu_load32(FIELD(slot, Slot, read_scrub)) << 32);
-    gpu_store64(FIELD(slot, Slot, full_epoch), pack(base, base));
+    for (u32 c = 0; c < MAX_CTAS; ++c) gpu_store64(FIELD(slot, Slot, full_epoch) + 8 * c, pack(base, base));
     gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, source_high), 0);
     gpu_store64(FIELD(slot, Slot, result_low), ~0ull);
@@ -246,7 +293,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     prepare_engine(slot + s.engine, entry >> 31);
 #endif
     // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
-    for (u32 b = 0; b < NAMED_BARRIERS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
+    for (u32 b = 0; b < NAMED_BARRIERS * MAX_CTAS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
 }
 
 COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
@@ -257,11 +304,17 @@ COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     u32 threads = thread_total(), bytes = total_shared();
     u64 slot = NO_SLOT;
     u32 limit = gpu_load32(FIELD(runtime, Runtime, cta_limit));
+#if CONSAN_CLUSTER
+    u32 ctas = cluster_size();
+    if (limit == 0 || linear_cluster() * ctas < limit) {
+#else
+    u32 ctas = 1;
     if (limit == 0 || linear_cta() < limit) {
+#endif
         Shape s = shape_of(threads, bytes);
-        slot = acquire_slot(runtime, s);
-        if (slot) { prepare_slot(slot, runtime, s, threads, bytes, module, entry, place); gpu_add64(FIELD(runtime, Runtime, checked_ctas), 1); }
-        else { slot = NO_SLOT; gpu_add64(FIELD(runtime, Runtime, dropped_ctas), 1); }
+        slot = ctas <= MAX_CTAS ? acquire_slot(runtime, s) : 0;
+        if (slot) { prepare_slot(slot, runtime, s, threads, bytes, module, entry, place); gpu_add64(FIELD(runtime, Runtime, checked_ctas), ctas); }
+        else { slot = NO_SLOT; gpu_add64(FIELD(runtime, Runtime, dropped_ctas), ctas); }
     }
     gpu_store64(FIELD(place, Directory, exited), 0);
     gpu_store64(FIELD(place, Directory, slot), slot);
@@ -330,12 +383,12 @@ COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
     u32 base = load32(FIELD(slot, Slot, base));
     for (u32 c = lanes_below(mask); c < cells; c += lanes) {
         u64 record = load64(writes + 8 * c);
-        u32 high = (u32)(record >> 32), age = (epoch - (high >> 12)) & WRITE_EPOCH_MASK;
-        bool mine = !CONSAN_PARTIAL || (high >> 7 & 31) == me >> 5;
+        u32 high = (u32)(record >> 32), age = (epoch - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
+        bool mine = !CONSAN_PARTIAL || record_warp(record) == me >> 5;
         if (!record || !mine || high & 1 || age <= WRITE_PERIOD) continue;
         // A copy stays one, in flight or not, until its group says otherwise; it is only made younger.
         if (high & 2 && age <= epoch - base) {
-            swap64(writes + 8 * c, record, (record & (1ull << 44) - 1) | (u64)(epoch & WRITE_EPOCH_MASK) << 44);
+            swap64(writes + 8 * c, record, (record & (1ull << 32 + EPOCH_SHIFT) - 1) | (u64)(epoch & WRITE_EPOCH_MASK) << 32 + EPOCH_SHIFT);
             continue;
         }
         // Left by an earlier CTA (or an uninitialised-read marker): not initialised. The first period of a CTA's life ends
@@ -369,7 +422,10 @@ COLD void release_slot(u64 slot) {
         // Clocks of before the wrap would outrank all that follow. Generations start over with them: no more than one a warp and epoch.
         u64 vectors = load64(FIELD(slot, Slot, vectors));
         clear_bytes(vectors, writes - vectors);
-        for (u32 b = 0; b < NAMED_BARRIERS; ++b) store64(FIELD(slot, Slot, named) + 8 * b, 0);
+        for (u32 b = 0; b < NAMED_BARRIERS * MAX_CTAS; ++b) store64(FIELD(slot, Slot, named) + 8 * b, 0);
+#if CONSAN_CLUSTER
+        clear_bytes(FIELD(slot, Slot, visits), 8ull * MAX_WARPS * MAX_CTAS);
+#endif
         clear_bytes(reads, (u64)cells * 4);
     }
 #if CONSAN_ENGINE
@@ -392,7 +448,7 @@ COLD void release_slot(u64 slot) {
 HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
     if (!runtime) return 0;
     u64 key = cta_key();
-    u32 me = linear_tid();
+    u32 me = self_number();
     if (me == 0) {
         if (linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
         insert_cta(runtime, key, module, entry);
@@ -419,6 +475,11 @@ HOOK u64 __consan_find(u64 runtime) {
 DEVICE void check_operations_at_exit(u64 slot, u64 state);
 DEVICE void count_exits(u64 slot, u64 state, u32 mask);
 #endif
+#if CONSAN_CLUSTER
+DEVICE void cta_exits(u64 slot, u64 state);
+// The number of this thread in its cluster.
+HOOK u32 __consan_self() { return self_number(); }
+#endif
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (!runtime) return;
@@ -433,10 +494,16 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 #if CONSAN_PARTIAL && !CONSAN_ENGINE
     if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
 #endif
+#if CONSAN_CLUSTER
+    if (slot && gpu_add32(FIELD(slot, Slot, exits) + 4 * cluster_rank(), __popc(mask)) + __popc(mask) == thread_total()) cta_exits(slot, state);
+    u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
+    if (before + __popc(mask) != thread_total() * cluster_size()) return;
+#else
     u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
     if (before + __popc(mask) != thread_total()) return;
 #if CONSAN_ENGINE
     if (slot) check_operations_at_exit(slot, state);
+#endif
 #endif
     if (slot) release_slot(slot);
     gpu_release64(place, 0);

@@ -20,15 +20,16 @@ from consan.toolchain.nvrtc import compile_ptx
 
 ARCHITECTURES = ("sm_80", "sm_90a", "sm_100a")
 VARIANTS = [
-    Variant(granule=granule, partial=partial, asynchronous=asynchronous, cluster=cluster)
-    for granule, partial, asynchronous, cluster in itertools.product((1, 2, 4), (False, True), (False, True), (False, True))
+    *itertools.starmap(Variant, itertools.product((1, 2, 4), (False, True), (False, True))),
+    Variant(partial=True, asynchronous=True, flags=True, engine=True),
 ]
+CLUSTERS = [Variant(partial=True, asynchronous=True, flags=True, engine=True, cluster=ctas) for ctas in (2, 4, 8, 16)]
 MOST_REGISTERS = 64  # what lets a CTA of 1,024 threads start
 
 
 def name_of(variant: Variant) -> str:
-    words = [word for word in ("partial", "asynchronous", "cluster") if getattr(variant, word)]
-    return "-".join([str(variant.granule), *words])
+    words = [word for word in ("partial", "asynchronous", "engine") if getattr(variant, word)]
+    return "-".join([str(variant.granule), *words, *([f"cluster{variant.cluster}"] if variant.cluster else [])])
 
 
 @functools.cache
@@ -44,15 +45,16 @@ def test_the_header_compiles_and_its_assertions_hold() -> None:
     assert ".entry k" in compile_ptx(text, arch="sm_80").ptx
 
 
-@pytest.mark.parametrize("struct", layout.STRUCTS, ids=lambda struct: str(struct.name))
+@pytest.mark.parametrize("struct", [*layout.structs(), *layout.structs(16)], ids=lambda struct: f"{struct.name}-{layout.size(struct)}")
 def test_a_moved_member_does_not_compile(struct: layout.Struct) -> None:
     """The assertions are real: a second member before the first one breaks them."""
-    text = layout.header().replace(f"struct {struct.name} {{", f"struct {struct.name} {{\n    u64 added;")
+    header = layout.header(1 if struct in layout.structs() else 16)
+    text = header.replace(f"struct {struct.name} {{", f"struct {struct.name} {{\n    u64 added;")
     with pytest.raises(UsageError, match="static assertion failed"):
         compile_ptx(text, arch="sm_80")
 
 
-@pytest.mark.parametrize("struct", layout.STRUCTS, ids=lambda struct: str(struct.name))
+@pytest.mark.parametrize("struct", [*layout.structs(), *layout.structs(16)], ids=lambda struct: f"{struct.name}-{layout.size(struct)}")
 def test_numpy_and_cpp_agree_on_the_layout(struct: layout.Struct) -> None:
     """NumPy's own offsets against those that the C++ side asserts; records start on 8 bytes."""
     dtype = layout.dtype(struct)
@@ -77,6 +79,7 @@ def test_counts_fit_their_bits() -> None:
 
 def test_every_constant_of_the_host_reaches_the_device() -> None:
     text = layout.header()
+    assert "#define MAX_CTAS 4u" in layout.header(4)
     for name in ("MAX_WARPS", "COPY_RANGES", "RING_ENTRIES", "TABLE_ENTRIES", "WAIT_HISTORY"):
         assert f"#define {name} {getattr(layout, name)}u" in text
     for kind in layout.Kind:
@@ -86,7 +89,7 @@ def test_every_constant_of_the_host_reaches_the_device() -> None:
 # -- variants -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
+@pytest.mark.parametrize("variant", [*VARIANTS, CLUSTERS[0], CLUSTERS[-1]], ids=name_of)
 def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> None:
     found = library(variant, "sm_90a").functions
     hooks = {f"__consan_{kind}{width}" for kind in ("read", "write", "atomic") for width in (1, 2, 4, 8, 16) if width >= variant.granule}
@@ -119,7 +122,7 @@ def test_callees_come_before_their_callers() -> None:
 
 def test_the_runtime_takes_no_shared_memory_and_no_barrier() -> None:
     """consan takes no byte of the kernel's shared memory and adds no barrier of the CTA."""
-    for variant in VARIANTS:
+    for variant in (*VARIANTS, CLUSTERS[0]):
         for name, body in library(variant, "sm_90a").functions.items():
             assert ".shared" not in body.replace("isspacep.shared", ""), name
             assert "bar.sync" not in body, name
@@ -129,7 +132,7 @@ def test_the_runtime_takes_no_shared_memory_and_no_barrier() -> None:
 def test_no_weak_load_reads_shadow_state() -> None:
     """Weak loads are for what does not change while a CTA runs: the helper that says so, and nothing else."""
     weak = [line for line in source().splitlines() if "ld.global" in line]
-    assert [line.split("(")[0].split()[-1] for line in weak] == ["constant_pair"]
+    assert [line.split("(")[0].split()[-1] for line in weak] == ["constant_pair", "weak32"]
 
 
 def module_of(variant: Variant, target: str) -> str:
@@ -154,6 +157,17 @@ FEW = [Variant(), Variant(partial=True), Variant(granule=1, partial=True, asynch
 @pytest.mark.parametrize("variant", FEW, ids=name_of)
 def test_the_runtime_assembles(variant: Variant, target: str) -> None:
     _assembles(variant, target)
+
+
+@pytest.mark.parametrize("variant", CLUSTERS[:1], ids=name_of)
+def test_the_runtime_for_clusters_assembles(variant: Variant) -> None:
+    _assembles(variant, "sm_90a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", CLUSTERS[1:], ids=name_of)
+def test_the_runtime_for_larger_clusters_assembles(variant: Variant) -> None:
+    _assembles(variant, "sm_90a")
 
 
 @pytest.mark.slow
