@@ -185,8 +185,8 @@ def _counts(ctas: int) -> dict[str, int]:
     return {"MAX_CTAS": ctas, "MAX_WARPS": warps, "MBARRIERS": mbarriers, "CLOCK": blocks * warps + mbarriers}
 
 
-_CLUSTER = """u32 cta_bytes; u32 cta_shift; u32 ctas; u32 home; u32 visitors[{ctas}]; u32 gone[{ctas}]; u32 exits[{ctas}]; u32 started[{warps}];
-    u64 cluster_waits[{warps}]; u64 cluster_arrivals[{warps}]; u64 visits[{visits}];"""
+_CLUSTER = """u32 cta_bytes; u32 cta_shift; u32 ctas; u32 home; u32 visitors[{ctas}]; u32 gone[{ctas}]; u32 exits[{ctas}];
+    u32 started[{warps}]; u64 cluster_waits[{warps}]; u64 cluster_arrivals[{warps}]; u64 visits[{visits}];"""
 
 
 def _slot(ctas: int) -> Struct:

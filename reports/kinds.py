@@ -87,7 +87,7 @@ def _engine(finding: Finding) -> bool:
 # Tried in order for a finding whose situation the decoder does not give. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
-        ("cluster", lambda f: _first(f).block != _last(f).block),
+        ("cluster", lambda f: _first(f).block != _last(f).block and not _engine(f)),
         # Not a matter of lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),

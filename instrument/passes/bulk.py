@@ -5,8 +5,9 @@ does, and for stores from tiles what lies outside of the tensor is left out. A h
 
 The sides in global memory are those of globals.py.
 
-Not handled: copies to or from the shared memory of another CTA of the cluster; stores in im2col mode,
-scattered or from interleaved tensors are taken to read their whole box.
+A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory (runtime/cluster.cuh).
+
+Not handled: stores in im2col mode, scattered or from interleaved tensors are taken to read their whole box.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     side = written or read
     if side is None or side.address is None:
         raise Unsupported("no side in shared memory")
-    instruction, snippet = work.instruction, Snippet()
+    snippet = Snippet()
     address = _place(context, work, side, snippet, ranked=written is not None)
     site = context.site(plan, work, side.access, "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
