@@ -1,30 +1,28 @@
-"""The long text of each kind: what it means, the section of the PTX ISA, a racy and a fixed example, how to fix it.
+"""The long text of each kind: what it means, what the PTX ISA says, a racy and a fixed example, how to fix it.
 
-`consan explain KIND` prints these pages. The examples of the kinds that this version reports are whole kernels: the tests
-run both and expect the finding from the first and none from the second. Section numbers are those of PTX ISA 9.1.
+`consan explain KIND` prints these as pages (pages.py). The examples are whole kernels: the tests run both and expect the finding from the
+first and none from the second; of a kind that this version does not report they expect that it does not. Section numbers are those of
+PTX ISA 9.1.
 """
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Final
-
-from consan.reports.kinds import KINDS
-
-WIDTH: Final = 90
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One page. `launch` are the `consan check` options of the examples, where they are whole kernels."""
+    """One page. `launch` are the `consan check` options of the examples."""
 
     about: str
+    isa: str
     sections: tuple[str, ...]
     racy: str
     fixed: str
     repair: str
-    launch: str = ""
+    launch: str
+    reported: bool = True
 
 
 EXPLANATIONS: Final[dict[str, Explanation]] = {
@@ -36,6 +34,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             a bulk copy that is issued before the consumers have released the stage (the "empty" mbarrier of a pipeline). WAW: two
             writes whose order is open. Between lanes of one warp the
             severity is warning: current hardware mostly runs them together, but nothing promises it.""",
+        isa="""Two accesses of the same bytes conflict if one of them writes, and conflicting accesses that causality order does not relate
+            are a data race unless both are strong and at scopes that include each other. Causality order between threads comes from
+            synchronisation only: a barrier that both pass, or a release that an acquire observes. Being in one warp is none of these:
+            the smallest scope is the CTA, and the order in which lanes run is not promised.""",
         sections=("8.7.1 Conflict and Data-races", "8.9.4 Memory synchronization", "9.7.13.1 bar, barrier", "9.7.13.2 bar.warp.sync"),
         racy="""
             extern "C" __global__ void k(float* out) {
@@ -67,6 +69,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             issue the copy (groups belong to the thread), the wrong parity of an mbarrier, a wait by one thread that nobody else
             is told of. A bulk store or wgmma still reads its bytes until then: writing over them is the same slip. When only other
             lanes of the warp have waited the severity is warning: __syncwarp() is missing.""",
+        isa="""An asynchronous operation is no part of the program order of the thread that issues it: it comes after the instructions
+            before it, and nothing puts it before those after it. To read the destination, or change the source, before it is complete
+            is undefined behaviour. It is complete for a thread when that thread has waited: for the group that it committed itself, or
+            for the phase of the mbarrier that tracks the operation. A wait for groups orders nothing else, and serves its own thread.""",
         sections=(
             "8.9.1.1 Asynchronous Operations",
             "9.7.9.25.1 Completion Mechanisms",
@@ -108,7 +114,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             CTA on that multiprocessor left: often zero or yesterday's right answer, which is why such bugs hide. Typical: the
             halo of a tile, the tail of a partial tile, an accumulator that one branch forgets. When a write comes later without
             an order, consan reports the pair as the race that it is. Bytes that are loaded and provably not used are a note.""",
-        sections=("8.2.6 Initialization", "5.1.7 Shared State Space"),
+        isa="""Every byte is taken to hold an unknown value before the first thread starts, unless its variable has an
+            initial value, and only variables in constant and global memory can have one.""",
+        sections=("8.2.6 Initialization", "5.4.4 Initializers"),
         racy="""
             extern "C" __global__ void k(const float* in, float* out) {
                 __shared__ float tile[66];
@@ -133,6 +141,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
     "out-of-bounds": Explanation(
         about="""An access outside the shared memory of the CTA (static and dynamic together) or, on the CPU backend, outside
             every known allocation of global memory. On a GPU such a write can hit another array without any error.""",
+        isa="""A CTA owns the shared memory that its kernel declares and its launch asks for. Generic addresses reach it through a
+            window of just that size; what lies beyond belongs to something else, or to nothing.""",
         sections=("5.1.7 Shared State Space", "6.4.1.1 Generic Addressing"),
         racy="""
             extern "C" __global__ void k(float* out) {
@@ -161,6 +171,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             completed with no wait between them, a byte count out of range, invalidated while bytes are still to come. The
             hardware does not complain; it hangs or lets threads through too early. The report names the mbarrier by its offset in
             shared memory, with its phase and counts.""",
+        isa="""A named barrier releases its threads when as many have arrived as the count says, so all that meet must say the
+            same; of a warp, all threads execute the aligned form together. On memory that holds no mbarrier no mbarrier operation but
+            init is defined, and on one that is initialised nothing but mbarrier operations, init not among them. In every phase a wait
+            has to succeed before anybody arrives for the next one.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.3 Lifecycle of the mbarrier object", "9.7.13.15.4 Phase of the mbarrier object"),
         racy="""
             #include <cuda/ptx>
@@ -210,6 +224,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             parities), bytes (expect_tx announced more than the copies bring; a tensor copy counts its whole box), or less than
             nothing (the copies bring more than was announced). A launch that --timeout ended is reported too, and says so: it may
             only have been slow.""",
+        isa="""A barrier waits for the number of threads that it is given, whether or not there are any left to come. A phase of an
+            mbarrier is over when no arrival is pending and no byte is outstanding, and not before: a wait for it returns false until
+            then.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.6 Phase Completion of the mbarrier object"),
         racy="""
             #include <cuda/ptx>
@@ -257,6 +274,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             each such finding says so: D1, a generic read before an asynchronous write to the same bytes (warning); D2, a fence
             after the barrier, by the thread that issues the copy instead of those that wrote (note); data of cp.async multiplied
             by wgmma without a fence (warning).""",
+        isa="""A proxy is a way to access memory, and accesses through different ones are only ordered by a proxy fence, whatever
+            orders the threads. Bulk copies and wgmma use the async proxy for shared memory. The completion of a bulk copy includes the
+            fence towards ordinary accesses; in the other direction the program has to execute it.""",
         sections=("8.6 Proxies", "9.7.9.25.2 Async Proxy", "9.7.13.4 membar/fence"),
         racy="""
             #include <cuda/ptx>
@@ -294,18 +314,64 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
     "scope": Explanation(
         about="""The right edge is there, but its scope is too narrow: an arrive or a wait with the default .cta scope does not
             order threads of two CTAs of a cluster, and one with .cluster does not reach other clusters.""",
+        isa="""Every release, acquire and fence has a scope: the threads that it can establish an order with. A release and an acquire make
+            an edge only if each scope includes the other thread. The default of mbarrier operations is .cta.""",
         sections=("8.5 Scope", "9.7.13.15.13 mbarrier.arrive", "9.7.13.15.16 mbarrier.test_wait / mbarrier.try_wait"),
         racy="""
-            asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(remote_barrier) : "memory");""",
+            #include <cooperative_groups.h>
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void __cluster_dims__(2) k(float* out) {
+                __shared__ float tile[64];
+                __shared__ uint64_t full;
+                auto cluster = cooperative_groups::this_cluster();
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(&full, 64);
+                cluster.sync();
+                if (cluster.block_rank() == 0) {
+                    *cluster.map_shared_rank(&tile[t], 1) = t;
+                    unsigned remote = __cvta_generic_to_shared(cluster.map_shared_rank(&full, 1));
+                    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"     // of .cta scope
+                                 :: "r"(remote) : "memory");
+                } else {
+                    while (!ptx::mbarrier_try_wait_parity(&full, 0)) {}
+                    out[t] = tile[63 - t];
+                }
+                cluster.sync();
+            }""",
         fixed="""
-            asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
-                         :: "r"(remote_barrier) : "memory");     // and .acquire.cluster on the wait""",
+            #include <cooperative_groups.h>
+            #include <cuda/ptx>
+            namespace ptx = cuda::ptx;
+            extern "C" __global__ void __cluster_dims__(2) k(float* out) {
+                __shared__ float tile[64];
+                __shared__ uint64_t full;
+                auto cluster = cooperative_groups::this_cluster();
+                int t = threadIdx.x;
+                if (t == 0) ptx::mbarrier_init(&full, 64);
+                cluster.sync();
+                if (cluster.block_rank() == 0) {
+                    *cluster.map_shared_rank(&tile[t], 1) = t;
+                    unsigned remote = __cvta_generic_to_shared(cluster.map_shared_rank(&full, 1));
+                    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+                                 :: "r"(remote) : "memory");
+                } else {
+                    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &full, 0)) {}
+                    out[t] = tile[63 - t];
+                }
+                cluster.sync();
+            }""",
         repair="""Widen the scope on both sides of the edge: the release and the acquire must each include the other thread.""",
+        launch="--grid 2 --block 64 --cluster 2 --arch sm_90a --arg f32[64]=zeros",
+        reported=False,
     ),
     "lifetime": Explanation(
         about="""Shared memory is used outside the life of its CTA: an asynchronous copy or matrix product whose completion nobody
             has waited for is still in flight when the CTA ends, or (not checked yet) a peer of the cluster reads it before it has
             started or after it may have exited. The multiprocessor may give the memory to the next CTA at once.""",
+        isa="""Shared memory is owned by an executing CTA: there is none before it starts nor after it ends. That a thread ends completes
+            nothing that it has issued; a wait does. Between the CTAs of a cluster only a cluster barrier says that all have started,
+            or that all are done.""",
         sections=("5.1.7 Shared State Space", "9.7.9.25.1 Completion Mechanisms", "9.7.13.3 barrier.cluster"),
         racy="""
             #include <cuda/ptx>
@@ -348,6 +414,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             for every path, and reported for each kernel that was launched; consan ptx FILE lists it without a launch. Debug builds
             are left out, since every value goes through memory there. ptxas repairs some of it, with a warning (C7517, C7519), and
             makes the kernel slower.""",
+        isa="""Until a wgmma.wait_group that covers the product, any access to its accumulators or to the registers that hold A is
+            undefined behaviour. wgmma.fence has to come before the first wgmma.mma_async, and again whenever these registers were
+            modified; between products that only accumulate into the same registers none is needed.""",
         sections=("9.7.15.7.1 wgmma.fence", "9.7.15.7.3 wgmma.wait_group"),
         racy="""
             #define PRODUCT(d, a, b) \\
@@ -391,49 +460,30 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
     "global-race": Explanation(
         about="""CTAs touch the same global memory, at least one writes, and nothing orders them. Only the end of a kernel orders
             all CTAs; within one, it takes atomics, or a release and an acquire at .gpu scope.""",
+        isa="""The model is the same as for shared memory, with the CTA left behind: barriers of a CTA order its own threads only. What
+            orders threads of different CTAs is a release and an acquire at .gpu scope, or the end of the kernel.""",
         sections=("8.7.1 Conflict and Data-races", "8.8 Release and Acquire Patterns"),
         racy="""
-            partial[blockIdx.x] = sum;
-            if (t == 0 && atomicAdd(count, 1) == gridDim.x - 1)
-                finish(partial);                           // the other CTAs' writes may not be visible""",
+            extern "C" __global__ void k(float* partial, unsigned* count, float* out) {
+                if (threadIdx.x == 0) {
+                    partial[blockIdx.x] = blockIdx.x + 1;
+                    if (atomicAdd(count, 1) == gridDim.x - 1)
+                        out[0] = partial[0] + partial[1];   // the other CTA's may not be visible
+                }
+            }""",
         fixed="""
-            partial[blockIdx.x] = sum;
-            __threadfence();
-            if (t == 0 && atomicAdd(count, 1) == gridDim.x - 1) {
-                __threadfence();
-                finish(partial);
+            extern "C" __global__ void k(float* partial, unsigned* count, float* out) {
+                if (threadIdx.x == 0) {
+                    partial[blockIdx.x] = blockIdx.x + 1;
+                    __threadfence();
+                    if (atomicAdd(count, 1) == gridDim.x - 1) {
+                        __threadfence();
+                        out[0] = partial[0] + partial[1];
+                    }
+                }
             }""",
         repair="""__threadfence() on both sides of the flag or counter, or cuda::atomic_ref with release and acquire.""",
+        launch="--grid 2 --block 32 --arg f32[2]=zeros --arg u32[1]=zeros --arg f32[1]=zeros",
+        reported=False,
     ),
 }
-
-
-def page(kind_id: str) -> str:
-    """The page of one kind as text."""
-    kind, explanation = KINDS[kind_id], EXPLANATIONS[kind_id]
-    blocks = (
-        f"{kind.id}: {kind.title} ({kind.severity})",
-        _fill(explanation.about),
-        "PTX ISA: " + _fill("; ".join(explanation.sections), len("PTX ISA: ")),
-        "Wrong:\n\n" + _code(explanation.racy),
-        "Right:\n\n" + _code(explanation.fixed),
-        "How to fix it: " + _fill(explanation.repair, len("How to fix it: ")),
-        *([f"Try it: consan check FILE.cu {explanation.launch}"] if explanation.launch else []),
-    )
-    return "\n\n".join(blocks) + "\n"
-
-
-def summary() -> str:
-    """One line a kind."""
-    width = max(map(len, KINDS))
-    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity})" for kind in KINDS.values()]
-    return "Kinds of findings; `consan explain KIND` tells more:\n" + "\n".join(lines) + "\n"
-
-
-def _fill(text: str, used: int = 0) -> str:
-    filled = textwrap.fill(" ".join(text.split()), WIDTH, initial_indent=" " * used)
-    return filled[used:]
-
-
-def _code(text: str) -> str:
-    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")

@@ -1,13 +1,15 @@
-"""`consan explain KIND`: the page of one kind of finding; without a KIND, the list of kinds."""
+"""`consan explain KIND`: the page of one kind of finding; without a KIND, the list of kinds, or with --markdown all pages."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import sys
 
 from consan._errors import UsageError
-from consan.reports.explanations import page, summary
+from consan.commands.base import check_writable, write_file
 from consan.reports.kinds import KINDS
+from consan.reports.pages import document, markdown, page, summary
 
 
 class ExplainCommand:
@@ -19,15 +21,20 @@ class ExplainCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("kind", metavar="KIND", nargs="?", help="such as data-race; leave it out for the list")
+        parser.add_argument("--markdown", action="store_true", help="as Markdown; without a KIND all pages")
+        parser.add_argument("-o", "--output", dest="page_file", metavar="FILE", help="write to this file")
 
     def run(self, args: argparse.Namespace) -> int:
         """Print the page."""
-        if args.kind is None:
-            print(summary(), end="")
-            return 0
-        if args.kind not in KINDS:
+        if args.kind is not None and args.kind not in KINDS:
             near = difflib.get_close_matches(args.kind, KINDS, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]}?" if near else f"; the kinds are {', '.join(KINDS)}"
             raise UsageError(f"there is no kind '{args.kind}'{hint}")
-        print(page(args.kind), end="")
+        check_writable(args.page_file)
+        one, all_of_them = (markdown, document) if args.markdown else (page, summary)
+        text = all_of_them() if args.kind is None else one(args.kind)
+        if args.page_file is None:
+            sys.stdout.write(text)
+        else:
+            write_file(args.page_file, text)
         return 0

@@ -3,40 +3,68 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from consan.__main__ import main
+from consan.reports.catalogue import KINDS
 from consan.reports.explanations import EXPLANATIONS
+from consan.reports.pages import code, document, page
 from consan.toolchain import find
 
-WHOLE = [kind for kind, explanation in EXPLANATIONS.items() if explanation.launch]
+REPORTED = [kind for kind, explanation in EXPLANATIONS.items() if explanation.reported]
+NOT_REPORTED = sorted(set(EXPLANATIONS) - set(REPORTED))
 
-pytestmark = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
+needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
 
 
-def check(code: str, launch: str, folder: Path) -> tuple[int, list[str]]:
+def check(example: str, launch: str, folder: Path) -> tuple[int, list[str]]:
     file = folder / "k.cu"
-    file.write_text(textwrap.dedent(code))
+    file.write_text(code(example))
     status = main(["check", str(file), *shlex.split(launch), "--device", "cpu", "--strict", "-o", str(folder / "r.json")])
     data = json.loads((folder / "r.json").read_text())
     return status, [finding["kind"] for finding in data["findings"]]
 
 
-def test_the_kinds_of_this_version_have_whole_examples() -> None:
-    assert sorted(set(EXPLANATIONS) - set(WHOLE)) == ["global-race", "scope"]
-
-
-@pytest.mark.parametrize("kind", WHOLE)
+@needs_nvrtc
+@pytest.mark.parametrize("kind", REPORTED)
 def test_the_wrong_example_is_reported_with_its_kind(kind: str, tmp_path: Path) -> None:
     explanation = EXPLANATIONS[kind]
     assert check(explanation.racy, explanation.launch, tmp_path) == (66, [kind])
 
 
-@pytest.mark.parametrize("kind", WHOLE)
+@needs_nvrtc
+@pytest.mark.parametrize("kind", REPORTED)
 def test_the_right_example_is_clean(kind: str, tmp_path: Path) -> None:
     explanation = EXPLANATIONS[kind]
     assert check(explanation.fixed, explanation.launch, tmp_path) == (0, [])
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("kind", NOT_REPORTED)
+def test_what_is_said_not_to_be_reported_is_not(kind: str, tmp_path: Path) -> None:
+    """When this fails because the kind is found: `reported=False` of its page has served its time."""
+    explanation = EXPLANATIONS[kind]
+    for example in (explanation.racy, explanation.fixed):
+        status, found = check(example, explanation.launch, tmp_path)
+        assert status in (0, 67)
+        assert found == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_say_why_and_how_to_suppress_and_what_is_not_reported(kind: str) -> None:
+    text, explanation = page(kind), EXPLANATIONS[kind]
+    for piece in ("\nWhy: ", "\nPTX ISA: ", f"allow({kind}) REASON", f'kind = "{kind}"', f'consan_allow("{kind}", '):
+        assert piece in text
+    assert ("does not report this kind yet" in text) == (not explanation.reported)
+    assert all(re.match(r"\d+(\.\d+)+ \w", section) for section in explanation.sections)
+
+
+def test_the_documentation_is_what_the_command_writes(tmp_path: Path) -> None:
+    """`consan explain --markdown -o reports/KINDS.md` writes it anew."""
+    assert main(["explain", "--markdown", "-o", str(tmp_path / "kinds.md")]) == 0
+    written = (tmp_path / "kinds.md").read_text()
+    assert written == document() == (Path(__file__).parents[2] / "reports" / "KINDS.md").read_text()

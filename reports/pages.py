@@ -1,0 +1,108 @@
+"""The page of a kind of finding, as text for `consan explain` and as Markdown for reports/KINDS.md and SARIF.
+
+Decides the order of what a page says; the words are in explanations.py. `consan explain --markdown -o reports/KINDS.md` writes the
+documentation anew, and a test compares it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final
+
+from consan.reports.catalogue import KINDS
+from consan.reports.explanations import EXPLANATIONS
+
+WIDTH: Final = 90
+_NOT_YET: Final = "This version of consan does not report this kind yet."
+_TITLE: Final = """# Kinds of findings
+
+What consan reports, why the PTX ISA says so, and a kernel with the defect beside one without. Written by
+`consan explain --markdown`; `consan explain KIND` prints a page of it. Section numbers are those of PTX ISA 9.1."""
+
+
+def page(kind_id: str) -> str:
+    """The page of one kind as text."""
+    kind, explanation = KINDS[kind_id], EXPLANATIONS[kind_id]
+    blocks = (
+        f"{kind.id}: {kind.title} ({kind.severity})",
+        _fill(explanation.about),
+        *(() if explanation.reported else (_NOT_YET,)),
+        _labelled("Why", explanation.isa),
+        _labelled("PTX ISA", "; ".join(explanation.sections)),
+        "Wrong:\n\n" + textwrap.indent(code(explanation.racy), "    "),
+        "Right:\n\n" + textwrap.indent(code(explanation.fixed), "    "),
+        _labelled("How to fix it", explanation.repair),
+        f"Try it: consan check FILE.cu {explanation.launch}",
+        "To let one finding stand, with the reason why:\n\n" + textwrap.indent(suppression(kind_id), "    "),
+    )
+    return "\n\n".join(blocks) + "\n"
+
+
+def summary() -> str:
+    """One line a kind."""
+    width = max(map(len, KINDS))
+    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity})" for kind in KINDS.values()]
+    return "Kinds of findings; `consan explain KIND` tells more:\n" + "\n".join(lines) + "\n"
+
+
+def markdown(kind_id: str) -> str:
+    """The page of one kind as Markdown, with a heading of the second level."""
+    kind, explanation = KINDS[kind_id], EXPLANATIONS[kind_id]
+    blocks = (
+        f"## {kind.id}",
+        f"*{kind.title}, {kind.severity}.* " + _one_line(explanation.about),
+        *(() if explanation.reported else (f"**{_NOT_YET}**",)),
+        f"**Why.** {_one_line(explanation.isa)} (PTX ISA: {'; '.join(explanation.sections)})",
+        "**Wrong**",
+        _fenced("cuda", code(explanation.racy)),
+        "**Right**",
+        _fenced("cuda", code(explanation.fixed)),
+        f"**How to fix it.** {_one_line(explanation.repair)}",
+        "**Try it**",
+        _fenced("console", f"$ consan check FILE.cu {explanation.launch}"),
+        "**To let one finding stand, with the reason why**",
+        _fenced("text", suppression(kind_id)),
+    )
+    return "\n\n".join(blocks) + "\n"
+
+
+def document() -> str:
+    """All pages as one Markdown document."""
+    contents = "\n".join(f"- [{kind.id}](#{kind.id}): {kind.title}" for kind in KINDS.values())
+    return "\n".join((_TITLE + "\n", contents + "\n", *map(markdown, KINDS)))
+
+
+def suppression(kind_id: str) -> str:
+    """The three ways to say that a finding does not count."""
+    return "\n".join(
+        (
+            f"// consan: allow({kind_id}) REASON",
+            "    in the source, at either line or right above it",
+            f'[[tool.consan.suppressions]] kind = "{kind_id}", reason = "REASON"',
+            "    in pyproject.toml; consan report RUN.json --emit-suppression writes it",
+            f'@pytest.mark.consan_allow("{kind_id}", reason="REASON")',
+            "    on a test",
+        )
+    )
+
+
+def code(text: str) -> str:
+    """An example, without the indentation that it has in the table."""
+    return textwrap.dedent(text).strip("\n")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _labelled(label: str, text: str) -> str:
+    used = len(f"{label}: ")
+    return f"{label}: " + textwrap.fill(_one_line(text), WIDTH, initial_indent=" " * used)[used:]
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(_one_line(text), WIDTH)
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"
