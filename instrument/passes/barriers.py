@@ -114,7 +114,7 @@ _CLUSTER_BARRIER, _ALL_OF_CTA = "16", _ALL_MIXED
 
 
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """barrier.cluster, among the CTA's own threads: its halves are a source and a target of edges (ISA "barrier.cluster")."""
+    """barrier.cluster: its halves are a source and a target of edges (ISA "barrier.cluster")."""
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
     start = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
     if "arrive" in instruction.parts:
@@ -123,6 +123,11 @@ def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
         snippet.call(context.hook("__consan_cluster_arrive"), arguments, result=("b64", STATE), guard=guard)
         context.edits.insert_before(instruction, "\n" + snippet.text())
         return
+    if context.variant.cluster and context.proves:
+        before = Snippet()
+        site = context.site(plan, work, "none", "none", 0)
+        before.call(context.hook("__consan_cluster_wait"), [*start, ("b32", str(site.number))], guard=guard)
+        context.edits.insert_before(instruction, "\n" + before.text())
     arguments = [*start, ("b32", _CLUSTER_BARRIER), ("b32", _ALL_OF_CTA)]
     snippet.call(context.hook("__consan_barrier_after"), arguments, result=("b64", STATE), guard=guard)
     context.edits.insert_after(instruction, "\n" + snippet.text())

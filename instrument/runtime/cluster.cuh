@@ -6,8 +6,6 @@
 // nothing; a race that they would have ordered is told as one of scope.
 // Lifetime: start and exit of a CTA are events. Who touches another CTA must know of something that happened in it (or of a barrier of
 // the cluster); when a CTA ends, it must know of all that others have done to it. Both are asked of clocks, not of the moment.
-//
-// Not handled: deadlocks that several CTAs are in (the virtual machine finds them; on a GPU the watchdog does).
 #pragma once
 
 #if CONSAN_CLUSTER

@@ -8,7 +8,8 @@
 // word names a phase, generation or number that does not come back, so equal words mean that the thread waited all the time.
 // Threads look when the counter of those registered or gone says that it could be so: the last to register or to exit, and failing
 // polls. Nobody waits for a look of another: who finds one going on leaves it to that one, which looks again if anything changed.
-// Not claimed: in clusters of several CTAs, and in modules with an instruction that could signal unseen (Engine.open). Lanes that the
+// In a cluster the threads are those of all its CTAs, and so is the proof.
+// Not claimed: in modules with an instruction that could signal unseen (Engine.open). Lanes that the
 // chip holds back until their warp has reconverged, or in a collective of their warp, have not registered: the watchdog's.
 //
 // Leaving. In a CTA whose deadlock is proven, or whose launch was told to stop, threads exit inside their hooks: at a failing wait, at
@@ -28,13 +29,14 @@ enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, 
 
 DEVICE u32 count32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u64 nanoseconds() { u64 v; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)); return v; }
-DEVICE u32 ctas_of_cluster() {
-#if __CUDA_ARCH__ >= 900
+// CTAs of the cluster that this variant of the runtime does not know of.
+DEVICE bool has_strangers() {
+#if __CUDA_ARCH__ >= 900 && !CONSAN_CLUSTER
     u32 v;
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(v));
-    return v;
+    return v > 1;
 #else
-    return 1;
+    return false;
 #endif
 }
 
@@ -43,7 +45,21 @@ DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << 16 |
 DEVICE u32 wait_kind(u64 word) { return low_word(word) >> 16; }
 DEVICE u32 wait_index(u64 word) { return low_word(word) & 0xffff; }
 
-DEVICE bool has_exited(u64 slot, u32 thread) { return load32(FIELD(slot, Slot, exited) + 4 * (thread >> 5)) >> (thread & 31) & 1; }
+// Threads of all CTAs, those included that only the numbering has: they count as exited.
+DEVICE u32 thread_numbers(u64 slot) {
+#if CONSAN_CLUSTER
+    return load32(FIELD(slot, Slot, warp_count)) * 32;
+#else
+    return load32(FIELD(slot, Slot, thread_count));
+#endif
+}
+
+DEVICE bool has_exited(u64 slot, u32 thread) {
+#if CONSAN_CLUSTER
+    if (tid_of(slot, thread) >= load32(FIELD(slot, Slot, thread_count))) return true;
+#endif
+    return load32(FIELD(slot, Slot, exited) + 4 * (thread >> 5)) >> (thread & 31) & 1;
+}
 DEVICE u64 wait_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting)); }
 DEVICE u64 detail_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_record(slot, thread), waiting_at)); }
 DEVICE u32 verdict_of(u64 slot) { return load32(FIELD(engine_of(slot), Engine, verdict)); }
@@ -52,14 +68,14 @@ DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named)
 // Engine.blocked: threads registered, and above bit 16 threads that have exited.
 DEVICE bool all_blocked(u64 slot, u32 blocked) {
     u32 registered = blocked & 0xffff;
-    return registered && registered + (blocked >> 16) == load32(FIELD(slot, Slot, thread_count));
+    return registered && registered + (blocked >> 16) == load32(FIELD(slot, Slot, thread_count)) * cta_count(slot);
 }
 
 // ---- the proof --------------------------------------------------------------------------------------------------------------
 //
 // By lanes `mask` of a warp together; each looks at every so many threads.
 
-#define EACH_THREAD(T) _Pragma("unroll 1") for (u32 T = lanes_below(mask); T < load32(FIELD(slot, Slot, thread_count)); T += __popc(mask))
+#define EACH_THREAD(T) _Pragma("unroll 1") for (u32 T = lanes_below(mask); T < thread_numbers(slot); T += __popc(mask))
 
 // A hash of who waits for what; 0 if some thread neither waits nor has exited.
 COLD u64 look_at_waits(u64 slot, u32 mask) {
@@ -77,8 +93,26 @@ COLD u64 look_at_waits(u64 slot, u32 mask) {
     return pack(__reduce_xor_sync(mask, low_word(hash)), __reduce_xor_sync(mask, high_word(hash))) | 1;
 }
 
-// The barriers of the whole CTA that all living threads are at, as a mask. Where counted arrivals have come to one too, it is not
-// known here who completes it.
+// The barriers of the whole CTA that all its living threads are at, as a mask: of barriers, or in a cluster of CTAs. Where counted
+// arrivals have come to one too, it is not known here who completes it.
+#if CONSAN_CLUSTER
+DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
+    u32 complete = 0;
+    for (u32 rank = 0; rank < cta_count(slot); ++rank) {
+        u32 least = ~0u, most = 0;
+        EACH_THREAD(t) {
+            if (has_exited(slot, t) || rank_of(slot, t) != rank) continue;
+            u64 word = wait_of(slot, t);
+            u32 index = wait_kind(word) == WAITS_CTA ? wait_index(word) : ~0u;
+            least = min(least, index); most = max(most, index);
+        }
+        least = __reduce_min_sync(mask, least); most = __reduce_max_sync(mask, most);
+        if (least == ~0u) continue;
+        if (least == most || low_word(named_word(slot, least)) & 0xffff) complete |= 1u << rank;
+    }
+    return complete;
+}
+#else
 DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
     u32 used = 0, complete = 0;
     EACH_THREAD(t) {
@@ -96,12 +130,23 @@ DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
     }
     return complete;
 }
+#endif
+
+// Whether a warp can come to a barrier, which is that of the cluster or its CTA's.
+DEVICE bool concerns(u64 slot, u32 warp, u32 place) {
+#if CONSAN_CLUSTER
+    return existing_lanes(slot, warp << 5) && (place == CLUSTER_BARRIER || warp >> cta_shift(slot) == place / NAMED_BARRIERS);
+#else
+    return true;
+#endif
+}
 
 // Threads that can still come to a counted barrier without a hook being called: exits may count, and complete a warp's arrival.
 DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
     u32 warps = load32(FIELD(slot, Slot, warp_count)), threads = 0;
 #pragma unroll 1
     for (u32 w = 0; w < warps; ++w) {
+        if (!concerns(slot, w, id)) continue;
         u32 living = living_lanes(slot, w << 5), here = load32(FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + w));
         if (!living || (here && !(living & ~here))) threads += 32;
     }
@@ -115,21 +160,24 @@ DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u3
         u64 at = mbarrier_at(engine, index);
         return load32(FIELD(at, MBarrier, life)) != LIFE_LIVE || state_phase(load64(at)) != number;
     }
-    if (wait_kind(word) == WAITS_CTA) return passed > number || complete >> index & 1;
+    if (wait_kind(word) == WAITS_CTA) return passed > number || complete >> (CONSAN_CLUSTER ? index / NAMED_BARRIERS : index) & 1;
     u64 named = named_word(slot, index);
     u32 arrived = low_word(named) & 0xffff, wanted = arrived ? low_word(named) >> 16 : high_word(detail);
     return high_word(named) != number || arrived + arrivals_by_exit(slot, index) >= wanted;
 }
 
 COLD bool any_satisfied(u64 slot, u64 engine, u32 mask) {
-    u32 passed = 0;
     bool found = false;
-    EACH_THREAD(t) passed = max(passed, load32(THREAD_FIELD(thread_record(slot, t), full_barriers)));
-    passed = __reduce_max_sync(mask, passed);
     u32 complete = full_barriers_complete(slot, mask);
-    EACH_THREAD(t) {
-        u64 word = wait_of(slot, t);
-        if (!found && !has_exited(slot, t)) found = !word || satisfied(slot, engine, word, detail_of(slot, t), passed, complete);
+#pragma unroll 1
+    for (u32 rank = 0; rank < cta_count(slot); ++rank) {
+        u32 passed = 0;
+        EACH_THREAD(t) if (rank_of(slot, t) == rank) passed = max(passed, load32(THREAD_FIELD(thread_record(slot, t), full_barriers)));
+        passed = __reduce_max_sync(mask, passed);
+        EACH_THREAD(t) {
+            u64 word = wait_of(slot, t);
+            if (!found && rank_of(slot, t) == rank && !has_exited(slot, t)) found = !word || satisfied(slot, engine, word, detail_of(slot, t), passed, complete);
+        }
     }
     return __any_sync(mask, found);
 }
@@ -156,7 +204,7 @@ COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u3
         bool mbarrier = wait_kind(word) == WAITS_MBARRIER, all_threads = wait_kind(word) == WAITS_CTA;
         Caller c = {slot, state, first, low_word(detail), 0, 0, 0};
         Finding f = make_finding(c, kind, HAZARD_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index, first, 0);
-        f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.other_epoch = index;
+        f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.other_epoch = mbarrier ? index : index % NAMED_BARRIERS;
         if (mbarrier) {
             u64 at = mbarrier_at(engine, index);
             f.barrier = load32(FIELD(engine, Engine, keys) + 4 * index);
@@ -199,7 +247,7 @@ DEVICE bool begin_look(u64 slot, u64 engine) {
 COLD void examine(u64 slot, u64 state, u32 mask) {
     u64 engine = engine_of(slot);
     bool leads = lane_id() == __ffs(mask) - 1;
-    if (load32(FIELD(engine, Engine, open)) || ctas_of_cluster() > 1) return;
+    if (load32(FIELD(engine, Engine, open)) || has_strangers()) return;
     for (;;) {
         record_fence();
         if (!first_lanes(mask, leads && begin_look(slot, engine))) return;
@@ -221,7 +269,7 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
 // ---- registering ------------------------------------------------------------------------------------------------------------
 
 // Engine.elsewhere: threads registered at anything but the CTA's main barrier. Where there are none, that barrier is complete.
-DEVICE bool at_main_barrier(u64 word) { return wait_kind(word) == WAITS_CTA && wait_index(word) == 0; }
+DEVICE bool at_main_barrier(u64 word) { return wait_kind(word) == WAITS_CTA && wait_index(word) % NAMED_BARRIERS == 0; }
 
 // Lanes `mask` of a warp, together, begin (or go on with) a wait.
 DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site, u32 needed) {
@@ -278,8 +326,8 @@ DEVICE bool will_leave(u64 slot, u64 engine, u32 warp) {
 }
 
 // How often this warp has to arrive at an incomplete barrier, and that it does; 0 where nothing is missing.
-DEVICE u32 take_arrivals(u64 slot, u32 id, u32 others, u32 &wanted) {
-    u64 at = FIELD(slot, Slot, named) + 8 * id, old = load64(at);
+DEVICE u32 take_arrivals(u64 slot, u32 place, u32 others, u32 &wanted) {
+    u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
     for (;;) {
         u32 arrived = low_word(old) & 0xffff, missing;
         wanted = low_word(old) >> 16;
@@ -293,14 +341,14 @@ DEVICE u32 take_arrivals(u64 slot, u32 id, u32 others, u32 &wanted) {
 }
 
 // Names of barriers are constants here: one in a register would reserve all sixteen of the CTA.
-template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 mask, u32 others) {
+template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 me, u32 mask, u32 others) {
     if constexpr (ID < CONSAN_NAMED) {
-        u32 wanted = 0, times = lane_id() == __ffs(mask) - 1 ? take_arrivals(slot, ID, others, wanted) : 0;
+        u32 wanted = 0, times = lane_id() == __ffs(mask) - 1 ? take_arrivals(slot, named_place(slot, me, ID), others, wanted) : 0;
         times = first_lanes(mask, times);
         wanted = first_lanes(mask, wanted);
 #pragma unroll 1
         for (; times; --times) asm volatile("barrier.arrive %0, %1;" :: "n"(ID), "r"(wanted) : "memory");
-        arrive_at_each<ID + 1>(slot, mask, others);
+        arrive_at_each<ID + 1>(slot, me, mask, others);
     }
 }
 
@@ -310,13 +358,13 @@ COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     u32 leader = __ffs(mask) - 1, first = 0, others = 0;
     if (lane_id() == leader) first = !swap64(FIELD(engine, Engine, waiting) + 8 * (me >> 5), 0, 1);
     if (!__shfl_sync(mask, first, leader)) return;
-    if (lane_id() == leader) for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) others += will_leave(slot, engine, w);
-    arrive_at_each<0>(slot, mask, others);
+    if (lane_id() == leader) for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) others += same_cta(slot, w, me >> 5) && will_leave(slot, engine, w);
+    arrive_at_each<0>(slot, me, mask, others);
 }
 
 // A warp that was counted at a barrier and does not enter it.
-DEVICE void withdraw_arrival(u64 slot, u32 id, u32 generation) {
-    u64 at = FIELD(slot, Slot, named) + 8 * (id % NAMED_BARRIERS), old = load64(at);
+DEVICE void withdraw_arrival(u64 slot, u32 place, u32 generation) {
+    u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
     while (high_word(old) == generation && (low_word(old) & 0xffff) >= 32) {
         u64 seen = swap64(at, old, old - 32);
         if (seen == old) return;
@@ -372,7 +420,8 @@ DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, ma
 
 // A thread is about to enter a barrier, and has been counted there. `needed`: threads that it waits for, 0 for all of the CTA.
 COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site) {
-    u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, id, number);
+    u32 place = named_place(slot, me, id);
+    u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, place, number);
     u32 mask = __match_any_sync(active_mask(), word);
     register_wait(slot, state, me, mask, word, site, needed);
 #if CONSAN_NAMED
@@ -381,11 +430,20 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
     if (!(verdict_of(slot) & VERDICT_LEAVE)) return;
 #if CONSAN_NAMED
     u32 living = living_lanes(slot, me);
-    if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, id, number);
+    if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, place, number);
     __syncwarp(mask);
 #endif
     leave_if_told(slot, state, me);
 }
+
+#if CONSAN_CLUSTER
+// Before barrier.cluster.wait: the arrival was an instruction of its own.
+HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
+    if (!slot) return;
+    u32 generation = load32(generation_at(thread_record(slot, me), CLUSTER_BARRIER));
+    if (high_word(named_word(slot, CLUSTER_BARRIER)) == generation) wait_at_barrier(slot, state, me, CLUSTER_BARRIER, generation, all_threads(slot, CLUSTER_BARRIER), site);
+}
+#endif
 
 COLD void barrier_passed(u64 slot, u64 state, u32 me) {
     unregister_wait(slot, me, active_mask());
