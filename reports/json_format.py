@@ -161,7 +161,7 @@ def _report_from_json(data: Json) -> Report:
         verdict=data["verdict"],
         device=data["device"],
         kernels=tuple(map(_kernel_from_json, data["kernels"])),
-        findings=tuple(map(_finding_from_json, data["findings"])),
+        findings=tuple(map(finding_from_json, data["findings"])),
         checked=tuple(data["checked"]),
         uninstrumented=tuple(_flat(Uninstrumented, item) for item in data["uninstrumented"]),
         dropped=int(data["dropped"]),
@@ -187,7 +187,8 @@ def _kernel_from_json(data: Json) -> Any:
     return _flat(KernelSummary, data, unmodelled=tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"]))
 
 
-def _finding_from_json(data: Json) -> Any:
+def finding_from_json(data: Json) -> Any:
+    """One finding as `finding_to_json` wrote it."""
     return _flat(
         Finding,
         data,

@@ -12,6 +12,8 @@ from consan.commands.check import CheckCommand
 from consan.commands.doctor import DoctorCommand
 from consan.commands.explain import ExplainCommand
 from consan.commands.ptx import PtxCommand
+from consan.commands.reduce import ReduceCommand
+from consan.commands.replay import ReplayCommand
 from consan.commands.report import ReportCommand
 from consan.commands.run import RunCommand
 from consan.commands.stress import StressCommand
@@ -21,6 +23,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     CheckCommand(),
     ReportCommand(),
     StressCommand(),
+    ReduceCommand(),
+    ReplayCommand(),
     ExplainCommand(),
     DoctorCommand(),
     PtxCommand(),

@@ -77,7 +77,7 @@ class Campaign:
         compared = self._to_compare()
         progress.begin("again", len(requests) + len(compared))
         try:
-            for index, outcome in workers.results(self.job, [*requests, *(Request(seed, arrays=True) for seed in compared)]):
+            for index, outcome in workers.results(self.job, [*requests, *(Request(seed, whole=True) for seed in compared)]):
                 progress.advance(outcome)
                 if index < len(requests):
                     self.again.setdefault(outcome.seed, []).append(outcome)

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Final
@@ -62,8 +62,8 @@ class Workers:
             for process in multiprocessing.active_children():
                 process.terminate()
 
-    def results(self, job: Job, requests: Iterable[Request]) -> Iterator[tuple[int, Outcome]]:
-        """The outcomes as they come, each with the number of its request."""
+    def results(self, job: Job, requests: Iterable[Request]) -> Generator[tuple[int, Outcome], None, None]:
+        """The outcomes as they come, each with the number of its request; what has not been begun when it is closed is left out."""
         if self.count == 0:
             yield from ((index, run(job, request)) for index, request in enumerate(requests))
             return

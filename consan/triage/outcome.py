@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from consan.backends.cpu.decisions import Decision
+from consan.reports.model import Report
 from consan.reports.suppress import Rule
 from consan.triage.subject import Subject
 
@@ -32,13 +33,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """One run: the schedule of a seed, or a baseline with decisions. `arrays`: also bring what is in the buffers."""
+    """One run: the schedule of a seed, or a baseline with decisions. `whole`: also bring the buffers and the report."""
 
     seed: int = 0
     record: bool = False
     decisions: Sequence[Decision] | None = None
     baseline: str = "late"
-    arrays: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class Outcome:
     wrong: bool | None = None
     differences: str = ""
     seconds: float = 0.0
-    kernels: tuple[str, ...] = ()  # hashes of the modules that ran, for a program
+    kernels: tuple[str, ...] = ()  # hashes of the texts that ran: what decisions are about
     decisions: tuple[Decision, ...] = ()
     told: tuple[Told, ...] = ()
     arrays: dict[int, Any] = field(default_factory=dict, repr=False)
+    report: Report | None = field(default=None, repr=False)
 
     @property
     def errors(self) -> bool:

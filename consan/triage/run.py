@@ -110,8 +110,9 @@ class KernelRunner:
             session.launch(
                 prepared, subject.entry, subject.grid, subject.block, self._parameters(), shared=subject.smem, cluster=subject.cluster
             )
-        outcome = outcome_of(finish(session.report(), self.job.rules), session.endings)
-        return self._with_result(replace(outcome, decisions=tuple(steering.recorded), told=steering.told()), request)
+        outcome = outcome_of(finish(session.report(), self.job.rules), session.endings, whole=request.whole)
+        kernels, decisions = steering.kernels(), tuple(steering.recorded)
+        return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, told=steering.told()), request)
 
     def _parameters(self) -> list[bytes]:
         return [self._parameter(index, value) for index, value in enumerate(self.values, 1)]
@@ -135,7 +136,7 @@ class KernelRunner:
             result=digest[:16],
             wrong=bool(differences or outcome.ended) if self.expected else None,
             differences="; ".join(differences),
-            arrays=found if request.arrays else {},
+            arrays=found if request.whole else {},
         )
 
     def _read(self, index: int) -> Array:
@@ -153,7 +154,7 @@ def buffer_of(value: Any) -> Array:
     return array
 
 
-def outcome_of(report: Report, endings: list[str]) -> Outcome:
+def outcome_of(report: Report, endings: list[str], *, whole: bool = False) -> Outcome:
     """What a report says; a run that the time limit ended says nothing."""
     ended = endings[0] if endings else ""
     if "timeout" in endings:
@@ -164,6 +165,7 @@ def outcome_of(report: Report, endings: list[str]) -> Outcome:
         findings=tuple(finding_to_json(finding) for finding in report.active),
         incomplete=report.incomplete,
         ended=ended,
+        report=report if whole else None,
     )
 
 

@@ -16,13 +16,13 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from consan import options
 from consan.suppressions import finish
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request
 from consan.triage.steering import Steering
-from consan.triage.subject import Program, hash_text
+from consan.triage.subject import Program
 
 _TAIL: Final = 400  # characters of a program's last words
 
@@ -90,29 +90,23 @@ def answer(job: Job, request: Request) -> Outcome:
     """Run the program here, and say what came of it."""
     from consan.commands.run import find_program, run_program
     from consan.session import shared_device
+    from consan.triage.run import outcome_of
 
     subject = job.subject
     assert isinstance(subject, Program)
     arguments = _arguments(subject)
     arguments.seed = request.seed
     program, session = find_program(arguments), options.open_session(arguments)
-    device = shared_device(arguments.device)
-    steering = Steering(request, device)
+    steering = Steering(request, shared_device(arguments.device))
     with steering.steer():
         status, failure = run_program(program, session)
     if failure is not None:
         return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
-    outcome = _outcome(session, job)
+    outcome = outcome_of(finish(session.report(), job.rules), session.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
-    kernels = tuple(dict.fromkeys(hash_text(prepared.plain) for prepared in device.modules.values()))
-    return replace(outcome, result=f"exit {status}", kernels=kernels, decisions=tuple(steering.recorded), told=steering.told())
-
-
-def _outcome(session: Any, job: Job) -> Outcome:
-    from consan.triage.run import outcome_of
-
-    return outcome_of(finish(session.report(), job.rules), session.endings)
+    decisions, told = tuple(steering.recorded), steering.told()
+    return replace(outcome, result=f"exit {status}", kernels=steering.kernels(), decisions=decisions, told=told)
 
 
 def main(given: str, into: str) -> None:

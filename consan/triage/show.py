@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Final
 
@@ -18,7 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from consan.reports.model import VIOLATIONS, plural
+from consan.reports import text
+from consan.reports.model import VIOLATIONS, Report, plural
 from consan.triage.campaign import summary
 from consan.triage.outcome import OK, Json, Outcome
 
@@ -165,3 +167,38 @@ def _speed(document: Json) -> str:
     done, seconds = document["seeds"]["done"], document["seconds"]
     speed = f", {done / seconds:.1f} a second" if seconds else ""
     return f"{plural(done, 'seed')} in {seconds:.1f} s{speed} ({document['executor']})"
+
+
+def show_schedule(document: Json, file: IO[str]) -> None:
+    """What a failure needs."""
+    console = console_for(file)
+    search, decisions = document["search"], document["decisions"]
+    console.print(f"{document['name']}: {document['failure']['text']}")
+    if document["partial"]:
+        console.print("PARTIAL: interrupted; some of these may not be needed")
+    console.print(
+        f"{plural(search['recorded'], 'decision')} of seed {document['seed']} came down to {len(decisions)}"
+        f" in {plural(search['runs'], 'run')} ({search['seconds']:.1f} s):\n"
+    )
+    _sentences(console, document)
+
+
+def _sentences(console: Console, document: Json) -> None:
+    console.print(f"  apart from this, {document['baseline']['words']}" if document["decisions"] else f"  {document['baseline']['words']}")
+    for index, decision in enumerate(document["decisions"], 1):
+        console.print(f"  {index}. {decision['words']}")
+    if not document["decisions"]:
+        console.print("  no delay is needed: it fails as it is")
+    console.print()
+
+
+def show_replay(document: Json, outcomes: Sequence[Outcome], report: Report, file: IO[str]) -> None:
+    """The schedule, the findings of its run and its result."""
+    console = console_for(file)
+    console.print(f"{document['name']}")
+    if "decisions" in document:
+        _sentences(console, document)
+    text.show(report, file)
+    first = outcomes[0]
+    if first.differences or first.ended:
+        console.print(f"result: {first.differences or 'ended early: ' + first.ended}")

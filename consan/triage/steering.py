@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.cpu.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.schedule import Schedule, for_seed
 from consan.triage.outcome import Place, Request, Told
+from consan.triage.subject import hash_text
 
 if TYPE_CHECKING:
+    from consan.instrument import Instrumented
     from consan.session import Device
+
+_HOOK: Final = 100  # lines of a hook before the instruction that it is about
 
 
 class Steering:
@@ -46,6 +50,11 @@ class Steering:
             schedule = Recorder(schedule, self.recorded, launch) if request.record else schedule
         self._schedules.append(schedule)
         return schedule
+
+    def kernels(self) -> tuple[str, ...]:
+        """Hashes of the texts of the modules that launches ran, in the order of the launches."""
+        modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
+        return tuple(dict.fromkeys(hash_text(module.program.module.text) for module in modules))
 
     def told(self) -> tuple[Told, ...]:
         """What became of the decisions of the request, in its order."""
@@ -78,9 +87,15 @@ class Steering:
         module = scheduler.plan.module
         for prepared in self._device.modules.values():
             if prepared.loaded is module:
-                found = (prepared.instrumented.original(line) for line in lines)
-                return next((_shown(place) for place in found if place is not None), None)
+                return _original(prepared.instrumented, lines)
         return Place(ptx_line=lines[0]) if lines else None
+
+
+def _original(instrumented: Instrumented, lines: Sequence[int]) -> Place | None:
+    """Of the first line that was there before; else what comes after the hook whose call is the last of them."""
+    after = range(lines[-1] + 1, lines[-1] + _HOOK) if lines else ()
+    found = (instrumented.original(line) for line in (*lines, *after))
+    return next((_shown(place) for place in found if place is not None), None)
 
 
 def _shown(place: Any) -> Place:

@@ -46,7 +46,7 @@ def write_kernel(folder: Path, name: str = "flaky.cu", text: str = FLAKY) -> Pat
 
 def validator(name: str) -> Any:
     """Of a schema that ships with the package."""
-    loaded = [json_format.schema(each) for each in ("consan.report-1.json", "consan.stress-1.json")]
+    loaded = [json_format.schema(each) for each in ("consan.report-1.json", "consan.stress-1.json", "consan.schedule-1.json")]
     registry = referencing.Registry().with_resources((each["$id"], referencing.Resource.from_contents(each)) for each in loaded)
     return jsonschema.Draft202012Validator(json_format.schema(name), registry=registry)
 
@@ -61,4 +61,12 @@ def stress(*words: str, out: Path, status: int | None = None, workers: str = "0"
     assert status is None or found == status
     document = json.loads(out.read_text())
     validator("consan.stress-1.json").validate(document)
+    return document
+
+
+def reduce(*words: str, out: Path, status: int = 66, workers: str = "0") -> Any:
+    """The schedule that a search comes down to, which its schema accepts."""
+    assert consan("reduce", "--workers", workers, "-o", str(out), *words) == status
+    document = json.loads(out.read_text())
+    validator("consan.schedule-1.json").validate(document)
     return document

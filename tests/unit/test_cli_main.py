@@ -44,7 +44,7 @@ def test_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_commands_of_this_version() -> None:
-    assert [command.name for command in COMMANDS] == ["run", "check", "report", "stress", "explain", "doctor", "ptx"]
+    assert [command.name for command in COMMANDS] == ["run", "check", "report", "stress", "reduce", "replay", "explain", "doctor", "ptx"]
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,8 @@ class Program:
             known = self.names.get(function.name)
             if not isinstance(known, Function) or known.is_declaration:
                 self.names[function.name] = function
+        # Schedules go by these numbers: they must not depend on the order in which functions are looked at.
+        self._ordinals = {name: index for index, name in enumerate(dict.fromkeys(function.name for function in module.functions))}
         self._codes: dict[str, FunctionCode] = {}
         self._reach: dict[str, Reach] = {}
 
@@ -298,7 +300,7 @@ class Program:
             function = self.names.get(name)
             if not isinstance(function, Function) or function.is_declaration:
                 return None
-            self._codes[name] = FunctionCode(function, self, len(self._codes))
+            self._codes[name] = FunctionCode(function, self, self._ordinals[name])
         return self._codes[name]
 
     @cached_property

@@ -1,0 +1,84 @@
+"""`consan reduce FILE`: of a failure that `consan stress` found, the fewest delays that it needs; stored for `consan replay`.
+
+The search is consan/triage/minimise.py's. Ctrl-C keeps the best schedule so far, which fails as well but may have delays to spare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consan import options
+from consan._errors import UsageError
+from consan.commands.base import check_writable, write_file
+from consan.commands.stress import INTERRUPTED, add_worker_options, workers_of
+from consan.reports.model import EXIT_VIOLATIONS
+
+if TYPE_CHECKING:
+    from consan.triage.minimise import Minimiser
+    from consan.triage.outcome import Json
+
+
+class ReduceCommand:
+    """Shrink a failing schedule."""
+
+    name = "reduce"
+    help = "shrink a failing schedule that stress found to the fewest delays"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", metavar="FILE", help="what consan stress stored")
+        group = parser.add_argument_group("what to reduce [a wrong result, else the rarest finding]")
+        group.add_argument("--seed", dest="chosen", metavar="N", help="the failing seed [the first that stress lists]")
+        group.add_argument("--finding", metavar="N", help="the N-th finding of the table")
+        add_worker_options(parser.add_argument_group("runs"))
+        parser.add_argument("-o", "--output", metavar="FILE", help="the schedule [FILE with .schedule.json at its end]")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Search, store, show."""
+        from consan.triage.again import job_again, stress_document
+        from consan.triage.minimise import Minimiser, failure_of
+        from consan.triage.show import Bar, show_schedule
+
+        document = stress_document(args.file)
+        number = None if args.finding is None else options.read_positive(args.finding)
+        failure, seeds = failure_of(document, number)
+        stored = str(Path(args.output or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
+        check_writable(stored)
+        workers = workers_of(args)
+        job = job_again(args.file, document, args.rules)
+        seed = seeds[0] if args.chosen is None else _seed(args.chosen)
+        with workers, Bar() as bar:
+            search = Minimiser(job, failure, seed, workers, bar)
+            search.run()
+            result = _document(args, search)
+        write_file(stored, json.dumps(result, indent=1) + "\n")
+        show_schedule(result, sys.stdout)
+        print(f"stored: {stored}; next: consan replay {stored}")
+        return INTERRUPTED if search.partial else EXIT_VIOLATIONS
+
+
+def _seed(text: str) -> int:
+    try:
+        return options.read_count(text)
+    except UsageError as error:
+        raise UsageError(f"--seed: {error}") from None
+
+
+def _document(args: argparse.Namespace, search: Minimiser) -> Json:
+    from consan.__main__ import version
+    from consan.triage.schedule_file import write
+
+    if search.partial and not search.recorded:
+        raise UsageError("interrupted before the failure was repeated: there is nothing to keep")
+    outcome = search.last()
+    if not search.failure(outcome):
+        raise UsageError(
+            f"the reduced schedule does not fail when run again ({outcome.status} {outcome.detail}): is the program itself random?"
+        )
+    about = {"recorded": search.recorded, "runs": search.runs, "seconds": round(search.seconds, 3)}
+    more = {"partial": search.partial, "search": about, "consan": version(), "command": ["consan", *args.argv]}
+    return write(search.job.subject, search.failure, search.baseline, search.decisions, outcome, **more)

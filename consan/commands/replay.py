@@ -1,0 +1,58 @@
+"""`consan replay FILE`: the failure of a schedule that `consan reduce` stored, or of a seed of a campaign of `consan stress`, again.
+
+The same text, arguments and decisions give the same run. Where the text is another one (the source, the compiler or consan has
+changed) that is an error, in one line: decisions are about places in the text that ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consan import options
+from consan.commands.base import check_writable, write_file
+from consan.reports.model import EXIT_VIOLATIONS
+
+if TYPE_CHECKING:
+    pass
+
+NOT_REPRODUCED = 1
+
+
+class ReplayCommand:
+    """Run a stored schedule again."""
+
+    name = "replay"
+    help = "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure"
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("file", metavar="FILE", help="what consan reduce or consan stress stored")
+        parser.add_argument("--seed", dest="chosen", metavar="N", help="with a file of stress: the seed [the first that failed]")
+        parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run, compare, show."""
+        from consan.triage import again
+        from consan.triage.show import show_replay
+
+        times = options.read_positive(args.confirm)
+        check_writable(args.output)
+        output = None if args.output is None else str(Path(args.output).absolute())  # the run is in the folder of the campaign
+        data = again.any_document(args.file)
+        stored = again.stored_of(args.file, data, args.chosen)
+        job = again.job_again(args.file, data, args.rules)
+        outcomes = again.replay(job, stored, times)
+        same = sum(stored.failure(outcome) and outcome.result == stored.result for outcome in outcomes)
+        report = outcomes[0].report
+        assert report is not None
+        report = replace(report, seed=stored.seed, command=("consan", *args.argv))
+        if output is not None:
+            write_file(output, report.to_json())
+        show_replay(data, outcomes, report, sys.stdout)
+        print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
+        return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED

@@ -1,0 +1,86 @@
+"""From a stored document back to runs: the subject must be what it was, and what is run must be what decisions are about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from consan import options
+from consan._errors import UsageError
+from consan.reports.suppress import Rule
+from consan.triage import campaign, schedule_file
+from consan.triage import subject as subjects
+from consan.triage.executors import Workers
+from consan.triage.minimise import failure_of
+from consan.triage.outcome import FAILURES, REFUSED, Job, Json, Outcome, Request
+from consan.triage.schedule_file import Stored
+
+_KNOWN: Final = (campaign.SCHEMA, schedule_file.SCHEMA)
+
+
+def any_document(name: str) -> Json:
+    """A campaign or a schedule."""
+    data = schedule_file.load(name)
+    if data["schema"] not in _KNOWN:
+        raise UsageError(f"{name} holds {data['schema']}, expected {' or '.join(_KNOWN)}")
+    return data
+
+
+def stress_document(name: str) -> Json:
+    """A campaign."""
+    data = any_document(name)
+    if data["schema"] != campaign.SCHEMA:
+        raise UsageError(f"{name} holds {data['schema']}, expected {campaign.SCHEMA}: what consan stress stored")
+    return data
+
+
+def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
+    """The job of a document, in the folder where it was, if its files are what they were."""
+    try:
+        subject = subjects.from_json(data["subject"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{name} is not a valid {data['schema']}: {type(error).__name__}: {error}") from None
+    stored = os.path.abspath(name)
+    try:
+        os.chdir(subject.folder)
+    except OSError as error:
+        raise UsageError(f"{name} was written in {subject.folder}: {error.strerror or error}") from None
+    subjects.check_unchanged(subject, os.path.relpath(stored))
+    if not isinstance(subject, subjects.Kernel):
+        return Job(subject, "", tuple(rules))
+    ptx = subject.compile()
+    if subjects.hash_text(ptx) != subject.ptx_hash:
+        raise UsageError(f"{subject.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)")
+    return Job(subject, ptx, tuple(rules))
+
+
+def stored_of(name: str, data: Json, seed: str | None) -> Stored:
+    """The schedule of a document; of a campaign the failing seed, whose schedule is that of the seed."""
+    if data["schema"] == schedule_file.SCHEMA:
+        if seed is not None:
+            raise UsageError("--seed: is for a file of consan stress; this is one schedule")
+        return schedule_file.parse(name, data)
+    failure, seeds = failure_of(data, None)
+    chosen = seeds[0] if seed is None else options.read_count(seed)
+    row = next((row for row in data["results"] if chosen in row["seeds"]), None)
+    if row is None:
+        raise UsageError(f"--seed: {name} does not list the result of seed {chosen}")
+    subject = subjects.from_json(data["subject"])
+    return Stored(subject, failure, chosen, "", (), tuple(data["kernels"]), row["result"], data["consan"])
+
+
+def replay(job: Job, stored: Stored, times: int) -> list[Outcome]:
+    """The runs; UsageError if what ran is not what the decisions are about, or if nothing ran."""
+    decisions = stored.decisions if stored.baseline else None
+    request = Request(stored.seed, decisions=decisions, baseline=stored.baseline, whole=True)
+    with Workers(0) as workers:
+        outcomes = [outcome for _, outcome in workers.results(job, [request] * times)]
+    first = outcomes[0]
+    if first.status == REFUSED or first.status in FAILURES:
+        raise UsageError(f"the run failed: {first.status}: {first.detail}")
+    if first.kernels != stored.kernels:
+        raise UsageError(
+            f"the kernels that ran are not those of the stored schedule (made by consan {stored.consan}): run consan stress again"
+        )
+    return outcomes

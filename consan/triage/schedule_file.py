@@ -1,0 +1,126 @@
+"""A schedule on disk: `consan.schedule/1` (schema in consan.reports.schema), what `consan reduce` writes and `consan replay` reads.
+
+It holds all that a run needs besides the files it names: subject, baseline, decisions; what came of it; and hashes, so that a replay of
+another kernel than the one it was made for is an error and not a surprise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from consan._errors import UsageError
+from consan.backends.cpu.decisions import BASELINES, KINDS, Decision, Who
+from consan.commands.base import read_file
+from consan.triage import subject as subjects
+from consan.triage import words
+from consan.triage.minimise import Failure
+from consan.triage.outcome import Json, Outcome, Told, key_of
+
+SCHEMA: Final = "consan.schedule/1"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a replay needs of the file."""
+
+    subject: subjects.Subject
+    failure: Failure
+    seed: int
+    baseline: str
+    decisions: tuple[Decision, ...]
+    kernels: tuple[str, ...]
+    result: str
+    consan: str
+
+
+def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions: Sequence[Decision], outcome: Outcome, **more: Any) -> Json:
+    """The document."""
+    told = outcome.told or tuple(Told() for _ in decisions)
+    return {
+        "schema": SCHEMA,
+        "name": subject.label,
+        "subject": subjects.to_json(subject),
+        "failure": asdict(failure),
+        "seed": outcome.seed,
+        "baseline": {"name": baseline, "words": words.baseline(baseline)},
+        "decisions": [_decision(decision, each) for decision, each in zip(decisions, told, strict=True)],
+        "outcome": {
+            "result": outcome.result,
+            "ended": outcome.ended,
+            "differences": outcome.differences,
+            "findings": sorted(key_of(finding) for finding in outcome.findings),
+        },
+        "kernels": list(outcome.kernels),
+        **more,
+    }
+
+
+def _decision(decision: Decision, told: Told) -> Json:
+    return {
+        "words": words.describe(decision, told),
+        "kind": decision.kind,
+        "launch": decision.launch,
+        "place": decision.place,
+        "lines": list(decision.lines),
+        "steps": decision.steps,
+        "who": [_who(who) for who in decision.who],
+        "over": None if decision.over is None else {"place": decision.over[0], **_who(decision.over[1])},
+        "where": asdict(told.place) if told.place else None,
+        "until": asdict(told.until) if told.until else None,
+    }
+
+
+def _who(who: Who) -> Json:
+    return {"block": list(who.block), "warp": who.warp, "lanes": who.lanes, "nth": who.nth}
+
+
+def load(name: str) -> Json:
+    """A document of consan stress or consan reduce."""
+    try:
+        data = json.loads(read_file(name))
+    except ValueError as error:
+        raise UsageError(f"{name} is not JSON: {error}") from None
+    if not isinstance(data, dict) or "schema" not in data:
+        raise UsageError(f"{name} is not a file of consan stress or consan reduce")
+    return data
+
+
+def parse(name: str, data: Json) -> Stored:
+    """A schedule's document; UsageError if it is not one."""
+    try:
+        found = Stored(
+            subject=subjects.from_json(data["subject"]),
+            failure=Failure(**data["failure"]),
+            seed=int(data["seed"]),
+            baseline=data["baseline"]["name"],
+            decisions=tuple(_read_decision(each) for each in data["decisions"]),
+            kernels=tuple(data["kernels"]),
+            result=data["outcome"]["result"],
+            consan=data.get("consan", ""),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{name} is not a valid {SCHEMA}: {type(error).__name__}: {error}") from None
+    if found.baseline not in BASELINES or any(decision.kind not in KINDS for decision in found.decisions):
+        raise UsageError(f"{name} is not a valid {SCHEMA}: a baseline or a decision of an unknown kind")
+    return found
+
+
+def _read_decision(data: Json) -> Decision:
+    over = data["over"]
+    return Decision(
+        kind=data["kind"],
+        who=tuple(_read_who(each) for each in data["who"]),
+        steps=int(data["steps"]),
+        place=int(data["place"]),
+        lines=tuple(data["lines"]),
+        over=None if over is None else (int(over["place"]), _read_who(over)),
+        launch=int(data["launch"]),
+    )
+
+
+def _read_who(data: Json) -> Who:
+    x, y, z = data["block"]
+    return Who((int(x), int(y), int(z)), int(data["warp"]), int(data["lanes"]), int(data["nth"]))

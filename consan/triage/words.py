@@ -1,0 +1,98 @@
+"""A decision of a schedule as a sentence: who is delayed, where, and until who has come where.
+
+Places are in the source where the kernel has line information, else in its PTX. What a delay ended with was seen in a run of the same
+schedule (`Told`); where nothing was seen its length is given, in steps: blocks that threads run, whoever they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from consan.backends.cpu.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Who
+from consan.backends.cpu.schedule import AT_ONCE
+from consan.triage.outcome import Place, Told
+
+_ORDINALS: Final = {1: "st", 2: "nd", 3: "rd"}
+_FULL: Final = 0xFFFFFFFF
+_BASELINES: Final = {
+    "prompt": "nobody is held back, and what is asynchronous is done at once",
+    "late": "nobody is held back, and what is asynchronous is done as late as it can be",
+}
+
+
+def describe(decision: Decision, told: Told) -> str:
+    """One sentence, without a full stop."""
+    who, place = whom(decision.who), place_of(told.place)
+    operation = f"the {opcode(told.place)} at {place}, issued by {who}{_times(decision.who)},"
+    sentence = {
+        START: f"{_ctas(decision.who)} starts late",
+        HOLD: f"{who} is held back before {place}{_times(decision.who)}",
+        LAND: f"{operation} {_lands(decision)}",
+        FIRST: f"when no thread can run, {operation} lands before {_over(told)}",
+        GIVE_UP: f"the wait at {place} of {who}{_times(decision.who)} times out at once",
+    }[decision.kind]
+    delayed = decision.kind in (START, HOLD) or (decision.kind == LAND and decision.steps != AT_ONCE)
+    return sentence + (_until(decision, told) if delayed else "")
+
+
+def baseline(name: str) -> str:
+    """What holds for all that no decision is about."""
+    return _BASELINES[name]
+
+
+def _lands(decision: Decision) -> str:
+    return "lands at once" if decision.steps == AT_ONCE else "is delayed"
+
+
+def _over(told: Told) -> str:
+    return f"the {opcode(told.over)} at {place_of(told.over)}"
+
+
+def _until(decision: Decision, told: Told) -> str:
+    if told.idle:
+        return " until no thread could run"
+    if told.until is None or told.block is None:
+        return f" for {decision.steps} steps" if decision.steps > 0 else " as long as it can be"
+    return f" until warp {told.warp} of {_cta(told.block)} had come to {place_of(told.until)}"
+
+
+def place_of(place: Place | None) -> str:
+    """file.cu:43, or a line of the PTX."""
+    if place is None:
+        return "a place in the shadow runtime"
+    return f"{os.path.basename(place.file)}:{place.line}" if place.file else f"PTX line {place.ptx_line}"
+
+
+def opcode(place: Place | None) -> str:
+    """The instruction's name, without its guard."""
+    words = [word for word in (place.ptx if place else "").split() if not word.startswith("@")]
+    return words[0].rstrip(";") if words else "operation"
+
+
+def whom(who: Sequence[Who]) -> str:
+    """Whose threads they are."""
+    warps = list(dict.fromkeys((each.block, each.warp) for each in who))
+    if len(warps) > 1:
+        return f"{len(warps)} warps of {_ctas(who)}"
+    (block, warp), lanes = warps[0], who[0].lanes
+    lane = f"lane {lanes.bit_length() - 1} of " if lanes & (lanes - 1) == 0 else "" if lanes == _FULL else "some lanes of "
+    return f"{lane}warp {warp} of {_cta(block)}"
+
+
+def _ctas(who: Sequence[Who]) -> str:
+    blocks = list(dict.fromkeys(each.block for each in who))
+    return _cta(blocks[0]) if len(blocks) == 1 else f"{len(blocks)} CTAs"
+
+
+def _cta(block: Sequence[int]) -> str:
+    return f"CTA ({', '.join(map(str, block))})"
+
+
+def _times(who: Sequence[Who]) -> str:
+    times = {each.nth for each in who}
+    if times == {1} or len(times) > 1:
+        return ""
+    (nth,) = times
+    return f" (the {nth}{'th' if nth % 100 in (11, 12, 13) else _ORDINALS.get(nth % 10, 'th')} time)"
