@@ -27,7 +27,7 @@ from unittest import mock
 
 import hopper_cases
 import pytest
-from hopper_cases import ARCH, HOPPER_CASES, RACY
+from hopper_cases import ARCH, CLUSTER_CASES, HOPPER_CASES, RACY
 from real_cases import Case
 from real_run import ptx_of, run_checked, run_plain
 from test_hopper_checked import FAULTS
@@ -39,7 +39,7 @@ from consan.session import Session
 
 VARIATIONS = ((0, 4), (0, 7), (1, 3))  # schedule, and whole steps of K: a ring of four stages goes round twice in eight
 SECONDS = 30.0  # of a launch; the slowest kernel takes three
-CLEAN = {case.name: case for case in HOPPER_CASES if case.name not in FAULTS and case.name not in RACY}
+CLEAN = {case.name: case for case in (*HOPPER_CASES, *CLUSTER_CASES) if case.name not in FAULTS and case.name not in RACY}
 
 
 # -- what is done to an instruction ------------------------------------------------------------------------------------------------
