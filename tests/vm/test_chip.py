@@ -1,0 +1,138 @@
+"""The same instructions on the virtual machine and on a GPU, bit for bit; without a GPU, the machine against the semantics it is built of.
+
+A NaN equals a NaN: the ISA leaves payloads open. Approximate functions may differ by the ISA's own bounds (`_LOOSE`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from chip_kernels import FAMILIES, THREADS, Case, kernel, opcodes, operand_buffer, pool, result_bytes, result_of, wanted
+
+from consan._errors import UsageError
+from consan.backends.driver import why_unavailable
+from consan.session import open_backend
+from consan.toolchain.assemble import assemble
+
+Array = npt.NDArray[Any]
+GROUP = 40
+NAMES = sorted({case.family for case in opcodes(1)})
+_LOOSE = {"f16": 2.0**-9, "bf16": 2.0**-6, "f16x2": 2.0**-9, "bf16x2": 2.0**-6, "f32": 2.0**-20, "f64": 2.0**-19}
+REASON = why_unavailable()
+
+
+@functools.cache
+def _cases(family: str) -> tuple[Case, ...]:
+    return tuple(case for case in opcodes() if case.family == family)
+
+
+def _run(backend: Any, text: str, cases: Sequence[Case], values: Any) -> Array:
+    operands, size = operand_buffer(values), result_bytes(cases)
+    given, out = backend.alloc(operands.nbytes), backend.alloc(size)
+    try:
+        backend.write(given, operands)
+        backend.write(out, np.zeros(size, np.uint8))
+        handle = backend.load(text, name="chip.ptx")
+        backend.launch(handle, "k", (1, 1, 1), (THREADS, 1, 1), [int(a).to_bytes(8, "little") for a in (given, out)])
+        backend.synchronize()
+        return np.frombuffer(backend.read(out, size), np.uint8)
+    finally:
+        backend.free(given)
+        backend.free(out)
+
+
+def _words(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+def _as_floats(array: Array, word: str) -> Array:
+    if word == "bf16":
+        return (_words(array).astype(np.uint32) << 16).view(np.float32)
+    if word in ("f16x2", "f32x2"):
+        return _words(array).view(np.float16 if word == "f16x2" else np.float32)
+    if word == "bf16x2":
+        return (_words(array).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return array
+
+
+def _differ(one: Array, other: Array, word: str, case: Case) -> Array:
+    """Where two results are not the same, as far as the ISA fixes them."""
+    if word not in _LOOSE and word != "f32x2":
+        return _words(one) != _words(other)
+    left, right = _as_floats(one, word).astype(np.float64), _as_floats(other, word).astype(np.float64)
+    same = (left == right) & (np.signbit(left) == np.signbit(right)) | (np.isnan(left) & np.isnan(right))
+    if case.approximate:
+        with np.errstate(all="ignore"):
+            same |= np.abs(left - right) <= np.maximum(np.abs(right) * _LOOSE.get(word, 2.0**-20), 2.0**-126)
+    return ~same
+
+
+def _compare(cases: Sequence[Case], left: Array, right: Array) -> list[str]:
+    wrong = []
+    for number, case in enumerate(cases):
+        for place, word in enumerate(case.op.dests):
+            one, other = result_of(left, number, place, word), result_of(right, number, place, word)
+            bad = int(_differ(one, other, word, case).sum())
+            if bad:
+                wrong.append(f"{case.opcode}: {bad} results differ")
+    return wrong
+
+
+def _groups(cases: Sequence[Case]) -> list[Sequence[Case]]:
+    return [cases[first : first + GROUP] for first in range(0, len(cases), GROUP)]
+
+
+@pytest.mark.parametrize("family", NAMES)
+def test_the_machine_executes_what_the_semantics_say(family: str) -> None:
+    backend, values = open_backend("cpu"), pool()
+    for cases in _groups(_cases(family)):
+        found = _run(backend, kernel(cases), cases, values)
+        for number, case in enumerate(cases):
+            for place, (word, expected) in enumerate(zip(case.op.dests, wanted(case, values), strict=True)):
+                got = result_of(found, number, place, word)
+                assert _words(got).tolist() == _words(expected.astype(got.dtype)).tolist(), case.opcode
+
+
+def _assembles(cases: Sequence[Case], target: str) -> bool:
+    try:
+        assemble(kernel(cases, target=target), target)
+    except UsageError:
+        return False
+    return True
+
+
+def supported(cases: Sequence[Case], target: str) -> list[Case]:
+    """Those that the chip's assembler knows, found by halves."""
+    if not cases or _assembles(cases, target):
+        return list(cases)
+    middle = len(cases) // 2
+    return [] if not middle else supported(cases[:middle], target) + supported(cases[middle:], target)
+
+
+@pytest.mark.slow
+def test_most_forms_assemble_for_hopper() -> None:
+    """What is held against the chip is nearly all that the machine knows."""
+    counts = Counter({family: len(_cases(family)) for family in NAMES})
+    known = Counter(case.family for family in NAMES for group in _groups(_cases(family)) for case in supported(group, "sm_90a"))
+    assert len(NAMES) >= len(FAMILIES) - 2
+    assert known.total() > 0.8 * counts.total(), {family: (known[family], counts[family]) for family in NAMES}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(REASON is not None, reason=f"no GPU: {REASON}")
+@pytest.mark.parametrize("family", NAMES)
+def test_the_machine_and_the_chip_agree(family: str) -> None:
+    chip, machine, wrong = open_backend("gpu"), open_backend("cpu"), []
+    for seed in (1, 2, 3):
+        values = pool(seed)
+        for group in _groups(_cases(family)):
+            cases = supported(group, chip.arch)
+            text = kernel(cases, target=chip.arch)
+            wrong += _compare(cases, _run(machine, kernel(cases), cases, values), _run(chip, text, cases, values))
+    assert wrong == []
