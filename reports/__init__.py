@@ -5,6 +5,6 @@ Imports nothing from consan's backends, adapters or commands, and never sees PTX
 
 from __future__ import annotations
 
-from consan.reports.render import FORMATS, PLANNED_FORMATS, FormatError, render
+from consan.reports.render import FORMATS, FormatError, render
 
-__all__ = ["FORMATS", "PLANNED_FORMATS", "FormatError", "render"]
+__all__ = ["FORMATS", "FormatError", "render"]

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from consan.reports import json_format, text
+from consan.reports import html, json_format, sarif, text
 from consan.reports.model import Report
 
-FORMATS: Final[dict[str, Callable[[Report], str]]] = {"text": text.render, "json": json_format.dumps}
-
-PLANNED_FORMATS: Final = ("sarif", "html")  # in the command line's contract, not written yet
+FORMATS: Final[dict[str, Callable[[Report], str]]] = {
+    "text": text.render,
+    "json": json_format.dumps,
+    "sarif": sarif.render,
+    "html": html.render,
+}
 
 
 class FormatError(ValueError):
@@ -24,6 +27,5 @@ def render(report: Report, format: str = "text") -> str:  # noqa: A002 - the nam
     """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets."""
     renderer = FORMATS.get(format)
     if renderer is None:
-        state = "not available yet" if format in PLANNED_FORMATS else "unknown"
-        raise FormatError(f"format '{format}' is {state}; choose from {', '.join(FORMATS)}")
+        raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")
     return renderer(report)

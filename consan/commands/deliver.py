@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from consan.reports.suppress import Rule
     from consan.session import Session
 
-_BY_SUFFIX: Final = {".json": "json"}  # `-o run.json` without --format means JSON
+# `-o run.json` without --format means JSON.
+_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html"}
 
 
 def choose_format(given: str | None, output: str | None) -> str:

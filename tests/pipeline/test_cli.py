@@ -142,6 +142,25 @@ def test_a_stored_report_is_rendered_like_the_run(capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out) == stored()
 
 
+@pytest.mark.parametrize(
+    ("suffix", "pieces"),
+    [
+        ("sarif", ['"version": "2.1.0"', '"ruleId": "data-race"', '"consanAccesses/v1"', '"startLine": 8']),
+        ("html", ["<!doctype html>", "data-race RAW in kernel", "out[t] = tile[63 - t];", "&lt;"]),
+    ],
+)
+def test_other_formats_of_a_run(suffix: str, pieces: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "k.cu", *LAUNCH, *CUDA_ARGS, "i32=64", "-o", "r.json"]) == 66
+    assert main(["check", "k.cu", *LAUNCH, *CUDA_ARGS, "i32=64", "-o", f"direct.{suffix}"]) == 66
+    assert main(["report", "r.json", "-o", f"r.{suffix}"]) == 0
+    capsys.readouterr()
+    assert main(["report", "r.json", "--format", suffix]) == 0
+    printed = capsys.readouterr().out
+    assert all(piece in printed for piece in pieces)
+    assert Path(f"r.{suffix}").read_text() == printed
+    assert "data-race" in Path(f"direct.{suffix}").read_text()
+
+
 @pytest.mark.parametrize("view", ["sites", "instrumented", "unmodelled", "stats"])
 def test_views_of_a_module(view: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ptx", "k.ptx", "--show", view]) == 0

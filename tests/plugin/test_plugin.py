@@ -284,9 +284,19 @@ def test_a_report_of_no_kernels_at_all_is_incomplete(project: pytest.Pytester) -
     assert (data["verdict"], data["incomplete"]) == ("incomplete", ["no instrumented kernel was launched"])
 
 
-def test_a_report_as_text(project: pytest.Pytester) -> None:
-    run(project, "def test_it(shift): shift()\n", "--consan-report=r.txt", failed=1)
-    assert (project.path / "r.txt").read_text().startswith("== error[data-race]: RAW in kernel racy =")
+@pytest.mark.parametrize(
+    ("suffix", "piece"),
+    [
+        ("txt", "== error[data-race]: RAW in kernel racy ="),
+        ("sarif", '"ruleId": "data-race"'),
+        ("html", '<article class="finding" data-kind="data-race"'),
+    ],
+)
+def test_reports_in_other_formats(project: pytest.Pytester, suffix: str, piece: str) -> None:
+    run(project, "def test_it(shift): shift()\n", f"--consan-report=r.{suffix}", failed=1)
+    text = (project.path / f"r.{suffix}").read_text()
+    assert piece in text
+    assert suffix == "txt" or "test_it.py::test_it" in text
 
 
 def test_a_report_with_nowhere_to_go(project: pytest.Pytester) -> None:

@@ -63,7 +63,6 @@ def test_the_commands_of_this_version() -> None:
         (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-skip", "-1"], "--launch-skip: expected a number that is not negative"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--timeout", "0"], "--timeout: expected a time in seconds above zero"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
-        (["report", "none.json", "--format", "sarif"], "--format: sarif is not available yet; choose from text, json"),
         (["report", "none.json", "--format", "yaml"], "--format: expected one of text, json, sarif, html, got 'yaml'"),
         (["explain", "data-rac"], "did you mean data-race?"),
         (["explain", "zzz"], "the kinds are data-race, "),

@@ -1,0 +1,221 @@
+"""What a report says of accesses, findings and runs, in short phrases: the same words in the text and on the page.
+
+Nothing is decided here but wording; `dot` is what stands between the parts of a line.
+
+Not done: shortening of long kernel names (a shortened name cannot be pasted into --kernel-name).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from consan.reports.kinds import place
+from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+
+MAX_WAITS: Final = 8  # lines about who waits where
+
+
+def where(access: Access) -> str:
+    """`k.cu:5:9 (PTX line 61)`."""
+    if not access.line:
+        return f"PTX line {access.ptx_line}"
+    column = f":{access.column}" if access.column else ""
+    return f"{short(access.file)}:{access.line}{column}" + (f" (PTX line {access.ptx_line})" if access.ptx_line else "")
+
+
+def who(access: Access, dot: str = ", ") -> str:
+    """`thread (32,0,0), warp 1 lane 0, CTA (0,0,0)`."""
+    lane = "" if access.lane is None else f" lane {access.lane}"
+    parts = (
+        access.thread and f"thread {_triple(access.thread)}",
+        None if access.warp is None else f"warp {access.warp}{lane}",
+        access.block and f"CTA {_triple(access.block)}",
+        None if access.cluster_rank is None else f"cluster rank {access.cluster_rank}",
+    )
+    return dot.join(part for part in parts if part)
+
+
+def what(access: Access, dot: str = ", ") -> str:
+    """`shared bytes 640..643, generic proxy, cp.async group 2`."""
+    return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
+
+
+def inlined_at(frame: Frame) -> str:
+    """`in block_sum, inlined at reduce.cu:11:9`."""
+    return (f"in {frame.function}, " if frame.function else "") + f"inlined at {short(frame.file)}:{frame.line}:{frame.column}"
+
+
+def facts(finding: Finding) -> Iterator[tuple[str, str]]:
+    """What is known of a finding beside its accesses: (label, text); texts may be empty."""
+    yield "missing", finding.missing
+    yield "fix", finding.fix
+    if finding.ctas:
+        yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+    else:
+        yield "seen", f"in the text of the kernel, launched {plural(finding.count, 'time')}"
+    if finding.policy != "default":
+        yield "policy", f"{finding.policy}: shipped code leaves this out, a strict reading of the ISA does not"
+    if finding.buffer:
+        yield "bytes", _bytes(finding.buffer)
+    if finding.barrier:
+        yield "barrier", _dict_phrase(finding.barrier)
+    groups = _grouped(finding.waiters)
+    for group in groups[:MAX_WAITS]:
+        yield "waits", _waiters(group)
+    if len(groups) > MAX_WAITS:
+        yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
+
+
+def summary(report: Report) -> Iterator[tuple[str, str]]:
+    """What the verdict stands on: (label, text)."""
+    yield "found", _found(report)
+    for finding in report.findings:
+        if finding.suppressed:
+            yield "suppressed", _suppressed(finding)
+    yield "ran", _ran(report)
+    yield "checked", ", ".join(report.checked) or "nothing"
+    for reason in report.incomplete:
+        yield "not checked", reason
+    for kernel in report.uninstrumented:
+        why = f": {kernel.reason}" if kernel.reason else ""
+        yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
+    for note in report.notes:
+        yield "note", note
+    yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
+    if report.exit:
+        yield "program", f"ended with status {report.exit}"
+
+
+def commands(report: Report, stored: str | None = None) -> Iterator[tuple[str, str]]:
+    """What to run next: (label, command)."""
+    if report.command:
+        yield "reproduce", shlex.join(report.command)
+    if stored:
+        yield "stored run", stored
+        yield "next", shlex.join(("consan", "report", stored))
+    for kind in dict.fromkeys(finding.kind for finding in report.active):
+        yield "explain", f"consan explain {kind}"
+
+
+def _range(access: Access) -> str:
+    if access.bytes is None:
+        return "registers" if access.space == "register" else f"{access.space} memory"
+    begin, end = access.bytes
+    if access.space == "shared":
+        return f"shared bytes {begin}..{end - 1}"
+    return f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+
+
+# What is said of a waiting warp, in this order; other keys follow as they are.
+_WHO: Final = ("warp", "block", "thread", "lanes")
+_WAITER_KEYS: Final = (*_WHO, "why", "file", "line", "column", "ptx_line", "ptx")
+
+
+def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Waiters that differ in who they are only."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for waiter in waiters:
+        groups.setdefault(repr([item for item in sorted(waiter.items()) if item[0] not in _WHO]), []).append(waiter)
+    return list(groups.values())
+
+
+def _waiters(group: list[dict[str, Any]]) -> str:
+    """`warps 0 to 3 of CTA (0,0,0), 128 lanes: running at k.cu:2:5`."""
+    first = group[0]
+    parts = [_warps(group)] if first.get("warp") is not None else []
+    if first.get("thread") is not None:
+        parts.append(f"thread {_value(first['thread'])}")
+    blocks = {str(waiter["block"]) for waiter in group if waiter.get("block") is not None}
+    if blocks:
+        parts.append(f"CTA {_value(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA"))
+    lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
+    if lanes:
+        parts.append(plural(sum(lanes), "lane"))
+    if first.get("why") and first["why"] not in first:
+        parts.append(str(first["why"]))
+    rest = _dict_phrase({name: value for name, value in first.items() if name not in _WAITER_KEYS})
+    return ", ".join(filter(None, (*parts, rest, _waiter_place(first))))
+
+
+def _warps(group: list[dict[str, Any]]) -> str:
+    """`warp 3`, `warps 0, 1, 4 to 7`, or how many, where they are of several CTAs."""
+    numbers = sorted({int(waiter["warp"]) for waiter in group})
+    if len(numbers) != len(group):
+        return plural(len(group), "warp")
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"warp{'s' * (len(numbers) > 1)} {', '.join(shown)}"
+
+
+def _waiter_place(waiter: dict[str, Any]) -> str:
+    if waiter.get("line"):
+        return f"at {short(str(waiter.get('file', '')))}:{waiter['line']}" + (f":{waiter['column']}" if waiter.get("column") else "")
+    return f"at PTX line {waiter['ptx_line']}: {waiter.get('ptx', '')}" if waiter.get("ptx_line") else ""
+
+
+def _async_parts(access: Access) -> Iterator[str]:
+    action = access.asynchronous
+    if action is None:
+        return
+    named = (("group", action.group), ("mbarrier at", action.barrier), ("phase", action.phase))
+    yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
+
+
+def _triple(value: tuple[int, int, int]) -> str:
+    return "({},{},{})".format(*value)
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
+
+
+def short(file: str) -> str:
+    """Relative when the file is below the working directory: shorter, and still a path that an editor opens."""
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def _bytes(buffer: Buffer) -> str:
+    memory = f"{buffer.space} memory"
+    where = memory if buffer.name in ("", memory) else f"{buffer.name} ({memory})"
+    return f"{buffer.offset}..{buffer.offset + buffer.bytes - 1} of {where}"
+
+
+def _dict_phrase(data: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {_value(value)}" for name, value in data.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    return f"({','.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
+
+
+def _suppressed(finding: Finding) -> str:
+    """`data-race in kernel k, k.cu:5 and k.cu:9: REASON (k.cu:5)`."""
+    assert finding.suppressed is not None
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    at = f", {where}" if where else ""
+    return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
+
+
+def _found(report: Report) -> str:
+    counts = [plural(report.count(severity), severity) for severity in SEVERITIES if report.count(severity)]
+    return ", ".join(counts) or "nothing"
+
+
+def _ran(report: Report) -> str:
+    launches = sum(kernel.launches for kernel in report.kernels)
+    memory = sum(kernel.memory_sites for kernel in report.kernels)
+    sync = sum(kernel.sync_sites for kernel in report.kernels)
+    return (
+        f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')} on {report.device}; "
+        f"{memory:,} memory and {sync:,} synchronisation instructions watched"
+    )
