@@ -363,7 +363,6 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             }""",
         repair="""Widen the scope on both sides of the edge: the release and the acquire must each include the other thread.""",
         launch="--grid 2 --block 64 --cluster 2 --arch sm_90a --arg f32[64]=zeros",
-        reported=False,
     ),
     "lifetime": Explanation(
         about="""Shared memory is used outside the life of its CTA: an asynchronous copy or matrix product whose completion nobody

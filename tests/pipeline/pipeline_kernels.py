@@ -33,9 +33,7 @@ RACY = _SHIFT.format(name="racy", barrier="")
 UNMODELLED = """
 .visible .entry unmodelled()
 {
-  .reg .b32 %r<2>;
-  .shared .align 4 .b8 word[4];
-  ld.shared::cluster.u32 %r1, [word];
+  fence.acquire.sync_restrict::shared::cluster.cluster;
   ret;
 }
 """

@@ -168,7 +168,7 @@ def test_views_of_a_module(view: str, capsys: pytest.CaptureFixture[str]) -> Non
     expected = {
         "sites": "st.shared.u32 [%r4], %r6;",
         "instrumented": ".visible .entry racy(",
-        "unmodelled": "ld.shared::cluster.u32",
+        "unmodelled": "fence.acquire.sync_restrict::shared::cluster.cluster",
         "stats": "not_executed",
     }
     assert expected[view] in out

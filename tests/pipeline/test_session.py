@@ -39,7 +39,7 @@ def test_a_clean_launch() -> None:
     report = run("clean")
     assert (report.verdict, report.findings, report.device) == ("clean", (), "cpu")
     (kernel,) = [kernel for kernel in report.kernels if kernel.launches]
-    assert (kernel.name, kernel.launches, kernel.memory_sites, kernel.sync_sites) == ("clean", 1, 3, 1)
+    assert (kernel.name, kernel.launches, kernel.memory_sites, kernel.sync_sites) == ("clean", 1, 2, 1)
 
 
 def test_a_racy_launch() -> None:
@@ -171,8 +171,9 @@ def test_nothing_launched_is_not_clean() -> None:
 def test_what_is_not_modelled_is_named_with_its_line() -> None:
     report = run("unmodelled")
     assert report.verdict == "incomplete"
-    number = line("ld.shared::cluster", "unmodelled")
-    assert report.incomplete == (f"unmodelled contains ld.shared::cluster.u32, which is not modelled (1 time, PTX line {number})",)
+    opcode = "fence.acquire.sync_restrict::shared::cluster.cluster"
+    number = line(opcode, "unmodelled")
+    assert report.incomplete == (f"unmodelled contains {opcode}, which is not modelled (1 time, PTX line {number})",)
 
 
 def test_what_the_machine_does_not_execute_is_named_with_its_line() -> None:
