@@ -174,6 +174,14 @@ RUN: Final = (
         "sm_90",
         choices=("sm_80", "sm_90"),
     ),
+    Option(
+        ("--skip-benchmarks",),
+        "skip_benchmarks",
+        read_switch,
+        "of Triton's benchmarks run one call each, and none of perf_report's; always so with --device cpu",
+        False,
+        switch=True,
+    ),
 )
 ALL: Final = (*SESSION, *OUTPUT, *RUN)
 
@@ -236,5 +244,6 @@ def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
         launch_count=arguments.launch_count,
         timeout=arguments.timeout,
         triton_arch=getattr(arguments, "triton_arch", "sm_90"),
+        skip_benchmarks=getattr(arguments, "skip_benchmarks", False),
         **others,
     )

@@ -188,6 +188,7 @@ class Session:
         arena_bytes: int | None = None,
         variant: Variant | None = None,
         triton_arch: str = "sm_90",
+        skip_benchmarks: bool = False,
     ) -> None:
         private = arena_bytes is not None or variant is not None
         self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
@@ -198,6 +199,7 @@ class Session:
         self.policy = policy
         self.timeout = timeout
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
+        self.skip_benchmarks = skip_benchmarks
         self._filter = kernel_filter
         self._skip, self._limit = launch_skip, launch_count
         self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))

@@ -118,3 +118,43 @@ assert torch.equal(out, 2 * x)
     (tmp_path / "script.py").write_text(HEAD + script)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
+
+
+TUTORIALS = Path(os.environ.get("CONSAN_TRITON_TUTORIALS", "/nonexistent"))
+PERSISTENT = """
+import importlib.util, sys, torch
+spec = importlib.util.spec_from_file_location("persistent", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+sys.modules["persistent"] = module
+spec.loader.exec_module(module)
+torch.manual_seed(0)
+module.validate(32, 32, 32, torch.float16)
+module.validate(8192, 8192, 512, torch.float16)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TUTORIALS.is_dir(), reason="CONSAN_TRITON_TUTORIALS does not name a folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("01-vector-add.py",),
+        ("02-fused-softmax.py",),
+        ("03-matrix-multiplication.py",),
+        ("05-layer-norm.py",),
+        ("-m", "pytest", "-q", "-p", "no:cacheprovider", "06-fused-attention.py", "-k", "1024-2-1"),
+        ("-c", PERSISTENT, "09-persistent-matmul.py"),
+    ],
+    ids=lambda words: next(word for word in words if word.endswith(".py")),
+)
+def test_tutorials(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Unmodified files of Triton's `python/tutorials`; their benchmarks are left out, and of the last one all but its checks."""
+    placed = [str(TUTORIALS / word) if word.endswith(".py") else word for word in words]
+    options = ["--device", "gpu", "--skip-benchmarks", "-o", "run.json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "consan", "run", *options, *placed], cwd=tmp_path, capture_output=True, text=True, timeout=3000, check=False
+    )
+    report = json.loads((tmp_path / "run.json").read_text())
+    assert (done.returncode, report["verdict"]) == (0, "clean"), done.stdout + done.stderr
+    assert "\N{CROSS MARK}" not in done.stdout
+    assert sum(kernel["launches"] for kernel in report["kernels"]) > 0

@@ -120,7 +120,7 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize("option", options.ALL, ids=lambda option: option.name)
 def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
     samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
-    samples_of["triton_arch"] = "sm_80"
+    samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1"}
     text = samples_of.get(option.name, "3")
     from_environment = option.value(None, {option.variable: text})
     assert from_environment != option.default
@@ -157,6 +157,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "2",
         "--triton-arch",
         "sm_80",
+        "--skip-benchmarks",
         "--timeout",
         "1.5",
     ]
@@ -165,7 +166,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     given = session.latest.options
     assert given.pop("kernel_filter").text == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    assert given == {**expected, "triton_arch": "sm_80"}
+    assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True}
 
 
 def test_as_a_module_and_with_a_closed_pipe() -> None:

@@ -102,6 +102,8 @@ class TritonAdapter(Seam):
         chain = triton.knobs.runtime.launch_enter_hook
         chain.add(self._count)
         self._undo.append(lambda: chain.remove(self._count))
+        if getattr(self._open, "skip_benchmarks", False):
+            self._when("triton.testing", self._skip_benchmarks)
         self._when("torch._inductor.config", self._patch_inductor)
 
     def _patch_inductor(self, config: ModuleType) -> None:

@@ -2,7 +2,7 @@
 
 Each function here stands for one of Triton's and gets that one first. Triton's tuner times every configuration and keeps the fastest; here
 the first one that compiles and fits the chip runs, which on a GPU the tuner might have chosen or not: the report says which it was.
-Benchmarks do not run, since what they measure would be the virtual machine.
+Benchmarks do not run, since what they measure would be the virtual machine; with `--skip-benchmarks` they do not run on a GPU either.
 
 Does NOT handle: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs.
 """
@@ -58,7 +58,7 @@ def _misfits() -> tuple[type[Exception], ...]:
 def run_once(session: SessionLike, original: Original, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
     """`do_bench`: one call, and NaN in the form that was asked for."""
     fn()
-    session.note("do_bench called its function once and gave NaN: times of the virtual machine mean nothing")
+    session.note(f"do_bench called its function once and gave NaN: {_why(session)}")
     quantiles = kwargs.get("quantiles")
     if quantiles is not None:
         return [_NAN] * len(quantiles) if len(quantiles) != 1 else _NAN
@@ -69,7 +69,11 @@ def skip_report(session: SessionLike, original: Original, mark: Any, *args: Any,
     """`triton.testing.Mark.run`, the benchmarks of `perf_report`."""
     benchmarks = mark.benchmarks if isinstance(mark.benchmarks, Sequence) else [mark.benchmarks]
     names = ", ".join(str(getattr(each, "plot_name", "")) for each in benchmarks)
-    session.note(f"benchmark skipped: {names} (times of the virtual machine mean nothing)")
+    session.note(f"benchmark skipped: {names} ({_why(session)})")
+
+
+def _why(session: SessionLike) -> str:
+    return "times of the virtual machine mean nothing" if session.backend.device_name == "cpu" else "--skip-benchmarks"
 
 
 def with_array_as_base(original: Original, descriptor: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from consan.adapters.base import Patches, SessionLike
 from consan.adapters.importhook import when_imported
-from consan.adapters.triton import versions
+from consan.adapters.triton import harness, versions
 
 
 class Seam:
@@ -71,3 +71,9 @@ class Seam:
             return replacement(*first, original, *args, **kwargs)
 
         self._patches.set(owner, name, wrapper)
+
+    def _skip_benchmarks(self, testing: ModuleType) -> None:
+        """`triton.testing` without measurements."""
+        self._wrap(testing, "do_bench", harness.run_once, self._open)
+        self._wrap(testing, "do_bench_cudagraph", harness.run_once, self._open)
+        self._wrap(testing.Mark, "run", harness.skip_report, self._open)

@@ -58,7 +58,7 @@ class TritonVirtual(Seam):
             self._patches.set(cublas, "CublasLt", type("CublasLt", (harness.Blas,), {"session": self._open}))
         for name in _DESCRIPTORS:
             self._when(name, self._patch_descriptors)
-        self._when("triton.testing", self._patch_testing)
+        self._when("triton.testing", self._skip_benchmarks)
         self._when("torch", functools.partial(self._patch_torch, driver))
 
     def _patch_torch(self, driver: VirtualDriver, torch: ModuleType) -> None:
@@ -69,11 +69,6 @@ class TritonVirtual(Seam):
             self._wrap(cls, "__post_init__", harness.with_array_as_base)
             if "from_tensor" in vars(cls):
                 self._patches.set(cls, "from_tensor", staticmethod(functools.partial(harness.from_array, cls.from_tensor)))
-
-    def _patch_testing(self, testing: ModuleType) -> None:
-        self._wrap(testing, "do_bench", harness.run_once, self._open)
-        self._wrap(testing, "do_bench_cudagraph", harness.run_once, self._open)
-        self._wrap(testing.Mark, "run", harness.skip_report, self._open)
 
     def _load(self, original: Callable[..., None], kernel: Any) -> None:
         """`CompiledKernel._init_handles`: what is loaded is the PTX."""
