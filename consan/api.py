@@ -22,6 +22,7 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.instrument.ptx import Function, Param, PtxSyntaxError, parse
+from consan.reports.combine import combine
 from consan.reports.model import Report
 from consan.session import Session
 from consan.suppressions import finish
@@ -86,6 +87,10 @@ def _choose(ptx: str, name: str, wanted: str | None) -> Function:
         raise UsageError(str(error)) from None
 
 
+_CHECKS: list[list[Report]] = []
+"""What `launch` reported inside of each `check()` that is open: the innermost one takes it."""
+
+
 def launch(
     kernel: Kernel,
     grid: Shape,
@@ -108,8 +113,10 @@ def launch(
             session.launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
             )
-            report = session.report()
-    return finish(report)
+            report = finish(session.report())
+    for launched in _CHECKS[-1:]:
+        launched.append(report)
+    return report
 
 
 def _dim3(shape: Shape) -> Dim3:
@@ -231,17 +238,27 @@ class LiveReport:
         return "consan: still checking" if self._report is None else str(self._report)
 
 
+def _together(launched: list[Report], rest: Report) -> Report:
+    """The reports of a block: what `launch` gave, and what came through adapters, if anything did."""
+    if not launched:
+        return rest
+    through_adapters = rest.uninstrumented or any(kernel.launches for kernel in rest.kernels)
+    return combine([*launched, rest] if through_adapters else launched, seed=rest.seed, policy=rest.policy)
+
+
 @contextlib.contextmanager
 def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
-    """Sanitize every kernel launched inside, through any adapter; the report is complete when the block ends."""
+    """Sanitize every kernel launched inside, through any adapter or by `launch`; the report is complete when the block ends."""
     from consan import adapters
 
     session = Session(device=device, seed=seed, policy=policy, **options)
-    live = LiveReport()
+    live, launched = LiveReport(), list[Report]()
     with session.turn():
         adapters.install(session)
+        _CHECKS.append(launched)
         try:
             yield live
         finally:
+            _CHECKS.pop()
             adapters.remove()
-            live.become(finish(session.report()))
+            live.become(_together(launched, finish(session.report())))

@@ -140,3 +140,16 @@ def test_check_reports_when_its_block_ends() -> None:
         assert "still checking" in str(report)
     assert (report.verdict, report.findings) == ("incomplete", ())
     assert report.incomplete == ("no instrumented kernel was launched",)
+
+
+def test_check_counts_what_launch_launches() -> None:
+    with consan.check(device="cpu") as outer:
+        assert launch("clean", [np.zeros(64, np.uint32), 1]).verdict == "clean"
+        with consan.check(device="cpu") as inner:
+            launch("racy", [np.zeros(64, np.uint32), 1])
+            launch("racy", [np.zeros(64, np.uint32), 1])
+    assert (outer.verdict, outer.findings) == ("clean", ())
+    assert inner.verdict == "violations"
+    assert [finding.kind for finding in inner.findings] == ["data-race"]
+    assert inner.findings[0].count == 128
+    assert sum(kernel.launches for kernel in inner.kernels) == 2
