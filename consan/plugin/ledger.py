@@ -21,6 +21,7 @@ from consan.plugin.watch import failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.model import VIOLATIONS, RanTest, Report, assemble, plural
+from consan.reports.phrases import short
 from consan.reports.render import render
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Ledger:
                 write(f"    {test}")
         for finding in (finding for finding in report.findings if finding.suppressed):
             assert finding.suppressed is not None
-            write(f"suppressed {line(finding)}: {finding.suppressed.reason} ({finding.suppressed.by})")
+            write(f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})")
         for reason in report.incomplete:
             write(f"not checked: {reason}", yellow=True)
         for text in (*self._unused(report), *([self._problem] if self._problem else [])):
@@ -160,5 +161,5 @@ class Ledger:
         if not self._reports:
             return []
         used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
-        comments = [f"{by}: {kind}: this suppression covered no finding" for by, kind in self._comments if (by, kind) not in used]
+        comments = [f"{short(by)}: {kind}: this suppression covered no finding" for by, kind in self._comments if (by, kind) not in used]
         return suppressions.unused(settings_of(self._config).rules, report) + comments
