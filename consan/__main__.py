@@ -7,6 +7,7 @@ and status 2; a mistake of ours is one line, status 70, and how to get the trace
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import traceback
@@ -19,8 +20,8 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands import COMMANDS
 
 DEBUG: Final = "CONSAN_DEBUG"
-INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,19 +54,23 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the status to exit with."""
+    _open_missing_streams()
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
         print("consan: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output left; what is still buffered must not raise again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # its reader left
         return BROKEN_PIPE
     except ConsanError as error:
         _explain(f"consan: error: {error}")
         return int(error.exit_code)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            _drop_output()
+            _explain(f"consan: error: cannot write {error.filename or 'the output'}: {error.strerror}")
+            return int(ExitCode.USAGE)
         hint = "" if _debugging() else f"; {DEBUG}=1 shows the traceback"
         _explain(f"consan: internal error: {type(error).__name__}: {error}{hint}")
         return int(ExitCode.INTERNAL)
@@ -85,6 +90,17 @@ def _run(argv: list[str]) -> int:
     status: int = arguments.run(arguments)
     sys.stdout.flush()
     return status
+
+
+def _open_missing_streams() -> None:
+    """A process may be started with its output closed (`>&-`): what would be printed goes nowhere then."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _drop_output() -> None:
+    """What is still buffered must not raise again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _explain(line: str) -> None:

@@ -18,6 +18,7 @@ class ExitCode(enum.IntEnum):
     VIOLATIONS = 66
     INCOMPLETE = 67
     INTERNAL = 70
+    INTERRUPTED = 130
 
 
 class ConsanError(Exception):

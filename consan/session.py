@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 
 CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
-    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
+    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies"),
 )
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
+_MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
 
 
@@ -141,16 +142,18 @@ class Device:
 
 
 _DEVICES: dict[str, Device] = {}
+_DEVICES_LOCK = threading.Lock()
 
 
 def shared_device(name: str) -> Device:
     """The process's device of a kind; a lost GPU is not handed out again."""
-    found = _DEVICES.get(name)
-    if found is None or found.lost:
-        found = Device(open_backend(name))
-        _DEVICES[name] = found
-        _DEVICES.setdefault("cpu" if found.backend.device_name == "cpu" else "gpu", found)
-    return found
+    with _DEVICES_LOCK:
+        found = _DEVICES.get(name)
+        if found is None or found.lost:
+            found = Device(open_backend(name))
+            _DEVICES[name] = found
+            _DEVICES.setdefault("cpu" if found.backend.device_name == "cpu" else "gpu", found)
+        return found
 
 
 @functools.cache
@@ -309,32 +312,54 @@ class Session:
         stream: int | None = None,
     ) -> None:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
+        # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self._device.lock:
             self._device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
             handle = self._choose(prepared, entry)
             prepared.launched |= handle is prepared.loaded
-        if cooperative:
-            self._check_residency(handle, entry, grid, block, shared)
+            if cooperative:
+                self._check_residency(handle, entry, grid, block, shared)
+            with self._ending(prepared, entry, handle):
+                result = self.backend.launch(
+                    handle,
+                    entry,
+                    grid,
+                    block,
+                    args,
+                    shared=shared,
+                    cluster=cluster,
+                    cooperative=cooperative,
+                    seed=self.seed,
+                    timeout=self.timeout,
+                    stream=stream,
+                )
+                self._after_launch(prepared, entry, result)
+
+    @contextlib.contextmanager
+    def _ending(self, prepared: Prepared, entry: str, handle: Any) -> Iterator[None]:
+        """A launch that does not get to its end is in the report, also where the program goes on after the error.
+
+        Not so one that the device refuses as such (a `UsageError`): it would not have run without consan either.
+        """
         try:
-            result = self.backend.launch(
-                handle,
-                entry,
-                grid,
-                block,
-                args,
-                shared=shared,
-                cluster=cluster,
-                cooperative=cooperative,
-                seed=self.seed,
-                timeout=self.timeout,
-                stream=stream,
-            )
-            self._after_launch(prepared, entry, result)
+            yield
         except DeviceLost as error:
             self._device_lost(entry, error)
         except NotSupported as error:
-            raise faults.located(error, prepared) if handle is prepared.loaded else error from None
+            told = faults.located(error, prepared) if handle is prepared.loaded else error
+            self._unfinished(entry, str(told))
+            raise told from None
+        except MemoryError:
+            self._unfinished(entry, "there was not enough memory")
+            raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
+        except BaseException as error:
+            if type(error) is not UsageError:
+                self._unfinished(entry, "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__)
+            raise
+
+    def _unfinished(self, entry: str, why: str) -> None:
+        self._reasons[f"{entry} did not run to its end: {why}"] = None
 
     def _for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for a launch in clusters of so many CTAs, instrumented again where it was not made for them."""
@@ -376,6 +401,8 @@ class Session:
         if result is not None:  # the virtual machine tells at once how it ended
             self.endings += [result.ending] if result.ending else []
             self._findings += faults.findings_of(result, prepared, entry, self.timeout)
+            if len(self._findings) > _MERGE_FROM:  # a program may have one in each of a million launches
+                self._findings = list(model.merge_findings(self._findings))
             self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
             self._stop(entry)
@@ -384,14 +411,17 @@ class Session:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings.append("timeout")
+        self._findings.append(faults.timeout_finding(entry, self.timeout, self._abort(entry, self.timeout)))
+
+    def _abort(self, entry: str, patience: float) -> bool:
+        """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
         self.shadow.set_abort(True)
-        ended = self.backend.synchronize(max(2.0, self.timeout))
-        self._findings.append(faults.timeout_finding(entry, self.timeout, ended))
-        if not ended:
-            self._device.lost = True
-            self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
-            return
-        self.shadow.set_abort(False)
+        if self.backend.synchronize(max(2.0, patience)):
+            self.shadow.set_abort(False)
+            return True
+        self._device.lost = True
+        self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+        return False
 
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
         self._device.lost = True
@@ -507,6 +537,10 @@ class Session:
                 self._stop("a kernel")
         except DeviceLost as error:
             self._device_lost("a kernel", error)
+        except KeyboardInterrupt:
+            self._unfinished("a kernel", "interrupted")
+            self._abort("a kernel", 0.0)
+            raise
 
     def _summaries(self, drained: Drained | None) -> list[model.KernelSummary]:
         return [self._summary(p, i, name, drained) for p in self._used.values() for i, name in enumerate(p.entries)]

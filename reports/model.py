@@ -380,8 +380,7 @@ def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
 
 
 def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    seen: list[dict[str, Any]] = []
+    seen: dict[str, dict[str, Any]] = {}
     for waiter in waiters:
-        if waiter not in seen:
-            seen.append(waiter)
-    return tuple(seen)
+        seen.setdefault(repr(sorted(waiter.items())), waiter)
+    return tuple(seen.values())

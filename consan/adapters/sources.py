@@ -13,6 +13,7 @@ import atexit
 import functools
 import hashlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -54,14 +55,23 @@ def source_folder(session: object) -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _temporary_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="consan-sources-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="consan-sources-"))
+    except OSError:
+        return Path(os.devnull, "consan-sources")  # nothing can be written there: `place` does without a copy
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # reports carry the lines they show
     return folder
 
 
 def place(code: str, folder: Path) -> Place:
-    """Find the source in the user's files, or write a copy."""
-    return _in_user_files(code) or _copy(code, folder)
+    """Find the source in the user's files, or write a copy; where the disk is full, a name must do."""
+    found = _in_user_files(code)
+    if found is not None:
+        return found
+    try:
+        return _copy(code, folder)
+    except OSError:
+        return Place(f"{kernel_name(code)}.cu", 1)
 
 
 def _in_user_files(code: str) -> Place | None:

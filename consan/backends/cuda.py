@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import mmap
 import time
 from collections.abc import Iterator, Sequence
@@ -300,11 +301,12 @@ class CudaBackend:
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work; with a timeout, False when it is not over in time. Fatal kernel errors raise `DeviceLost`."""
         with self._current():
-            if timeout is None:
-                self._driver.call("cuCtxSynchronize")
-                return True
             self._watch(0)
-            return self._poll(time.monotonic() + timeout)
+            if not self._poll(math.inf if timeout is None else time.monotonic() + timeout):
+                return False
+            if timeout is None:  # streams that nobody told of; polled first, since this call does not hear Ctrl-C
+                self._driver.call("cuCtxSynchronize")
+            return True
 
     def close(self) -> None:
         """Release the context; rings stay readable."""

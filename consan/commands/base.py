@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from consan._errors import UsageError
+
+_LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not take the machine's memory
 
 
 class Command(Protocol):
@@ -28,21 +31,30 @@ class Command(Protocol):
 
 
 def read_file(name: str) -> str:
-    """The text of an input file, or one line that says why not."""
+    """The text of an input file, without the byte order mark that some editors put first, or one line that says why not."""
     try:
-        return Path(name).read_text(encoding="utf-8")
+        with open(name, encoding="utf-8-sig") as file:
+            text = file.read(_LARGEST_TEXT + 1)
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not a text file") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise UsageError(f"cannot read {name}: {reason(error)}") from None
+    if len(text) > _LARGEST_TEXT:
+        raise UsageError(f"cannot read {name}: it is larger than {_LARGEST_TEXT >> 20} MiB")
+    return text
 
 
 def write_file(name: str, text: str) -> None:
     """Write an output file, or one line that says why not."""
     try:
         Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {name}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {name}: {reason(error)}") from None
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be used, without the name that the message has already."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def check_writable(name: str | None) -> None:
@@ -50,7 +62,21 @@ def check_writable(name: str | None) -> None:
     if name is None:
         return
     path = Path(name)
-    if path.is_dir():
-        raise UsageError(f"cannot write {name}: it is a folder")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {name}: there is no folder {path.parent}")
+    try:
+        if path.is_dir():
+            raise UsageError(f"cannot write {name}: it is a folder")
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"cannot write {name}: there is no folder {path.parent}")
+        _try_to_write(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write {name}: {reason(error)}") from None
+
+
+def _try_to_write(path: Path) -> None:
+    """Open the file as it is, and leave no new one behind. Devices and pipes are left alone: opening one may have an effect."""
+    if os.path.lexists(path):
+        if path.is_file():
+            path.open("ab").close()
+        return
+    path.open("xb").close()
+    path.unlink()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consan import options
-from consan._errors import UsageError
+from consan._errors import ExitCode, UsageError
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable
 from consan.commands.deliver import choose_format, deliver, judged
@@ -45,10 +45,9 @@ class CheckCommand:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        report = Launch(args).run(args)
-        report = replace(report, exit=0, command=("consan", *args.argv))
-        deliver(report, chosen, args.output)
-        return exit_status(report, strict=args.strict)
+        report = replace(Launch(args).run(args), command=("consan", *args.argv))
+        undelivered = deliver(report, chosen, args.output)
+        return exit_status(report, strict=args.strict) or undelivered
 
 
 def add_launch_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -92,8 +91,12 @@ class Launch:
         check_parameters(entry, self.specs)
         prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
         values = [_to_device(session, value) for value in arrays]
-        session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
-        return judged(session, args.rules)
+        status = 0
+        try:
+            session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
+        except KeyboardInterrupt:  # what was found so far is kept
+            status = int(ExitCode.INTERRUPTED)
+        return judged(session, args.rules, status)
 
 
 def _number(option: str, text: str, read: Any) -> int:

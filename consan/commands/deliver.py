@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import NotSupported
+from consan._errors import ExitCode, NotSupported, UsageError
 from consan.commands.base import write_file
 from consan.reports import FORMATS, FormatError, render, text
 from consan.reports.model import Report, plural
@@ -29,23 +30,52 @@ def choose_format(given: str | None, output: str | None) -> str:
     return chosen
 
 
-def judged(session: Session, rules: Sequence[Rule]) -> Report:
-    """The report of a session with its source lines, and suppressions applied; those that covered nothing are warned of."""
-    report = finish(session.report(), rules)
+def judged(session: Session, rules: Sequence[Rule], status: int) -> Report:
+    """The report of a session whose program ended with `status`: with source lines, and suppressions applied.
+
+    Suppressions that covered nothing are warned of. Ctrl-C while the device is waited for ends what runs there, not the report.
+    """
+    try:
+        report = session.report()
+    except KeyboardInterrupt:
+        report, status = session.report(), int(ExitCode.INTERRUPTED)
+    report = finish(replace(report, exit=status), rules)
     for warning in unused([*rules, *comments_at(session.places(report))], report):
         print(f"consan: warning: {warning}", file=sys.stderr)
     return report
 
 
-def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None) -> None:
-    """Print the report, or write it and say so in one line."""
+def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None) -> int:
+    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written."""
     try:
         if output is not None:
-            write_file(output, render(report, chosen))
-            print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
-        elif chosen == "text":
-            text.show(report, sys.stdout, stored=stored)
-        else:
-            sys.stdout.write(render(report, chosen))
+            return _write(report, chosen, output)
+        _print(report, chosen, stored)
     except FormatError as error:
         raise NotSupported(str(error)) from None
+    return 0
+
+
+def _print(report: Report, chosen: str, stored: str | None = None) -> None:
+    if chosen == "text":
+        text.show(report, sys.stdout, stored=stored)
+    else:
+        sys.stdout.write(render(report, chosen))
+
+
+def _write(report: Report, chosen: str, output: str) -> int:
+    if not keep(output, render(report, chosen)):
+        _print(report, chosen)  # the findings must not go with the file
+        return int(ExitCode.USAGE)
+    print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
+    return 0
+
+
+def keep(output: str, text: str) -> bool:
+    """Write a file; a disk that is full now is told of, in one line."""
+    try:
+        write_file(output, text)
+    except UsageError as error:
+        print(f"consan: error: {error}", file=sys.stderr)
+        return False
+    return True

@@ -9,6 +9,7 @@ ends with os._exit or execs takes consan with it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -20,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from consan._errors import ConsanError, UsageError
+from consan._errors import ConsanError, ExitCode, UsageError
 
-INTERRUPTED: Final = 130
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -97,10 +97,13 @@ def execute(program: Program) -> int:
     # `python -m consan` and the `consan` script both put a folder of their own first; the program's takes its place.
     sys.path[0:1] = [program.path]
     try:
-        return _guarded(program.code, module)
+        try:
+            return _guarded(program.code, module)
+        finally:
+            _join_threads()
     finally:
-        _join_threads()
-        sys.stdout.flush()
+        with contextlib.suppress(OSError):  # a full disk, or a reader that left, must not cost the findings
+            sys.stdout.flush()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
 
@@ -124,9 +127,12 @@ def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
         return status_of(error)
     except ConsanError as error:
         raise _located(error) from error
+    except KeyboardInterrupt as error:
+        print(f"consan: interrupted{_place(error, ' at ')}", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
     except BaseException as error:
         sys.excepthook(type(error), error.with_traceback(_users(error.__traceback__)), error.__traceback__)
-        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        return 1
     return 0
 
 
@@ -153,14 +159,19 @@ def _is_own(traceback: types.TracebackType) -> bool:
 
 def _located(error: ConsanError) -> ConsanError:
     """The same error with the last line of the user's program that led to it."""
+    located = ConsanError(f"{_place(error, '', ': ')}{error}")
+    located.exit_code = error.exit_code
+    return located
+
+
+def _place(error: BaseException, before: str, after: str = "") -> str:
+    """The last line of the user's program that led to an error, between two words; nothing if there is none."""
     place, step = "", _users(error.__traceback__)
     while step is not None:
         if not _is_own(step):
-            place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}: "
+            place = f"{before}{step.tb_frame.f_code.co_filename}:{step.tb_lineno}{after}"
         step = step.tb_next
-    located = ConsanError(f"{place}{error}")
-    located.exit_code = error.exit_code
-    return located
+    return place
 
 
 def _join_threads() -> None:

@@ -34,8 +34,8 @@ class ReportCommand:
         check_writable(args.output)
         report = load(args.file)
         if not args.emit:
-            deliver(report, chosen, args.output, stored=args.file)
-        elif args.output is None:
+            return deliver(report, chosen, args.output, stored=args.file)
+        if args.output is None:
             sys.stdout.write(to_toml(report, os.getcwd()))
         else:
             write_file(args.output, to_toml(report, os.getcwd()))

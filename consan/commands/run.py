@@ -10,14 +10,15 @@ import argparse
 import os
 import re
 import sys
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import options
-from consan._errors import ConsanError, UsageError
-from consan.commands.base import check_writable, write_file
-from consan.commands.deliver import choose_format, deliver, judged
+from consan._errors import ConsanError, ExitCode, UsageError
+from consan.commands.base import check_writable
+from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
 from consan.reports.json_format import dumps
 from consan.reports.model import exit_status
@@ -49,16 +50,18 @@ class RunCommand:
         chosen = choose_format(args.format, None)
         stored = args.output or default_name(program.label)
         check_writable(stored)
+        process = os.getpid()
         session = options.open_session(args)
         status, failure = run_program(program, session)
-        report = replace(judged(session, args.rules), exit=status, command=("consan", *args.argv))
-        write_file(stored, dumps(report))
-        deliver(report, chosen, None, stored=stored)
-        if chosen != "text":
+        report = replace(judged(session, args.rules, status), command=("consan", *args.argv))
+        stored = stored if os.getpid() == process else of_this_process(stored)
+        kept = keep(stored, dumps(report))
+        deliver(report, chosen, None, stored=stored if kept else None)
+        if chosen != "text" and kept:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         if failure is not None:
             print(f"consan: error: {failure}", file=sys.stderr)
-        return exit_status(report, strict=args.strict)
+        return exit_status(report, strict=args.strict) or (0 if kept else int(ExitCode.USAGE))
 
 
 def find_program(args: argparse.Namespace) -> Program:
@@ -81,14 +84,34 @@ def default_name(label: str) -> str:
     return f"consan-{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(label).name)}-{os.getpid()}.json"
 
 
+def of_this_process(stored: str) -> str:
+    """The stored run of a child that the program forked and that came back here: it must not replace its parent's."""
+    path = Path(stored)
+    return str(path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}"))
+
+
+def _note_children(session: Session) -> None:
+    """A forked child has a copy of everything: what it finds does not come back here, and the report says so."""
+    known = weakref.ref(session)
+
+    def note() -> None:
+        if (still_there := known()) is not None:
+            still_there.note("the program forked child processes: what their kernels do is not in this report")
+
+    os.register_at_fork(after_in_parent=note)
+
+
 def run_program(program: Program, session: Session) -> tuple[int, ConsanError | None]:
     """The program's status, and the error of ours that ended it, if one did."""
     from consan import adapters
 
+    _note_children(session)
     adapters.install(session)
     try:
         return execute(program), None
     except ConsanError as error:
         return int(error.exit_code), error
+    except KeyboardInterrupt:  # while the program's threads were waited for
+        return int(ExitCode.INTERRUPTED), None
     finally:
         adapters.remove()

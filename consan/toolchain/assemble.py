@@ -20,6 +20,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -242,16 +243,27 @@ def _read_fields(entry: EntryInfo, line: str) -> None:
 def _with_ptxas(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
     program = find.ptxas()
     assert program is not None
-    with tempfile.TemporaryDirectory(prefix="consan-") as folder:
-        source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
-        source.write_text(ptx)
-        command = [program, "-v", f"-arch={arch}", *options, str(source), "-o", str(cubin)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise EnvironmentFailure(f"cannot run {program}: {error}") from error
-        log = (done.stdout + done.stderr).replace(f"{source}", "module.ptx")
-        return _Outcome(cubin.read_bytes() if done.returncode == 0 else None, log)
+    try:
+        with tempfile.TemporaryDirectory(prefix="consan-") as folder:
+            source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+            source.write_text(ptx)
+            done = _run_ptxas([program, "-v", f"-arch={arch}", *options, str(source), "-o", str(cubin)])
+            log = (done.stdout + done.stderr).replace(f"{source}", "module.ptx")
+            return _Outcome(cubin.read_bytes() if done.returncode == 0 else None, log)
+    except OSError as error:  # no temporary folder, or no room in it
+        raise EnvironmentFailure(f"cannot assemble with {program}: {error.strerror or error}") from error
+
+
+def _run_ptxas(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot run {command[0]}: {error}") from error
+    if done.returncode < 0:
+        raise EnvironmentFailure(f"{command[0]} was killed by signal {-done.returncode} ({signal.strsignal(-done.returncode)})")
+    if done.returncode and not (done.stdout + done.stderr).strip():
+        raise EnvironmentFailure(f"{command[0]} ended with status {done.returncode} and said nothing")
+    return done
 
 
 # -- nvJitLink -------------------------------------------------------------------------------------------------------------------

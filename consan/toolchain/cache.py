@@ -67,7 +67,7 @@ class Cache:
         """The stored bytes, or None when they are absent or damaged."""
         try:
             data = self._path(name).read_bytes()
-        except OSError:
+        except (OSError, RuntimeError):
             return None
         digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         return body if hashlib.sha256(body).digest() == digest else None
@@ -80,6 +80,8 @@ class Cache:
             self._write(self._path(name), hashlib.sha256(data).digest() + data)
         except OSError as error:
             self.problem = f"{self.folder}: {error.strerror or error}"
+        except RuntimeError as error:  # nobody has a home here (pathlib.Path.expanduser)
+            self.problem = f"no folder for the cache: {error} Set {VARIABLE}."
 
     def fetch(self, name: str, make: Callable[[], bytes]) -> bytes:
         """The stored bytes, or those that `make` gives, which are then stored."""
@@ -113,7 +115,7 @@ class Cache:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:  # Ctrl-C as well
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise

@@ -5,8 +5,10 @@ The fake implements the few entry points in Python over host memory; it checks a
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import struct
+import threading
 from collections import Counter
 from typing import Any
 
@@ -280,9 +282,7 @@ def test_fatal_kernel_error(backend: CudaBackend, fake: FakeCuda, code: int) -> 
         (1, InternalError, "cuLaunchKernelEx failed"),
     ],
 )
-def test_launch_errors(
-    backend: CudaBackend, fake: FakeCuda, module: CudaModule, code: int, kind: type[Exception], text: str
-) -> None:
+def test_launch_errors(backend: CudaBackend, fake: FakeCuda, module: CudaModule, code: int, kind: type[Exception], text: str) -> None:
     fake.codes["cuLaunchKernelEx"] = code
     with pytest.raises(kind, match=text):
         backend.launch(module, "k", (1, 1, 1), (32, 1, 1), ARGS)
@@ -324,3 +324,19 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
         CudaBackend()
     assert caught.value.exit_code == ExitCode.USAGE
     api.driver.cache_clear()
+
+
+def test_ctrl_c_is_heard_while_a_kernel_hangs(backend: CudaBackend, fake: FakeCuda, module: CudaModule) -> None:
+    """The driver's own wait would not let Python handle the signal: the events are asked first."""
+    backend.launch(module, "k", (1, 1, 1), (32, 1, 1), ARGS)
+    fake.busy = 10**9
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        backend.synchronize()
+    timer.join()
+    assert fake.depth == 0
+    assert fake.calls["cuCtxSynchronize"] == 0
+    fake.busy = 0
+    assert backend.synchronize()
+    assert fake.calls["cuCtxSynchronize"] == 1

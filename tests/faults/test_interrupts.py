@@ -1,0 +1,157 @@
+"""Ctrl-C, in `check` and in `run`: no traceback, status 130, and what was found before is reported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults_support import ARGS, LAUNCH, MODULE, Outcome, finish, start
+
+import consan
+from consan._errors import UsageError
+from consan.reports.json_format import loads
+from consan.session import Session
+
+KERNEL = '''
+import sys, pathlib, threading, numpy as np, consan
+sys.stdout.reconfigure(line_buffering=True)
+import cupy as cp
+CODE = """extern "C" __global__ void racy(int* out) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+extern "C" __global__ void spin(int* out) { while (*(volatile int*)out < 1000) ; }"""
+module = cp.RawModule(code=CODE)
+out = cp.zeros(64, dtype=cp.int32)
+from consan.backends.virtual import VirtualBackend
+module.get_function("racy")((1,), (64,), (out,))
+'''
+SPIN = """launch = VirtualBackend.launch
+VirtualBackend.launch = lambda *a, **k: (pathlib.Path('running').touch(), launch(*a, **k))[1]
+module.get_function('spin')((1,), (64,), (out,))
+"""
+
+
+def interrupted(process: subprocess.Popen[str], when: str) -> Outcome:
+    """Ctrl-C once the process has made the file `when`, and a moment later."""
+    end = time.monotonic() + 60
+    while not Path(when).exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    return finish(process)
+
+
+# Makes the file `running` once the device has recorded something.
+WATCHED = """
+import pathlib, sys, threading, time
+from consan.__main__ import main
+def watch():
+    while True:
+        time.sleep(0.02)
+        device = getattr(sys.modules.get("consan.session"), "_DEVICES", {}).get("cpu")
+        if device is not None and "shadow" in vars(device) and device.shadow.ring.any():
+            pathlib.Path("running").touch()
+            return
+threading.Thread(target=watch, daemon=True).start()
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_check_reports_what_it_has(here: Path) -> None:
+    """The kernel races, then spins."""
+    Path("w.py").write_text(WATCHED)
+    words = ["check", "k.ptx", "--entry", "spin", *LAUNCH, *ARGS, "-o", "r.json"]
+    process = subprocess.Popen(
+        [os.sys.executable, "w.py", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    done = interrupted(process, "running")
+    assert not done.crashed, done
+    report = loads(Path("r.json").read_text())
+    assert [finding.kind for finding in report.findings] == ["data-race"]
+    assert report.incomplete == ("spin did not run to its end: interrupted",)
+    assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "place"),
+    [
+        (SPIN, 66, "script.py:16"),
+        ("pathlib.Path('running').touch()\nwhile True: pass", 66, "script.py:16"),
+        ("threading.Thread(target=lambda: (pathlib.Path('running').touch(), threading.Event().wait(5))).start()", 66, ""),
+    ],
+    ids=["in a launch", "in the program", "waiting for a thread"],
+)
+def test_run_reports_what_it_has(here: Path, ending: str, status: int, place: str) -> None:
+    Path("script.py").write_text(KERNEL + ending + "\n")
+    done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running")
+    assert not done.crashed, done
+    report = loads(Path("r.json").read_text())
+    assert (report.exit, done.status) == (130, status)
+    assert [finding.kernel for finding in report.findings if finding.kind == "data-race"] == ["racy"]
+    assert "data-race" in done.out
+    if place:
+        assert f"consan: interrupted at {here / place}" in done.err
+    assert ("spin did not run to its end: interrupted" in report.incomplete) == ("spin" in ending)
+
+
+def test_a_clean_program_that_is_interrupted_ends_with_130(here: Path) -> None:
+    Path("script.py").write_text("import pathlib, time\npathlib.Path('running').touch()\ntime.sleep(60)\n")
+    done = interrupted(start("run", "--device", "cpu", "script.py"), "running")
+    assert not done.crashed, done
+    assert done.status == 130
+    assert "verdict: incomplete" in done.out  # nothing was launched
+
+
+def test_the_device_works_after_an_interrupted_launch() -> None:
+    session = Session(device="cpu")
+    prepared = session.prepare(MODULE)
+    address = session.backend.alloc(256)
+    values = [address.to_bytes(8, "little"), bytes(4)]
+    main_thread = threading.main_thread().ident
+    assert main_thread is not None
+    timer = threading.Timer(0.5, signal.pthread_kill, (main_thread, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        session.launch(prepared, "spin", (1, 1, 1), (64, 1, 1), values)
+    timer.join()
+    assert session.report().verdict == "violations"
+    for name, verdict in (("clean", "clean"), ("racy", "violations"), ("clean", "clean")):
+        out = np.zeros(64, np.uint32)
+        report = consan.launch(consan.Kernel(MODULE, name), 1, 64, [out, 5], device="cpu")
+        assert report.verdict == verdict
+        np.testing.assert_array_equal(out, (np.arange(64) ^ 32) + 5)
+    session.backend.free(address)
+
+
+def test_a_launch_that_is_refused_on_its_way_is_not_forgotten() -> None:
+    """A program may catch the error and go on: the verdict must not be `clean` for a kernel that stopped half way."""
+    refused = MODULE + ".visible .entry refused() {\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n"
+    refused += "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];\nret;\n}\n"
+    session = Session(device="cpu")
+    prepared = session.prepare(refused)
+    address = session.backend.alloc(256)
+    session.launch(prepared, "clean", (1, 1, 1), (64, 1, 1), [address.to_bytes(8, "little"), bytes(4)])
+    with pytest.raises(UsageError, match=r"multimem\.ld_reduce"):
+        session.launch(prepared, "refused", (1, 1, 1), (64, 1, 1), [])
+    report = session.report()
+    assert report.verdict == "incomplete"
+    assert report.incomplete[0].startswith("refused did not run to its end: the PTX virtual machine does not execute 'multimem")
+
+
+def test_a_launch_that_is_bad_usage_leaves_the_verdict_alone() -> None:
+    session = Session(device="cpu")
+    prepared = session.prepare(MODULE)
+    address = session.backend.alloc(256)
+    values = [address.to_bytes(8, "little"), bytes(4)]
+    session.launch(prepared, "clean", (1, 1, 1), (64, 1, 1), values)
+    with pytest.raises(UsageError, match="not possible"):
+        session.launch(prepared, "clean", (0, 1, 1), (64, 1, 1), values)
+    assert session.report().verdict == "clean"
