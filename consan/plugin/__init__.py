@@ -7,7 +7,8 @@ process that prints is the one that collects (consan/plugin/ledger.py).
 
 Importing this module imports pytest and nothing else: every pytest run on a machine with consan does. All imports are local.
 
-Does NOT handle: launches of several tests at the same time in threads of one process, which cannot be told apart.
+Does NOT handle: launches of several tests at the same time in threads of one process, which cannot be told apart. What a test launches by
+`consan.launch` or inside of `consan.check()` is the test's own to judge: it has the report.
 """
 
 from __future__ import annotations
@@ -159,12 +160,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """A letter of our own for failures of ours."""
     letters = LETTERS.get(getattr(report, "consan_failure", None) or "")
     if letters is None or not report.failed:
         return None
-    return "failed" if report.when == "call" else "error", letters[0], (letters[1], {"red": True})
+    return "failed" if report.when == "call" else "error", *letters
 
 
 @pytest.fixture
