@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
-from consan.instrument import CONTROL, Instrumented, cluster_tier, communicates, instrument
+from consan.instrument import CONTROL, Instrumented, cluster_tier, instrument
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
+from consan.instrument.stored import dump, fingerprint, restore
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
@@ -251,16 +252,26 @@ class Session:
             return found
 
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
-        try:
-            module = parse(ptx, name)
-        except PtxSyntaxError as error:
-            raise UsageError(str(error)) from None
-        done = instrument(module, base=base, library=library_for, name=name, inline=self._inline)
-        number, counter = self.shadow.register(len(done.entries))
+        done = self._rewritten(ptx, name, base)
+        number, counter = self._device.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter)
         if self.backend.device_name != "cpu":
-            prepared.cubin, prepared.notes = self._assemble(ptx, done, communicates(module))
+            prepared.cubin, prepared.notes = self._assemble(ptx, done, done.communicates)
         return prepared
+
+    def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
+        """The module with hooks: made once, and kept on disk."""
+        made: list[Instrumented] = []
+
+        def make() -> str:
+            try:
+                made.append(instrument(ptx, base=base, library=library_for, name=name, inline=self._inline))
+            except PtxSyntaxError as error:
+                raise UsageError(str(error)) from None
+            return dump(made[0])
+
+        text = Cache().fetch_text(key("instrumented", ptx, repr(base), str(self._inline), fingerprint()), make)
+        return made[0] if made else restore(text, ptx, name)
 
     def _assemble(self, plain: str, done: Instrumented, resident: bool) -> tuple[bytes, tuple[str, ...]]:
         from consan.toolchain.assemble import assemble_cached

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers, tensormaps
@@ -23,7 +24,7 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site
 
-__all__ = ["CONTROL", "Instrumented", "Library", "cluster_tier", "communicates", "instrument"]
+__all__ = ["CONTROL", "Instrumented", "Library", "cluster_tier", "communicates", "instrument", "places_of"]
 
 Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
@@ -58,6 +59,7 @@ class Instrumented:
     places: Mapping[int, Place]
     hazards: tuple[StaticFinding, ...] = ()  # on registers, found in the text: they hold for each launch of their kernels
     debug: bool = False  # a debug build: its registers were not looked at
+    communicates: bool = False  # CTAs may wait for each other through global memory
 
     def original(self, line: int) -> Place | None:
         """The instruction that stood on a line of the original text, given a line of the instrumented one."""
@@ -92,7 +94,8 @@ def instrument(
     base = base or Variant()
     fixed = max((_cluster(plan.function) for plan in plans.values()), default=1)
     variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))
-    sides = add_accesses(plans, communicates(module))
+    waits_elsewhere = communicates(module)
+    sides = add_accesses(plans, waits_elsewhere)
     target = max(module.target, _CLUSTER_TARGET if variant.cluster else _OLDEST_TARGET, key=_generation)
     functions = library(variant, target)
     inline = inline and not variant.cluster and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
@@ -108,9 +111,10 @@ def instrument(
         entries=tuple(plan.function.name for plan in context.entries()),
         variant=variant,
         lines=tuple(context.edits.line_map()),
-        places=_Places(module),
+        places=_Places(lambda: module),
         hazards=_hazards(module, plans.values()),
         debug=is_debug(module),
+        communicates=waits_elsewhere,
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
     )
 
@@ -164,27 +168,34 @@ def _module_header(context: Context, target: str, library: RuntimeLibrary) -> No
         edits.insert_after(anchor, text)
 
 
+def places_of(text: str, name: str) -> Mapping[int, Place]:
+    """The places in a module, which is read when the first one is asked for."""
+    return _Places(lambda: parse(text, name))
+
+
 class _Places(Mapping[int, Place]):
     """Instructions by line, looked up only when a fault has to be placed."""
 
-    def __init__(self, module: Module) -> None:
-        self._module = module
-        self._table: dict[int, Instruction] | None = None
+    def __init__(self, module: Callable[[], Module]) -> None:
+        self._read = module
 
+    @cached_property
+    def _module(self) -> Module:
+        return self._read()
+
+    @cached_property
     def _lines(self) -> dict[int, Instruction]:
-        if self._table is None:
-            bodies = [f.body for f in self._module.functions if f.body is not None]
-            self._table = {i.line: i for body in bodies for i in body.instructions()}
-        return self._table
+        bodies = [f.body for f in self._module.functions if f.body is not None]
+        return {i.line: i for body in bodies for i in body.instructions()}
 
     def __getitem__(self, line: int) -> Place:
-        return place_of(self._module, self._lines()[line])
+        return place_of(self._module, self._lines[line])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._lines())
+        return iter(self._lines)
 
     def __len__(self) -> int:
-        return len(self._lines())
+        return len(self._lines)
 
 
 def communicates(module: Module) -> bool:

@@ -22,7 +22,7 @@ FAULTS = {
     "triton_hopper/matmul_specialised": {"barrier-misuse"},
     "triton_hopper/attention_specialised": {"barrier-misuse"},
 }
-each_case = pytest.mark.parametrize("case", (*HOPPER_CASES, *CLUSTER_CASES), ids=lambda case: case.name)
+each_case = pytest.mark.parametrize("case", [*HOPPER_CASES, *CLUSTER_CASES], ids=lambda case: case.name)
 
 
 def _errors(report: Report) -> set[str]:

@@ -1,0 +1,113 @@
+"""An instrumented module as text, so that the next process need not read and rewrite the same PTX again.
+
+Decides the format: JSON of nested lists, in the order of the dataclasses' fields; `fingerprint` stands for the code that made it and
+belongs into the key under which it is kept. What is looked up rarely (`Instrumented.places`) is read from the plain PTX when it is
+asked for.
+
+Not handled: damaged text, which the cache's digest rules out; another version of this code, which the key does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import astuple, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from consan.instrument import Instrumented, places_of
+from consan.instrument.passes.registers import StaticFinding
+from consan.instrument.runtime import Variant
+from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
+
+_LAZY = "places"
+
+
+@cache
+def fingerprint() -> str:
+    """A hash over everything in this package: what an instrumented module depends on beside its PTX and its variant."""
+    digest = hashlib.sha256()
+    for file in sorted(_contents(files(__package__)), key=str):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _contents(folder: Any) -> Iterator[Any]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _contents(item)
+        elif item.name.endswith((".py", ".cuh")):
+            yield item
+
+
+def dump(done: Instrumented) -> str:
+    """All of it but the places."""
+    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name != _LAZY}
+    plain = values | {
+        "sites": [astuple(site) for site in done.sites],
+        "functions": [_stats(function) for function in done.functions],
+        "variant": astuple(done.variant),
+        "hazards": [astuple(hazard) for hazard in done.hazards],
+    }
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def _stats(function: FunctionStats) -> list[Any]:
+    unmodelled = [astuple(each) for each in function.unmodelled]
+    counts = (function.memory_sites, function.sync_sites, function.private)
+    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families)]
+
+
+def restore(text: str, plain: str, name: str) -> Instrumented:
+    """The module again; `plain` is the PTX that it was made from, `name` what it is called now."""
+    values = json.loads(text)
+    made = {
+        "sites": tuple(_site(site) for site in values["sites"]),
+        "functions": tuple(_function(function) for function in values["functions"]),
+        "entries": tuple(values["entries"]),
+        "external": tuple(values["external"]),
+        "lines": tuple(values["lines"]),
+        "variant": _variant(values["variant"]),
+        "hazards": tuple(_hazard(hazard) for hazard in values["hazards"]),
+        _LAZY: places_of(plain, name),
+    }
+    return Instrumented(**(values | made))
+
+
+def _frames(values: list[list[Any]]) -> tuple[Frame, ...]:
+    return tuple(Frame(*frame) for frame in values)
+
+
+def _named(record: type[Any], values: list[Any]) -> dict[str, Any]:
+    return dict(zip((field.name for field in fields(record)), values, strict=True))
+
+
+def _site(values: list[Any]) -> Site:
+    return Site(*values[:-1], *[_frames(values[-1])])
+
+
+def _place(values: list[Any]) -> Place:
+    return Place(*values[:-1], *[_frames(values[-1])])
+
+
+def _variant(values: list[Any]) -> Variant:
+    found = _named(Variant, values)
+    low, high = found["epoch_bits"]
+    return Variant(**(found | {"epoch_bits": (low, high)}))
+
+
+def _function(values: list[Any]) -> FunctionStats:
+    found = _named(FunctionStats, values)
+    unmodelled = [Unmodelled(*each) for each in found["unmodelled"]]
+    return FunctionStats(**(found | {"unmodelled": unmodelled, "calls": set(found["calls"]), "families": set(found["families"])}))
+
+
+def _hazard(values: list[Any]) -> StaticFinding:
+    found = _named(StaticFinding, values)
+    for key in ("first", "second"):
+        found[key] = _place(found[key])
+    for key in ("registers", "kernels"):
+        found[key] = tuple(found[key])
+    return StaticFinding(**found)

@@ -1,0 +1,59 @@
+"""Instrumented modules on disk: what comes back is what was stored, and a second process need not rewrite a module again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pipeline_kernels as kernels
+import pytest
+
+import consan.session
+from consan.instrument import Instrumented, instrument
+from consan.instrument.runtime import Variant
+from consan.instrument.stored import dump, fingerprint, restore
+from consan.session import Session, library_for
+from consan.toolchain.nvrtc import compile_ptx
+
+RING = Path(__file__).parents[1] / "kernels"
+FILES = ("clean/wgmma_tma_ring.cu", "twins/wgmma_flush_flag.cu", "twins/cp_async_no_wait.cu", "twins/named_barrier_shared_id.cu")
+
+
+def _made(name: str, **base: bool) -> tuple[str, Instrumented]:
+    path = RING / name
+    ptx = compile_ptx(path.read_text(), name=str(path), arch="sm_90a", include_dirs=[path.parents[1]], defines={"RACY": "1"}).ptx
+    return ptx, instrument(ptx, library=library_for, base=Variant(**base), name=name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_comes_back_is_what_was_stored(name: str) -> None:
+    ptx, done = _made(name)
+    again = restore(dump(done), ptx, name)
+    for field in dataclasses.fields(Instrumented):
+        if field.name != "places":
+            assert getattr(again, field.name) == getattr(done, field.name), field.name
+    assert dict(again.places) == dict(done.places)
+    assert again.original(done.lines.index(max(done.lines)) + 1) == done.original(done.lines.index(max(done.lines)) + 1)
+
+
+def test_the_code_is_part_of_the_key() -> None:
+    assert len(fingerprint()) == 64
+    assert fingerprint() == fingerprint()
+
+
+def test_a_second_session_rewrites_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
+    first = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    monkeypatch.setattr(consan.session, "instrument", None)  # not called again
+    second = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    assert second.instrumented.ptx == first.instrumented.ptx
+    assert second.instrumented.sites == first.instrumented.sites
+
+
+def test_a_damaged_entry_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
+    first = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    for entry in (tmp_path / "cache").rglob("*"):
+        if entry.is_file():
+            entry.write_bytes(entry.read_bytes()[:-7])
+    assert Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE).instrumented.ptx == first.instrumented.ptx
