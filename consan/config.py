@@ -45,6 +45,7 @@ class Config:
     texts: options.Texts
     rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
+    file: str = ""
 
 
 def load(start: Path | None = None) -> Config:
@@ -87,7 +88,7 @@ def _config(name: str, table: Mapping[str, Any]) -> Config:
         elif key != SUPPRESSIONS:
             warnings.append(_unknown(where, key, (*known, SUPPRESSIONS)))
     rules, more = _rules(name, table.get(SUPPRESSIONS, []))
-    return Config(texts, rules, (*warnings, *more))
+    return Config(texts, rules, (*warnings, *more), name)
 
 
 def _text(value: Any, where: str) -> str:

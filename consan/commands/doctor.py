@@ -18,7 +18,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from consan import options
+from consan import config, options
+from consan.reports.model import plural
 
 OK: Final = "ok"
 MISSING: Final = "missing"
@@ -197,4 +198,13 @@ def _environment() -> Iterator[Row]:
         yield Row("environment", name, MISSING, "unknown", "nothing reads it")
 
 
-PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _cache, _environment)
+def _configuration() -> Iterator[Row]:
+    read = config.load()
+    said = [f"{name.replace('_', '-')} = {text}" for name, (_, text) in read.texts.items()]
+    said += [plural(len(read.rules), "suppression")] if read.rules else []
+    yield Row("configuration", read.file or config.NAME, OK if read.file else INFO, ", ".join(said) or "no [tool.consan]")
+    for warning in read.warnings:
+        yield Row("configuration", "warning", MISSING, warning)
+
+
+PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _cache, _environment, _configuration)

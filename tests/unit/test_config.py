@@ -134,3 +134,16 @@ def test_rules_are_read() -> None:
 def test_commands_without_options_do_not_read_it() -> None:
     write("[tool.consan\n")
     assert main(["explain"]) == 0
+
+
+def test_doctor_tells_what_is_configured(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    assert "no [tool.consan]" in capsys.readouterr().out
+    write("[tool.consan]\nlaunch-skip = 1\nx = 1\n[[tool.consan.suppressions]]\nkind = 'scope'\nreason = 'r'\n")
+    main(["doctor"])
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "pyproject.toml ok launch-skip = 1, 1 suppression" in shown
+    assert "warning missing pyproject.toml: tool.consan.x: nothing reads this key" in shown
+    write("[tool.consan\n")
+    main(["doctor"])
+    assert "UsageError: cannot read" in capsys.readouterr().out
