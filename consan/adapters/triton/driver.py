@@ -5,7 +5,7 @@ Triton therefore compiles for the architecture of a real chip, with all that it 
 device's number differs from any real one, so that kernels compiled for the virtual machine are never taken for a GPU's, nor the other way
 round: Triton keeps compiled kernels by that number.
 
-Times are NaN: a virtual machine's mean nothing. Does NOT handle: profilers, and `kernel.n_regs` for kernels that no assembler has seen.
+Times are NaN: a virtual machine's mean nothing. Does NOT handle: profilers, and Triton's ahead-of-time compiler.
 """
 
 from __future__ import annotations
@@ -129,9 +129,12 @@ class Utils:
 
 
 def resources(cubin: str) -> tuple[int, int]:
-    """Registers and spilled words of the kernel in a cubin, from the tool that comes with Triton."""
+    """Registers and spilled words of the kernel in a cubin, from the tool that comes with Triton; zeros without it."""
     knobs = importlib.import_module("triton.knobs")
-    done = subprocess.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], capture_output=True, check=False)
+    try:
+        done = subprocess.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], capture_output=True, check=False)
+    except (OSError, RuntimeError):  # a Triton without its tools
+        return 0, 0
     found = _USED.search(done.stdout + done.stderr)
     return (int(found[1]), int(found[2]) // 4) if found else (0, 0)
 
