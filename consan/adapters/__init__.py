@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from consan.adapters.base import Adapter, SessionLike
 from consan.adapters.cupy import CupyAdapter
+from consan.adapters.numba import NumbaAdapter, NumbaRefused
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.triton.gpu import TritonAdapter
 from consan.adapters.triton.virtual import TritonVirtual
 
 # A new framework is one file and one entry here.
-ADAPTERS: dict[str, tuple[Adapter, ...]] = {"gpu": (CupyAdapter(), TritonAdapter()), "cpu": (CupyStandIn(), TritonVirtual())}
+ADAPTERS: dict[str, tuple[Adapter, ...]] = {
+    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused()),
+}
 
 _sessions: list[SessionLike] = []
 

@@ -1,0 +1,164 @@
+"""Numba-CUDA on the GPU: every kernel that it launches becomes an instrumented one.
+
+Read against numba-cuda 0.30. `CUDACodeLibrary.get_cufunc` gives the loaded function to every launch. It is wrapped: the PTX that the
+library gives (`get_asm_strs`, Numba's own compiler, unchanged) is instrumented and assembled, that cubin is loaded through Numba's context
+in place of Numba's, and the control block is planted in the module. What Numba itself keeps, in memory or on disk, is never an instrumented
+kernel; a function that was loaded before the session is met at its next launch, and gets its plain one back after it.
+
+- `compile_cuda` is asked for line information where the program does not ask for a debug build.
+- The cache on disk (`cache=True`) is neither read (its kernels have no lines) nor written.
+
+Listed with their launches instead: kernels that are linked with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation,
+Numba's own memory management), because the assembler sees one module, and debug builds of several modules. Does NOT handle: Numba's
+simulator (noted), link-time optimisation (the kernel that is checked is compiled without it), `numba-cuda-mlir`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.seam import NeedsGpu, Seam, lacking
+
+_OLDEST = _NEWEST = (0, 30)
+_SEAMS = {
+    "numba.cuda.codegen": ("CUDACodeLibrary.get_cufunc", "CUDACodeLibrary.get_asm_strs", "devices.get_context"),
+    "numba.cuda.dispatcher": ("_Kernel.launch", "compile_cuda", "CUDACache.load_overload", "CUDACache.save_overload"),
+    "numba.cuda.cudadrv.driver": ("host_to_device", "ObjectCode.from_cubin"),
+}
+
+
+@dataclass
+class _Loaded:
+    """An instrumented kernel on one device."""
+
+    prepared: PreparedLike
+    function: Any
+    session: SessionLike
+
+
+class NumbaAdapter(Seam):
+    """Instruments the kernels of the Numba-CUDA that the program imports."""
+
+    name = "numba"
+    title = "Numba-CUDA"
+    package = "numba.cuda.dispatcher"
+    distribution = "numba-cuda"
+    covers = "all kernels that it launches from one module of PTX; linked ones are listed"
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Code library -> device -> what is loaded there; later sessions attach to it again.
+        self._loaded: weakref.WeakKeyDictionary[Any, dict[int, _Loaded]] = weakref.WeakKeyDictionary()
+
+    def install(self, session: SessionLike) -> None:
+        """Take over Numba-CUDA now or when it is imported."""
+        super().install(session)
+        self._when("numba.cuda.simulator.kernel", self._simulated)
+
+    def _simulated(self, _: ModuleType) -> None:
+        if getattr(importlib.import_module("numba.cuda.core.config"), "ENABLE_CUDASIM", False):
+            self._open.note("NUMBA_ENABLE_CUDASIM is set: Numba's simulator runs the kernels, and they are not checked")
+
+    def _begin(self, dispatcher: ModuleType) -> None:
+        missing = [f"{module}.{name}" for module, names in _SEAMS.items() for name in lacking(importlib.import_module(module), *names)]
+        known = self._known(_OLDEST, _NEWEST, missing)
+        if hasattr(dispatcher, "_Kernel") and hasattr(dispatcher._Kernel, "launch"):
+            self._wrap(dispatcher._Kernel, "launch", self._launch, known)
+        if not known:
+            return
+        self._wrap(importlib.import_module("numba.cuda.codegen").CUDACodeLibrary, "get_cufunc", self._function)
+        self._wrap(dispatcher, "compile_cuda", _with_lines)
+        self._wrap(dispatcher.CUDACache, "load_overload", _nothing)
+        self._wrap(dispatcher.CUDACache, "save_overload", _nothing)
+
+    # -- replacements ------------------------------------------------------------------------------------------------------------
+
+    def _launch(self, known: bool, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        """`_Kernel.launch`: list what runs without hooks."""
+        library = getattr(kernel, "_codelibrary", None)
+        reason = _unreachable(library) if known else "unknown version of Numba-CUDA"
+        if reason:
+            self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
+        return original(kernel, *args, **kwargs)
+
+    def _function(self, original: Callable[..., Any], library: Any) -> Any:
+        """`CUDACodeLibrary.get_cufunc`: the function of the instrumented module."""
+        if library._entry_name is None or _unreachable(library):
+            return original(library)
+        context = importlib.import_module("numba.cuda.codegen").devices.get_context()
+        kept = self._loaded.setdefault(library, {})
+        found = kept.get(context.device.id)
+        if found is None or (found.session is not self._session and not self._renew(found)):
+            kept[context.device.id] = found = self._load(library, context)
+        return found.function
+
+    # -- the work ---------------------------------------------------------------------------------------------------------------
+
+    def _load(self, library: Any, context: Any) -> _Loaded:
+        (ptx,) = library.get_asm_strs()
+        if ".loc" not in ptx:
+            self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
+        prepared = self._open.instrument(ptx, name=library.name)
+        assert prepared.cubin is not None, "a session on a GPU assembles"
+        image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(prepared.cubin, name=library.name)
+        module = context.create_module_image(image, library._setup_functions, library._teardown_functions)
+        if not module.initialized:
+            module.setup()
+        self._open.attach(prepared, _symbol_writer(module))
+        return _Loaded(prepared, module.get_function(library._entry_name), self._open)
+
+    def _renew(self, found: _Loaded) -> bool:
+        """Give what an earlier session loaded to this one, unless that wants other hooks."""
+        renewed = self._open.instrument(found.prepared.plain, name=found.prepared.name)
+        if renewed.instrumented.ptx != found.prepared.instrumented.ptx:
+            return False
+        self._open.attach(renewed, _symbol_writer(found.function.module))
+        found.prepared, found.session = renewed, self._open
+        return True
+
+
+class NumbaRefused(NeedsGpu):
+    """With `--device cpu`: Numba-CUDA asks for its context, and gets a sentence."""
+
+    name = "numba"
+    title = "Numba-CUDA"
+    package = "numba.cuda.cudadrv.devices"
+    distribution = "numba-cuda"
+    covers = "needs a GPU (one sentence says so)"
+
+    def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
+        return [(module._Runtime, "get_or_create_context")] if hasattr(module, "_Runtime") else [(module, "get_context")]
+
+
+def _unreachable(library: Any) -> str | None:
+    """Why a kernel is not instrumented."""
+    if library._linking_files or library.needs_cudadevrt:
+        return "linked with other code"
+    if "g" in library._nvvm_options and len(library.llvm_strs) > 1:
+        return "a debug build of several modules"
+    return None
+
+
+def _with_lines(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`compile_cuda`, with line information; Numba has it in debug builds already."""
+    return original(*args, **kwargs) if kwargs.get("debug") else original(*args, **{**kwargs, "lineinfo": True})
+
+
+def _nothing(original: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """A cache that holds nothing."""
+
+
+def _symbol_writer(module: Any) -> Callable[[str, bytes], None]:
+    def write(name: str, data: bytes) -> None:
+        memory, _ = module.get_global_symbol(name)
+        buffer = ctypes.create_string_buffer(data, len(data))
+        importlib.import_module("numba.cuda.cudadrv.driver").host_to_device(memory, ctypes.addressof(buffer), len(data))
+
+    return write

@@ -1,0 +1,63 @@
+"""A session that marks what it instruments and notes every call; packages written into a folder and imported from there."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class FakeSession:
+    """Marks what it instruments and notes every call."""
+
+    hooks: str = "hooks:"
+    source_dir: Path | None = None
+    backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU", arch="sm_90a"))
+    names: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    attached: list[Any] = field(default_factory=list)
+
+    def instrument(self, ptx: str, *, name: str) -> Any:
+        self.names.append(name)
+        self.texts.append(ptx)
+        hooked = SimpleNamespace(ptx=self.hooks + ptx)
+        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, plain=ptx, name=name, session=self)
+
+    def attach(self, prepared: Any, set_symbol: Any) -> None:
+        self.attached.append(prepared)
+        set_symbol("__consan_ctl", b"8 bytes!")
+
+    def uninstrumented(self, name: str, launches: int = 1) -> None:
+        self.listed += [name] * launches
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def package(folder: Path, monkeypatch: pytest.MonkeyPatch, root: str, files: dict[str, str]) -> Iterator[Path]:
+    """Write modules (dotted names to text; a name that others extend is a package), import from there, and take it all back."""
+    for name, text in files.items():
+        inner = any(other.startswith(name + ".") for other in files)
+        path = folder.joinpath(*name.split("."), "__init__.py") if inner else folder.joinpath(*name.split(".")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    hidden = _forget(root)
+    monkeypatch.syspath_prepend(str(folder))
+    importlib.invalidate_caches()
+    yield folder
+    _forget(root)
+    sys.modules.update(hidden)
+
+
+def _forget(root: str) -> dict[str, Any]:
+    names = [name for name in sys.modules if name.partition(".")[0] == root]
+    return {name: sys.modules.pop(name) for name in names}
