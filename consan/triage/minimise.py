@@ -4,8 +4,10 @@ Isolating Failure-Inducing Input", 2002: ddmin), over the decisions of consan.ba
 1. The seed's decisions are recorded, and the failure must be there.
 2. A baseline is chosen that does not fail by itself: `prompt`, where every delay is a decision, or else `late`. Where both fail, no delay
    is needed, and the result is an empty list.
-3. ddmin, first on decisions as they were made, then on their parts by CTA, then by warp. What is left is 1-minimal: none can be left out.
-4. Each delay is made as short as it can be (by bisection, so a shorter one may exist where failing does not depend on the length
+3. In `prompt`, copies that land late are held back further, if it still fails then: not even a thread that polls makes them land. What
+   fails for one late copy alone then does so without the luck that the seed had.
+4. ddmin, first on decisions as they were made, then on their parts by CTA, then by warp. What is left is 1-minimal: none can be left out.
+5. Each delay is made as short as it can be (by bisection, so a shorter one may exist where failing does not depend on the length
    in one direction).
 
 Runs of one round are independent and go to all workers; which one is chosen does not depend on who is faster. Not handled: failures that
@@ -22,6 +24,7 @@ from typing import Protocol
 
 from consan._errors import UsageError
 from consan.backends.cpu.decisions import BASELINES, HOLD, LAND, START, Decision, Who
+from consan.backends.cpu.schedule import AT_ONCE, HELD
 from consan.triage.executors import Workers
 from consan.triage.outcome import FAILURES, OK, Job, Json, Outcome, Request, key_of
 
@@ -140,11 +143,21 @@ class Minimiser:
     # -- the search ------------------------------------------------------------------------------------------------------
 
     def _shrink(self) -> None:
+        self._strengthen()
         for divide in (lambda decision: [decision], by_cta, by_warp):
             self.decisions = [part for decision in self.decisions for part in divide(decision)]
             self._ddmin()
         for index in range(len(self.decisions)):
             self._shorten(index)
+
+    def _strengthen(self) -> None:
+        """Late copies later; where that does not fail, they stay as they are."""
+        if self.baseline != "prompt":
+            return
+        late = [index for index, decision in enumerate(self.decisions) if decision.kind == LAND and decision.steps != AT_ONCE]
+        stronger = [replace(d, steps=HELD) if index in late else d for index, d in enumerate(self.decisions)]
+        if late and self._first([stronger]) is not None:
+            self.decisions = stronger
 
     def _ddmin(self) -> None:
         parts = 2

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from consan._errors import UsageError
+from consan.arguments import Dim3
 from consan.backends.cpu.decisions import BASELINES, KINDS, Decision, Who
 from consan.commands.base import read_file
 from consan.triage import subject as subjects
@@ -67,6 +68,7 @@ def _decision(decision: Decision, told: Told) -> Json:
         "lines": list(decision.lines),
         "steps": decision.steps,
         "who": [_who(who) for who in decision.who],
+        "receiver": None if decision.receiver is None else list(decision.receiver),
         "over": None if decision.over is None else {"place": decision.over[0], **_who(decision.over[1])},
         "where": asdict(told.place) if told.place else None,
         "until": asdict(told.until) if told.until else None,
@@ -117,10 +119,15 @@ def _read_decision(data: Json) -> Decision:
         place=int(data["place"]),
         lines=tuple(data["lines"]),
         over=None if over is None else (int(over["place"]), _read_who(over)),
+        receiver=None if data.get("receiver") is None else _read_block(data["receiver"]),
         launch=int(data["launch"]),
     )
 
 
 def _read_who(data: Json) -> Who:
-    x, y, z = data["block"]
-    return Who((int(x), int(y), int(z)), int(data["warp"]), int(data["lanes"]), int(data["nth"]))
+    return Who(_read_block(data["block"]), int(data["warp"]), int(data["lanes"]), int(data["nth"]))
+
+
+def _read_block(data: Sequence[int]) -> Dim3:
+    x, y, z = data
+    return int(x), int(y), int(z)

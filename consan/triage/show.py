@@ -23,6 +23,7 @@ from consan.reports import text
 from consan.reports.model import VIOLATIONS, Report, plural
 from consan.triage.campaign import summary
 from consan.triage.outcome import OK, Json, Outcome
+from consan.triage.words import short_opcode
 
 PLAIN_WIDTH: Final = 110
 _STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
@@ -130,8 +131,10 @@ def where(finding: Json) -> str:
 
 
 def _place(place: Json) -> str:
-    line = f"{os.path.basename(place['file'])}:{place['line']}" if place.get("line") else f"PTX line {place.get('ptx_line')}"
-    return f"{line} {place.get('op') or place.get('why', '')}".strip()
+    """Of an inlined function the call that a reader of the kernel sees."""
+    outer = place["inlined"][-1] if place.get("inlined") else place
+    line = f"{os.path.basename(outer['file'])}:{outer['line']}" if place.get("line") else f"PTX line {place.get('ptx_line')}"
+    return f"{line} {short_opcode(place['op']) if place.get('op') else place.get('why', '')}".strip()
 
 
 def _results(document: Json) -> Table:

@@ -99,4 +99,6 @@ def _original(instrumented: Instrumented, lines: Sequence[int]) -> Place | None:
 
 
 def _shown(place: Any) -> Place:
-    return Place(place.file or "", place.line or 0, place.ptx_line, place.ptx)
+    """Where the kernel's own code is: of an inlined function the call that a reader of the kernel sees."""
+    outer = place.inlined[-1] if place.inlined else place
+    return Place(outer.file or "", outer.line or 0, place.ptx_line, place.ptx)

@@ -6,6 +6,7 @@ schedule (`Told`); where nothing was seen its length is given, in steps: blocks 
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +17,7 @@ from consan.triage.outcome import Place, Told
 
 _ORDINALS: Final = {1: "st", 2: "nd", 3: "rd"}
 _FULL: Final = 0xFFFFFFFF
+_PARTS: Final = 4  # of an opcode
 _BASELINES: Final = {
     "prompt": "nobody is held back, and what is asynchronous is done at once",
     "late": "nobody is held back, and what is asynchronous is done as late as it can be",
@@ -25,7 +27,8 @@ _BASELINES: Final = {
 def describe(decision: Decision, told: Told) -> str:
     """One sentence, without a full stop."""
     who, place = whom(decision.who), place_of(told.place)
-    operation = f"the {opcode(told.place)} at {place}, issued by {who}{_times(decision.who)},"
+    part = f" for {_cta(decision.receiver)}" if decision.receiver is not None else _times(decision.who)
+    operation = f"the {opcode(told.place)} at {place}, issued by {who}{part},"
     sentence = {
         START: f"{_ctas(decision.who)} starts late",
         HOLD: f"{who} is held back before {place}{_times(decision.who)}",
@@ -68,7 +71,14 @@ def place_of(place: Place | None) -> str:
 def opcode(place: Place | None) -> str:
     """The instruction's name, without its guard."""
     words = [word for word in (place.ptx if place else "").split() if not word.startswith("@")]
-    return words[0].rstrip(";") if words else "operation"
+    return short_opcode(words[0]) if words else "operation"
+
+
+def short_opcode(opcode: str) -> str:
+    """Its first words, and whether it is a multicast: a full one of a bulk copy fills a line."""
+    parts = opcode.rstrip(";").split(".")
+    plain = itertools.takewhile(lambda part: "::" not in part, parts[:_PARTS])
+    return ("multicast " if "multicast::cluster" in parts else "") + ".".join(plain)
 
 
 def whom(who: Sequence[Who]) -> str:

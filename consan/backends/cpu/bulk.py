@@ -179,6 +179,7 @@ class _Copies:
                 self._start(lane, source, target + shift, size, unit + (signal >> 3), int(masks[k]))
 
     def _start(self, lane: Lanes, source: int, target: int, size: int, unit: int | None, mask: int) -> None:
+        receiver = None if self.ctas is None else self.wave.cta_at(target)
         raw = self.wave.arena.raw
         into = raw[target : target + size]
         complete = None if unit is None else self.plan.mbarriers.completion(unit, size)
@@ -191,6 +192,7 @@ class _Copies:
                 "bulk" if unit is None else "",
                 EMPTY if unit is None else frozenset((unit,)),
                 site=self.context.site,
+                receiver=receiver,
             )
         )
 

@@ -223,9 +223,12 @@ class Plan:
         assert self.scheduler is not None
         self.scheduler.resume(waiters)
 
-    def unblock(self) -> bool:
-        """No thread can run: let an asynchronous operation land, or try_wait time out; whether there was anything to do."""
-        return self.copies.land_one(self.mbarriers.awaited()) or self.mbarriers.time_out()
+    def unblock(self, *, polled: bool = False) -> bool:
+        """No thread can run: let an asynchronous operation land, or try_wait time out; whether there was anything to do.
+
+        `polled`: threads run, but one of them in a loop that may be waiting.
+        """
+        return self.copies.land_one(self.mbarriers.awaited(), polled=polled) or self.mbarriers.time_out()
 
     def start_wave(self, schedule: Schedule) -> None:
         """Forget the last wave's barriers and copies."""

@@ -36,13 +36,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .faults import Site
-from .schedule import AT_ONCE, LATE_READ, Schedule
+from .schedule import AT_ONCE, HELD, LATE_READ, Schedule
 from .wave import Wave
 
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 NEVER = 1 << 62
+POLLS = 100  # in a row, before an operation that is held lands, too: perhaps what it brings is what the loop waits for
 EMPTY: frozenset[int] = frozenset()
 
 
@@ -55,6 +56,8 @@ class Operation:
     splits = False  # whether its source reads can come before its writes
     site: Site | None = None  # the instruction that started it
     name: Any = None  # what a schedule knows it by
+    held = False  # whether a loop that may be waiting does not make it land
+    receiver: int | None = None  # the CTA of the wave that this part of a multicast is for
     group: Array  # per lane: number of the group that it will be committed with
     due = NEVER  # scheduler step at which it lands by itself
 
@@ -91,6 +94,7 @@ class BulkOperation(Operation):
     signals: frozenset[int] = EMPTY
     after: str = ""
     site: Site | None = None
+    receiver: int | None = None
     splits = True
     _data: Any = None
     _loaded = False
@@ -155,6 +159,7 @@ class AsyncCopies:
         """A new wave starts."""
         self.schedule = schedule
         self.step = 0
+        self.polls = 0
         for counts in self._committed.values():
             counts[...] = 0
         self.flying: dict[int, Operation] = {}  # in order of issue
@@ -180,6 +185,7 @@ class AsyncCopies:
                 self.next_due = min(self.next_due, part.due)
             elif when == LATE_READ:
                 part.load()
+            part.held = when == HELD
 
     def commit(self, lanes: Any, family: str) -> None:
         """cp.async.commit_group and its kin."""
@@ -194,11 +200,15 @@ class AsyncCopies:
             self._land(serial)
         self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
 
-    def land_one(self, awaited: frozenset[int]) -> bool:
-        """Nothing can run: land one operation; whether there was one."""
-        if not self.flying:
+    def land_one(self, awaited: frozenset[int], *, polled: bool = False) -> bool:
+        """Nothing can run, or a thread may be waiting (`polled`): land one operation; whether there was one."""
+        flying = self.flying
+        self.polls = self.polls + 1 if polled else 0
+        if 0 < self.polls < POLLS:
+            flying = {serial: operation for serial, operation in flying.items() if not operation.held}
+        if not flying:
             return False
-        self._land(self.schedule.first(self.flying, awaited))
+        self._land(self.schedule.first(flying, awaited))
         return True
 
     def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
@@ -249,5 +259,5 @@ class AsyncCopies:
             del self.flying[serial]
             self.schedule.landed(operation)
         else:
-            rest.name = operation.name
+            rest.name, rest.held = operation.name, operation.held
             self.flying[serial] = rest

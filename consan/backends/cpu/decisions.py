@@ -62,10 +62,11 @@ class Decision:
 
     kind: str
     who: tuple[Who, ...]
-    steps: int = 0  # land: or AT_ONCE, LATE, LATE_READ
+    steps: int = 0  # land: or AT_ONCE, LATE, LATE_READ, HELD
     place: int = 0
     lines: tuple[int, ...] = ()
     over: tuple[int, Who] | None = None  # place and issuer of another operation
+    receiver: Dim3 | None = None  # the CTA for which this part of a multicast is
     launch: int = 0
 
 
@@ -171,15 +172,21 @@ class Recorder(Counting):
     def landings(self, operation: Operation) -> list[tuple[Operation, int]]:  # noqa: D102 - as in Schedule
         line, lanes = self._count(operation), operation.lanes
         (answer,) = self.inner.landings(operation)
-        self._note(LAND, whom(self.wave, lanes, self.issued.of(line)[lanes]), steps=answer[1], place=line, lines=(line,))
+        who = whom(self.wave, lanes, self.issued.of(line)[lanes])
+        self._note(LAND, who, steps=answer[1], place=line, lines=(line,), receiver=self._receiver(operation))
         return [answer]
 
     def first(self, flying: Mapping[int, Operation], awaited: frozenset[int]) -> int:  # noqa: D102 - as in Schedule
         chosen, usual = self.inner.first(flying, awaited), super().first(flying, awaited)
         if chosen != usual:
             line, who = self._issuer(flying[chosen])
-            self._note(FIRST, (who,), place=line, lines=(line,), over=self._issuer(flying[usual]))
+            receiver = self._receiver(flying[chosen])
+            self._note(FIRST, (who,), place=line, lines=(line,), over=self._issuer(flying[usual]), receiver=receiver)
         return chosen
+
+    def _receiver(self, operation: Operation) -> Dim3 | None:
+        cta = operation.receiver
+        return None if cta is None else self.wave.ctaid_of(cta * self.wave.shape.threads)
 
     def stay(self, group: Group, incomplete: Bools) -> Bools:  # noqa: D102 - as in Schedule
         stay = self.inner.stay(group, incomplete)

@@ -35,6 +35,7 @@ Lanes = npt.NDArray[np.intp]
 AT_ONCE: Final = 0  # when an operation lands; a number above zero: after so many steps
 LATE: Final = -1  # when a wait covers it, or when no thread can run
 LATE_READ: Final = -2  # the same, but what it copies is read at once
+HELD: Final = -3  # later still: also not for a thread that looks again and again for something in memory
 
 EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed holds warps back: short kernels need it early
 LONGEST_HOLD = 120

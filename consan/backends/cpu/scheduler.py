@@ -158,7 +158,7 @@ class Scheduler:
         if group.spins < (POLLS if group.polls else SPINS):
             return False
         if group.polls and not self.held:
-            self.plan.unblock()
+            self.plan.unblock(polled=True)
         group.spins = 0
         group.polls = False
         group.round += 1

@@ -266,7 +266,9 @@ class _Copies:
             shared[chunk] = data.view(shared.dtype)
 
         complete = self.plan.mbarriers.completion(unit, item.nbytes)
-        self.plan.copies.issue(BulkOperation(lane, item.load, write, complete, signals=frozenset((unit,)), site=self.context.site))
+        receiver = None if self.ctas is None else self.wave.cta_at(int(chunk[0]) << 4)
+        signals, site = frozenset((unit,)), self.context.site
+        self.plan.copies.issue(BulkOperation(lane, item.load, write, complete, signals=signals, site=site, receiver=receiver))
 
     def _store(self, lanes: Lanes) -> None:
         items = self.tensor.items(lanes, "rmw" if self.operation else "write")
