@@ -177,7 +177,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     """The launch, and its PTX; a slip in it is found here, once, and not by each worker."""
     from consan.instrument.ptx import parse
     from consan.session import shared_device
-    from consan.triage.subject import Kernel, absolute_args, absolute_expect, hash_text, sources_of_kernel
+    from consan.triage.subject import Kernel, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
 
     if args.grid is None or args.block is None:
         raise UsageError("a kernel needs --grid and --block (see consan stress --help)")
@@ -195,7 +195,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
-        device="cpu", policy=args.policy, ptx_hash=hash_text(ptx), files=files,
+        device="cpu", policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
     ), ptx  # fmt: skip
 
 

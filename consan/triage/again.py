@@ -50,7 +50,7 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
     if not isinstance(subject, subjects.Kernel):
         return Job(subject, "", tuple(rules))
     ptx = subject.compile()
-    if subjects.hash_text(ptx) != subject.ptx_hash:
+    if subjects.hash_ptx(ptx) != subject.ptx_hash:
         raise UsageError(f"{subject.file} compiles to another PTX than when {name} was written (a header or the compiler has changed)")
     return Job(subject, ptx, tuple(rules))
 

@@ -189,7 +189,7 @@ def show_schedule(document: Json, file: IO[str]) -> None:
 def _sentences(console: Console, document: Json) -> None:
     console.print(f"  apart from this, {document['baseline']['words']}" if document["decisions"] else f"  {document['baseline']['words']}")
     for index, decision in enumerate(document["decisions"], 1):
-        console.print(f"  {index}. {decision['words']}")
+        console.print(f"  {index}. {decision['words']}", soft_wrap=True)
     if not document["decisions"]:
         console.print("  no delay is needed: it fails as it is")
     console.print()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.cpu.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.schedule import Schedule, for_seed
 from consan.triage.outcome import Place, Request, Told
-from consan.triage.subject import hash_text
+from consan.triage.subject import hash_ptx
 
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
@@ -54,7 +54,7 @@ class Steering:
     def kernels(self) -> tuple[str, ...]:
         """Hashes of the texts of the modules that launches ran, in the order of the launches."""
         modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
-        return tuple(dict.fromkeys(hash_text(module.program.module.text) for module in modules))
+        return tuple(dict.fromkeys(hash_ptx(module.program.module.text) for module in modules))
 
     def told(self) -> tuple[Told, ...]:
         """What became of the decisions of the request, in its order."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -20,6 +21,7 @@ from consan._errors import UsageError
 from consan.arguments import ArgSpec, Dim3
 from consan.commands.source import CUDA_SUFFIXES, DEFAULT_ARCH, load_ptx
 
+_FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
 KERNEL_SUFFIXES: Final = (*CUDA_SUFFIXES, ".ptx")
 
 
@@ -88,9 +90,9 @@ Subject = Kernel | Program
 _TYPES: Final[dict[str, Any]] = {"kernel": Kernel, "program": Program}
 
 
-def hash_text(text: str) -> str:
-    """What tells one text from another."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def hash_ptx(text: str) -> str:
+    """What tells one module from another, wherever its source files are."""
+    return hashlib.sha256(_FILE.sub("", text).encode()).hexdigest()
 
 
 def hash_file(name: str) -> str:

@@ -54,11 +54,10 @@ def _over(told: Told) -> str:
 
 
 def _until(decision: Decision, told: Told) -> str:
-    if told.idle:
-        return " until no thread could run"
     if told.until is None or told.block is None:
         return f" for {decision.steps} steps" if decision.steps > 0 else " as long as it can be"
-    return f" until warp {told.warp} of {_cta(told.block)} had come to {place_of(told.until)}"
+    until = f"warp {told.warp} of {_cta(told.block)} had come to {place_of(told.until)}"
+    return f" until {until}" + (" and no thread could go on" if told.idle else "")
 
 
 def place_of(place: Place | None) -> str:

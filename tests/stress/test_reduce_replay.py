@@ -83,7 +83,7 @@ def test_a_copy_that_is_not_waited_for_comes_down_to_its_delay() -> None:
     assert schedule["baseline"]["name"] == "prompt"
     (decision,) = schedule["decisions"]
     assert decision["kind"] == "land"
-    assert decision["words"].startswith("the cp.async.ca.shared.global at late.cu:5, issued by warp ")
+    assert decision["words"].startswith("the cp.async.ca.shared at late.cu:5, issued by warp ")
     assert len(decision["who"]) == 1, "of the copies of all warps those of one suffice"
     assert consan("replay", "r.json") == 66
 

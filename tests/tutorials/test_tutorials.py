@@ -22,6 +22,7 @@ FOLDERS = sorted({path.parent for path in ROOT.glob("*/exercise.*")})  # 04_pyte
 FINDINGS = {
     "01_missing_syncthreads": ("data-race", {"float right = row[t + 1]", "row[t] = 0.5f"}),
     "02_missing_cp_async_wait": ("missing-wait", {"copy16(&ring[stage][0]", "tile[out_row + x][out_col] = sum[x]"}),
+    "05_flaky_multicast": ("missing-wait", {"multicast(scales, scale, &ready)", "sum * scales[t] * (rank + 1)"}),
     "03_triton": ("missing-wait", {"start_copy(ring.index(ahead % STAGES)", "total += ring.index(row % STAGES)"}),
 }
 
@@ -51,7 +52,13 @@ def _run(command: str, folder: Path, *more: str) -> subprocess.CompletedProcess[
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
-COMMANDS = [pytest.param(folder, command, id=f"{folder.name[:2]}-{i}") for folder in FOLDERS for i, command in enumerate(_commands(folder))]
+TRIAGE = ("stress", "reduce", "replay")  # each takes the file that the one before it stored
+COMMANDS = [
+    pytest.param(folder, command, id=f"{folder.name[:2]}-{i}")
+    for folder in FOLDERS
+    for i, command in enumerate(_commands(folder))
+    if command.split()[1] not in TRIAGE
+]
 
 
 @pytest.mark.parametrize(("folder", "command"), COMMANDS)
@@ -62,6 +69,26 @@ def test_command_of_the_readme(folder: Path, command: str, tmp_path: Path) -> No
     assert done.returncode == expected, done.stdout + done.stderr
     if "solution.py" in command:
         assert re.search(r"^0 of \d+ numbers are wrong", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.slow
+def test_triage_walks_to_the_missing_wait(tmp_path: Path) -> None:
+    """The commands of tutorial 5, one after another: rare wrong results, findings in all runs, one delay, and the same again."""
+    folder = shutil.copytree(ROOT / "05_flaky_multicast", tmp_path / "tutorial")
+    commands = [command for command in _commands(folder) if command.split()[1] in TRIAGE]
+    assert [command.split()[1] for command in commands] == [*TRIAGE, "stress"]
+    shown = [_run(command, folder) for command in commands]
+    assert [done.returncode for done in shown] == [66, 66, 66, 0], shown
+    document = json.loads((folder / "flaky.json").read_text())
+    assert 0 < document["runs"]["wrong"]["runs"] <= 10
+    assert document["runs"]["with_errors"]["runs"] == document["runs"]["ok"] == 40
+    schedule = json.loads((folder / "flaky.schedule.json").read_text())
+    (decision,) = schedule["decisions"]
+    copied = (folder / "exercise.cu").read_text().splitlines()[decision["where"]["line"] - 1]
+    assert "multicast(scales, scale, &ready)" in copied
+    assert (decision["kind"], decision["receiver"]) == ("land", [1, 0, 0])
+    assert decision["words"].split(" until ")[0] in (folder / "README.md").read_text(), "the README quotes it"
+    assert "reproduced: 3 of 3 times" in shown[2].stdout
 
 
 def _source_lines(access: dict[str, object], source: list[str]) -> set[str]:
