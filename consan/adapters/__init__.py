@@ -9,6 +9,7 @@ Does NOT handle: two sessions at the same time in different threads; a process h
 from __future__ import annotations
 
 from consan.adapters.base import Adapter, SessionLike
+from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
 from consan.adapters.standin import CupyStandIn
@@ -17,8 +18,8 @@ from consan.adapters.triton.virtual import TritonVirtual
 
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
-    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused()),
+    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), CudaCoreRefused()),
 }
 
 _sessions: list[SessionLike] = []

@@ -9,6 +9,7 @@ Does NOT handle: `importlib.reload` (callbacks fire once per `when_imported`) an
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -56,16 +57,17 @@ class ImportHook(MetaPathFinder):
             return None
         spec = self._ask_others(fullname, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _FiringLoader(spec.loader, self._fire)
+            spec.loader = _FiringLoader(spec.loader, functools.partial(self._fire, fullname))
         return spec
 
     def _ask_others(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         others = (finder for finder in list(sys.meta_path) if finder is not self and hasattr(finder, "find_spec"))
         return next((spec for finder in others if (spec := finder.find_spec(fullname, path, target)) is not None), None)
 
-    def _fire(self, module: ModuleType) -> None:
+    def _fire(self, name: str, module: ModuleType) -> None:
+        """`name` is what was imported: a module may call itself otherwise (cuda.core takes the name of a subpackage)."""
         with self._lock:
-            callbacks = self._waiting.pop(module.__name__, [])
+            callbacks = self._waiting.pop(name, [])
             self._leave_if_idle()
         for callback in callbacks:
             callback(module)

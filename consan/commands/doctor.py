@@ -87,6 +87,8 @@ _PACKAGES: Final = {
     "cupy": (("cupy-cuda13x", "cupy-cuda12x", "cupy"), INSTALL_CUPY),
     "triton": (("triton",), ""),
     "numba": (("numba",), ""),
+    "numba-cuda": (("numba-cuda",), ""),
+    "cuda.core": (("cuda-core",), ""),
 }
 
 

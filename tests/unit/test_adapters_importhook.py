@@ -43,6 +43,15 @@ def test_submodule(package: str) -> None:
     assert seen == [f"{package}.inner"]
 
 
+def test_a_module_that_calls_itself_otherwise(package: str, tmp_path: Path) -> None:
+    (tmp_path / package / "__init__.py").write_text("__name__ = 'hooked_pkg.inner'\nvalue = 3\n")
+    hook, seen = ImportHook(), []
+    hook.when_imported(package, lambda module: seen.append(module.value))
+    importlib.import_module(package)
+    assert seen == [3]
+    assert hook not in sys.meta_path
+
+
 def test_fires_at_once_for_a_loaded_module() -> None:
     seen: list[str] = []
     hook = ImportHook()

@@ -1,0 +1,267 @@
+"""cuda.core on the GPU: what `Program` compiles and `ObjectCode.from_ptx` takes is launched instrumented.
+
+Read against cuda.core 1.2. Its classes are extension types whose methods cannot be replaced, so the names in `cuda.core` are:
+
+- `Program` is a subclass: C++ and NVVM IR are compiled to PTX with line information, PTX is taken as it is, and the result holds the
+  instrumented cubin; a program cache given to `compile` is neither read nor written;
+- `ObjectCode` is a subclass too, for `from_ptx`; all objects count as its instances;
+- `Linker` is given the plain PTX of such objects, since the assembler of the instrumented ones sees one module only;
+- `launch` plants the control block before a module's first launch (only then is a context sure to be current), and lists kernels whose
+  library is none of ours: cubins and fat binaries that the program brings, linked objects, relocatable and LTO programs.
+
+What Numba does with cuda.core is left to its own adapter. Does NOT handle: names imported from `cuda.core` before the session (noted),
+kernel nodes added to a graph definition, `debug` programs that cuda-gdb is to see, and a second device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from consan._errors import EnvironmentFailure
+from consan.adapters import sources
+from consan.adapters.base import PreparedLike
+from consan.adapters.seam import NeedsGpu, Seam, lacking
+
+_OLDEST = _NEWEST = (1, 2)
+_SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
+_OWN_ADAPTER = ("numba", "numba_cuda")  # packages that use cuda.core and have an adapter of their own
+_RELOCATABLE = ("relocatable_device_code", "link_time_optimization")
+
+
+@dataclass(eq=False, repr=False)
+class _Made:
+    """An object that holds an instrumented cubin, and what it would hold without consan."""
+
+    prepared: PreparedLike
+    shown: Any
+    plain: Any
+    planted: bool = False
+
+
+class CudaCoreAdapter(Seam):
+    """Instruments the programs of the cuda.core that the program imports."""
+
+    name = "cuda.core"
+    title = "cuda.core"
+    package = "cuda.core"
+    distribution = "cuda-core"
+    covers = "programs that it compiles and PTX that it loads; binaries and linked objects are listed"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[_Made] = []  # kept alive: a later session attaches to it again
+
+    def install(self, session: Any) -> None:
+        """Take over cuda.core now or when it is imported."""
+        if self.package in sys.modules and not self._made:
+            session.note("cuda.core was imported before consan was installed: names taken from it before are not checked")
+        super().install(session)
+        for made in self._made:
+            made.planted = False
+
+    def _begin(self, core: ModuleType) -> None:
+        known = self._known(_OLDEST, _NEWEST, lacking(core, *_SEAMS))
+        if hasattr(core, "launch"):
+            self._wrap(core, "launch", self._launch)
+        if known:
+            self._patches.set(core, "Program", _checked_program(self, core.Program, core.ProgramOptions))
+            self._patches.set(core, "Linker", _checked_linker(self, core.Linker))
+            self._patches.set(core, "ObjectCode", _checked_object_code(self, core.ObjectCode))
+
+    # -- asked by the subclasses ----------------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a session, and the caller is nobody who has an adapter of his own."""
+        return self._session is not None and _caller() not in _OWN_ADAPTER
+
+    def place(self, code: str) -> str:
+        """The C++ source with a line that says where it can be read."""
+        return sources.place(code, sources.source_folder(self._session)).directive() + code
+
+    def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
+        """The object to load in place of the plain one, whose PTX is the text."""
+        prepared = self._open.instrument(text, name=name)
+        assert prepared.cubin is not None, "a session on a GPU assembles"
+        shown = type(plain).from_cubin(prepared.cubin, name=name, symbol_mapping=dict(mapping or {}))
+        self._made.append(_Made(prepared, shown, plain))
+        return shown
+
+    def plain(self, code: Any) -> Any:
+        """The object as it would be without consan."""
+        return next((made.plain for made in self._made if made.shown is code), code)
+
+    # -- launches ------------------------------------------------------------------------------------------------------------------
+
+    def _launch(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
+        if self.active:
+            library = _library(kernel)
+            found = next((made for made in self._made if int(made.shown.handle) == library), None)
+            if found is None or not self._ready(found):
+                self._open.uninstrumented(_kernel_name(kernel))
+        return original(stream, config, kernel, *args)
+
+    def _ready(self, made: _Made) -> bool:
+        """Plant the control block for this session; False where the module was made under other settings."""
+        if not made.planted:
+            renewed = self._open.instrument(made.prepared.plain, name=made.prepared.name)
+            if renewed.instrumented.ptx != made.prepared.instrumented.ptx:
+                self._open.note(f"{made.prepared.name} was loaded under other settings: it is not checked in this session")
+                return False
+            made.prepared = renewed
+            self._open.attach(renewed, _symbol_writer(made.shown))
+            made.planted = True
+        return True
+
+
+class CudaCoreRefused(NeedsGpu):
+    """With `--device cpu`: the first use of a device gets a sentence."""
+
+    name = "cuda.core"
+    title = "cuda.core"
+    package = "cuda.core"
+    distribution = "cuda-core"
+    covers = "needs a GPU (one sentence says so)"
+
+    def _begin(self, module: ModuleType) -> None:
+        super()._begin(module)
+        if hasattr(module, "Device"):
+            self._patches.set(module, "Device", _Refusing("Device", (), {"refuse": staticmethod(self._refuse)}))
+
+    def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
+        return [(module, "launch")] if hasattr(module, "launch") else []
+
+
+class _Refusing(type):
+    """A class that can be named, but neither called nor asked."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.__dict__["refuse"].__func__(None)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return cls()
+
+
+@functools.cache  # the class must outlive its instances: cuda.core calls methods when it frees them
+def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> Any:
+    class Program(base):  # type: ignore[misc]
+        """cuda.core's Program; in a session of consan it compiles to instrumented code."""
+
+        def __init__(self, code: Any, code_type: str, options: Any = None) -> None:
+            given = options if isinstance(options, options_type) or options is None else options_type(**options)
+            self._consan = adapter.active and not any(getattr(given, name, None) for name in _RELOCATABLE)
+            self._consan_name = str(getattr(given, "name", None) or "program")
+            self._consan_ptx = _text(code) if str(code_type).lower() == "ptx" else None
+            if self._consan and str(code_type).lower() == "c++":
+                self._consan_name = sources.kernel_name(code)
+                code, options = adapter.place(code), _with_lines(given, options_type)
+            super().__init__(code, code_type, options)
+
+        def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
+            """As cuda.core's, but for what a kernel of the result does when it is launched."""
+            if not (self._consan and adapter.active and str(target_type).lower() in ("cubin", "ptx")):
+                return super().compile(target_type, name_expressions, logs, **kwargs)
+            if self._consan_ptx is not None:
+                return adapter.made(super().compile(target_type, name_expressions, logs), self._consan_ptx, self._consan_name)
+            with warnings.catch_warnings():  # that the driver is too old for this PTX: nobody gives it to the driver
+                warnings.simplefilter("ignore")
+                ptx = super().compile("ptx", name_expressions, logs)
+            return adapter.made(ptx, _text(ptx.code), self._consan_name, ptx.symbol_mapping)
+
+    return Program
+
+
+@functools.cache
+def _checked_linker(adapter: CudaCoreAdapter, base: Any) -> Any:
+    class Linker(base):  # type: ignore[misc]
+        """cuda.core's Linker, which gets plain PTX."""
+
+        def __init__(self, *object_codes: Any, **kwargs: Any) -> None:
+            super().__init__(*(adapter.plain(code) for code in object_codes), **kwargs)
+
+    return Linker
+
+
+@functools.cache
+def _checked_object_code(adapter: CudaCoreAdapter, base: Any) -> Any:
+    class AllObjects(type(base)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, base)
+
+    class ObjectCode(base, metaclass=AllObjects):  # type: ignore[misc]
+        """cuda.core's ObjectCode; in a session of consan, PTX is instrumented."""
+
+        @staticmethod
+        def from_ptx(module: Any, *, name: str = "", symbol_mapping: Any = None) -> Any:
+            """As cuda.core's; the result holds a cubin."""
+            plain = base.from_ptx(module, name=name, symbol_mapping=symbol_mapping)
+            if not adapter.active:
+                return plain
+            from_file = not isinstance(module, bytes)
+            text = Path(module).read_text() if from_file else _text(module)
+            return adapter.made(plain, text, name or (str(module) if from_file else "<ptx>"), symbol_mapping)
+
+    return ObjectCode
+
+
+def _with_lines(options: Any, options_type: Any) -> Any:
+    if options is None:
+        return options_type(lineinfo=True)
+    return options if options.lineinfo or options.debug else dataclasses.replace(options, lineinfo=True)
+
+
+def _text(code: Any) -> str:
+    return (code if isinstance(code, str) else bytes(code).decode()).rstrip("\0")
+
+
+def _caller() -> str:
+    """The package that called into cuda.core: the first frame that is not ours."""
+    return next(name for name in _callers() if name != "consan")
+
+
+def _callers() -> Iterator[str]:
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        frame = frame.f_back  # type: ignore[assignment]
+    yield ""
+
+
+def _driver() -> Any:
+    return importlib.import_module("cuda.bindings.driver")
+
+
+def _checked(answer: Any) -> Any:
+    """What a call of the driver gave."""
+    error, *values = answer
+    if int(error):
+        raise EnvironmentFailure(f"the CUDA driver says {getattr(error, 'name', error)}")
+    return values[0] if len(values) == 1 else values
+
+
+def _library(kernel: Any) -> int:
+    return int(_checked(_driver().cuKernelGetLibrary(kernel.handle)))
+
+
+def _kernel_name(kernel: Any) -> str:
+    name = _checked(_driver().cuKernelGetName(kernel.handle))
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _symbol_writer(code: Any) -> Callable[[str, bytes], None]:
+    def write(name: str, data: bytes) -> None:
+        address, _ = _checked(_driver().cuLibraryGetGlobal(code.handle, name.encode()))
+        _checked(_driver().cuMemcpyHtoD(address, data, len(data)))
+
+    return write

@@ -1,0 +1,114 @@
+"""cuda.core on the GPU under `consan run`: what it compiles is instrumented, found and clean where it should be, results unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import found, marked, run
+
+pytestmark = pytest.mark.gpu
+
+# Memory that both sides can read spares the scripts a second library.
+HEAD = r"""
+import ctypes, numpy as np
+from cuda.bindings import driver
+from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, launch
+device = Device()
+device.set_current()
+stream = device.create_stream()
+def shared(array):
+    error, address = driver.cuMemAllocManaged(array.nbytes, driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value)
+    assert int(error) == 0
+    view = np.ctypeslib.as_array((ctypes.c_uint8 * array.nbytes).from_address(int(address))).view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return int(address), view
+arch = f"sm_{device.arch}"
+"""
+SAXPY = (
+    HEAD
+    + r'''
+SRC = r"""
+template <typename T> __global__ void saxpy(T a, const T *x, const T *y, T *out, size_t n) {
+    for (size_t i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) out[i] = a * x[i] + y[i];
+}
+"""
+program = Program(SRC, "c++", options=ProgramOptions(std="c++17", arch=arch))
+kernel = program.compile("cubin", name_expressions=("saxpy<float>", "saxpy<double>")).get_kernel("saxpy<float>")
+n = 5000
+(px, x), (py, y), (po, out) = (shared(np.arange(n, dtype=np.float32)) for _ in range(3))
+launch(stream, LaunchConfig(grid=8, block=128), kernel, np.float32(2), px, py, po, ctypes.c_size_t(n))
+stream.sync()
+assert (out == 3 * x).all()
+'''
+)
+MATMUL = (
+    HEAD
+    + r'''
+SRC = r"""
+extern "C" __global__ void matmul(const float *a, const float *b, float *c, int n) {
+    __shared__ float sa[16][16], sb[16][16];
+    int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+    float sum = 0;
+    for (int t = 0; t < n; t += 16) {
+        sa[y][x] = a[row * n + t + x];     // WRITE
+        sb[y][x] = b[(t + y) * n + column];     // WRITE
+        __syncthreads();
+        for (int k = 0; k < 16; k++) sum += sa[y][k] * sb[k][x];     // READ
+        __syncthreads();
+    }
+    c[row * n + column] = sum;
+}
+"""
+kernel = Program(SRC, "c++", options=ProgramOptions(arch=arch)).compile("cubin").get_kernel("matmul")
+n = 64
+(pa, a), (pb, b), (pc, c) = (shared(np.random.default_rng(s).integers(-3, 4, (n, n)).astype(np.float32)) for s in range(3))
+launch(stream, LaunchConfig(grid=(4, 4), block=(16, 16)), kernel, pa, pb, pc, ctypes.c_int(n))
+stream.sync()
+'''
+)
+PTX = (
+    HEAD
+    + r"""
+SRC = 'extern "C" __global__ void count(int *x) { x[threadIdx.x] = threadIdx.x; }'
+ptx = Program(SRC, "c++", options=ProgramOptions(arch=arch)).compile("ptx")
+kernel = ptx.get_kernel("count")
+p, x = shared(np.zeros(64, dtype=np.int32))
+launch(stream, LaunchConfig(grid=1, block=64), kernel, p)
+stream.sync()
+assert (x == np.arange(64)).all()
+"""
+)
+LINKED = PTX.replace("kernel = ptx.", 'kernel = Linker(ptx, options=LinkerOptions(arch=arch)).link("cubin").')
+CLEAN = {"saxpy": SAXPY, "matmul": MATMUL + "assert (c == a @ b).all()", "ptx": PTX}
+
+
+@pytest.fixture(autouse=True)
+def _gpu() -> None:
+    """Ask in a process of its own: a context here would hold memory."""
+    pytest.importorskip("cuda.core", reason="cuda.core is not installed")
+    code = "from cuda.core import Device; Device().set_current()"
+    if subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode:
+        pytest.skip("no GPU")
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean(name: str, tmp_path: Path) -> None:
+    status, report = run(tmp_path, CLEAN[name])
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert sum(kernel["launches"] for kernel in report["kernels"]) == 1
+    assert not report["uninstrumented"]
+
+
+def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:
+    status, report = run(tmp_path, MATMUL.replace("        __syncthreads();\n    }", "    }"))
+    assert (status, report["verdict"]) == (66, "violations")
+    assert found(report) == {("script.py", line) for line in marked(tmp_path, "// WRITE", "// READ")}
+
+
+def test_a_linked_object_is_listed(tmp_path: Path) -> None:
+    status, report = run(tmp_path, LINKED)
+    assert status == 0
+    assert [(entry["name"], entry["launches"]) for entry in report["uninstrumented"]] == [("count", 1)]

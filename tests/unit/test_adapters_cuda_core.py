@@ -1,0 +1,227 @@
+"""The cuda.core adapter against a miniature of cuda.core 1.2.2 and of the driver's calls: the same names and signatures.
+
+test_adapters_cuda_core_real.py meets the installed one without a device, tests/gpu/test_cuda_core_adapter.py a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seam_fakes import FakeSession, package
+
+from consan._errors import NotSupported
+from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
+
+_CORE = """
+import itertools
+from dataclasses import dataclass
+__name__ = "cuda.core.cu13"
+log, numbers = [], itertools.count(100)
+@dataclass
+class ProgramOptions:
+    name: str = "default_program"
+    arch: str = "sm_90"
+    lineinfo: bool = None
+    debug: bool = None
+    relocatable_device_code: bool = None
+    link_time_optimization: bool = None
+class Kernel:
+    def __init__(self, library, name): self.handle = (library, name)
+class ObjectCode:
+    @classmethod
+    def _init(cls, code, code_type, name="", symbol_mapping=None):
+        self = ObjectCode.__new__(ObjectCode)
+        self.code, self.code_type, self.name, self.symbol_mapping, self.handle = code, code_type, name, symbol_mapping or {}, next(numbers)
+        return self
+    @staticmethod
+    def from_cubin(module, *, name="", symbol_mapping=None): return ObjectCode._init(module, "cubin", name, symbol_mapping)
+    @staticmethod
+    def from_ptx(module, *, name="", symbol_mapping=None): return ObjectCode._init(module, "ptx", name, symbol_mapping)
+    def get_kernel(self, name): return Kernel(self.handle, self.symbol_mapping.get(name, name))
+class Program:
+    def __init__(self, code, code_type, options=None):
+        self.code, self.code_type, self.options = code, code_type, options or ProgramOptions()
+    def compile(self, target_type, name_expressions=(), logs=None, *, cache=None):
+        log.append((self.code, self.options, target_type, cache))
+        mapping = {name: "_Z" + name for name in name_expressions}
+        return ObjectCode._init(f"{target_type} of {self.code}".encode(), target_type, self.options.name, mapping)
+class Linker:
+    def __init__(self, *object_codes, options=None): self.given = object_codes
+def launch(stream, config, kernel, *args): return ("launched", kernel.handle, args)
+class Device:
+    def set_current(self): return self
+"""
+_DRIVER = """
+writes = []
+def cuKernelGetLibrary(handle): return 0, handle[0]
+def cuKernelGetName(handle): return 0, handle[1].encode()
+def cuLibraryGetGlobal(library, name): return 0, {b"__consan_ctl": 4096 + library}[name], 8
+def cuMemcpyHtoD(to, data, size): writes.append((to, data, size)); return 0,
+"""
+SOURCE = "__global__ void " + "k(float *x) {}"  # in two parts: not found verbatim in this file, so a copy is written
+FILES = {"cuda": "", "cuda.core": _CORE, "cuda.core.cu13": "", "cuda.bindings": "", "cuda.bindings.driver": _DRIVER}
+
+
+@pytest.fixture(autouse=True)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for adapter in (CudaCoreAdapter, CudaCoreRefused):
+        monkeypatch.setattr(adapter, "version", lambda self: "1.2.2")
+    yield from package(tmp_path / "site", monkeypatch, "cuda", FILES)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> FakeSession:
+    return FakeSession(source_dir=tmp_path / "run")
+
+
+@pytest.fixture
+def adapter(session: FakeSession) -> Iterator[CudaCoreAdapter]:
+    adapter = CudaCoreAdapter()
+    adapter.install(session)
+    yield adapter
+    adapter.remove()
+
+
+def core() -> Any:
+    return importlib.import_module("cuda.core")
+
+
+def writes() -> Any:
+    return importlib.import_module("cuda.bindings.driver").writes
+
+
+def launch(code: Any, name: str = "k") -> Any:
+    return core().launch("stream", "config", code.get_kernel(name), 1, 2)
+
+
+def test_nothing_is_imported_by_installing(adapter: CudaCoreAdapter) -> None:
+    assert "cuda.core" not in sys.modules
+
+
+@pytest.mark.parametrize("target", ["cubin", "ptx"])
+def test_source_becomes_ptx_with_lines_then_an_instrumented_cubin(adapter: CudaCoreAdapter, session: FakeSession, target: str) -> None:
+    program = core().Program(SOURCE, "c++", core().ProgramOptions(arch="sm_90a"))
+    code = program.compile(target, name_expressions=("k<int>",), cache="the user's")
+    source, options, compiled_to, cache = core().log[0]
+    assert re.fullmatch(rf'#line 1 ".*"\n{re.escape(SOURCE)}', source)
+    assert (options.lineinfo, options.arch, compiled_to, cache) == (True, "sm_90a", "ptx", None)
+    assert (code.code_type, code.code) == ("cubin", f"instrumented:ptx of {source}".encode())
+    assert code.symbol_mapping == {"k<int>": "_Zk<int>"}
+    assert session.names == ["k"]
+
+
+def test_the_control_block_is_planted_before_the_first_launch(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    assert writes() == []
+    for _ in range(2):
+        assert launch(code) == ("launched", (code.handle, "k"), (1, 2))
+    assert writes() == [(4096 + code.handle, b"8 bytes!", 8)]
+    assert session.listed == []
+
+
+def test_ptx_is_instrumented(adapter: CudaCoreAdapter, session: FakeSession, tmp_path: Path) -> None:
+    path = tmp_path / "mine.ptx"
+    path.write_text(".version 8.0")
+    ours = [
+        core().Program(".version 8.0", "ptx").compile("cubin"),
+        core().ObjectCode.from_ptx(b".version 8.0\0", name="mine"),
+        core().ObjectCode.from_ptx(str(path)),
+    ]
+    for code in ours:
+        launch(code)
+    assert [code.code for code in ours] == [b"instrumented:.version 8.0"] * 3
+    assert session.listed == []
+    assert session.names[1] == "mine"
+
+
+def test_what_comes_as_binary_is_listed_with_its_launches(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    code = core().ObjectCode.from_cubin(b"\x7fELF")
+    launch(code)
+    launch(code)
+    assert session.listed == ["k", "k"]
+
+
+def test_relocatable_programs_are_left_alone_and_the_linker_gets_plain_ptx(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    part = core().Program(SOURCE, "c++", core().ProgramOptions(relocatable_device_code=True)).compile("ptx")
+    assert part.code == f"ptx of {SOURCE}".encode()
+    whole = core().Program(SOURCE, "c++").compile("ptx")
+    assert [code.code_type for code in core().Linker(part, whole).given] == ["ptx", "ptx"]
+
+
+def test_results_are_still_objects_of_the_class_that_programs_name(adapter: CudaCoreAdapter) -> None:
+    assert isinstance(core().Program(SOURCE, "c++").compile("cubin"), core().ObjectCode)
+
+
+def test_numbas_own_use_is_not_met_twice(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    code = core().ObjectCode.from_cubin(b"x")
+    inside = {"__name__": "numba.cuda.dispatcher", "core": core(), "kernel": code.get_kernel("k")}
+    exec("core.launch(0, 0, kernel); made = core.ObjectCode.from_ptx(b'.version 8.0')", inside)
+    assert (session.listed, session.names) == ([], [])
+    assert inside["made"].code_type == "ptx"
+
+
+def test_remove_restores_everything(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    taken = core().Program
+    program = taken(SOURCE, "c++")
+    adapter.remove()
+    adapter.remove()
+    assert program.compile("cubin").code.startswith(b"cubin of")
+    assert taken(SOURCE, "c++").compile("cubin").code == f"cubin of {SOURCE}".encode()
+    assert core().Program is not taken
+    assert not hasattr(core().launch, "__wrapped__")
+    assert session.names == []
+
+
+def test_a_later_session_gets_the_loaded_code(adapter: CudaCoreAdapter) -> None:
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    launch(code)
+    later = FakeSession()
+    adapter.install(later)
+    launch(code)
+    assert [prepared.session for prepared in later.attached] == [later]
+    others = FakeSession(hooks="others:")
+    adapter.install(others)
+    launch(code)
+    assert (others.attached, others.listed) == ([], ["k"])
+    assert "other settings" in others.notes[0]
+
+
+def test_imported_first_is_noted(session: FakeSession) -> None:
+    core()
+    adapter = CudaCoreAdapter()
+    adapter.install(session)
+    adapter.remove()
+    assert session.notes == ["cuda.core was imported before consan was installed: names taken from it before are not checked"]
+
+
+@pytest.mark.parametrize(("version", "gone"), [("0.3.1", ""), ("2.0.0", "class Linker")])
+def test_an_unknown_version_is_listed(site: Path, session: FakeSession, monkeypatch: pytest.MonkeyPatch, version: str, gone: str) -> None:
+    monkeypatch.setattr(CudaCoreAdapter, "version", lambda self: version)
+    if gone:
+        path = site / "cuda" / "core" / "__init__.py"
+        path.write_text(path.read_text().replace(gone, "class Gone"))
+    adapter = CudaCoreAdapter()
+    adapter.install(session)
+    launch(core().Program(SOURCE, "c++").compile("cubin"))
+    adapter.remove()
+    assert session.listed == ["k"]
+    assert len(session.notes) == 1
+    assert session.notes[0].startswith(f"cuda.core {version} is not known to consan, which was tried with 1.2: its kernels are not checked")
+    assert session.notes[0].endswith("it lacks Linker" if gone else "not checked")
+
+
+def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:
+    refused = CudaCoreRefused()
+    refused.install(session)
+    for use in (lambda: core().Device(), lambda: core().Device(0).set_current(), lambda: core().launch(0, 0, 0)):
+        with pytest.raises(NotSupported, match=r"^cuda\.core needs a GPU: with --device cpu"):
+            use()
+    assert not isinstance(3, core().Device)
+    refused.remove()
+    assert core().Device().set_current() is not None
