@@ -123,6 +123,7 @@ class Reason(enum.IntEnum):
     ARRIVE_SCOPE = 33  # the edge exists, but was released at a scope that does not include the other CTA
     WAIT_SCOPE = 34  # released widely enough, acquired at .cta
     NOT_STARTED = 35  # another CTA's shared memory before that CTA is known to run
+    REFILLED = 37  # not waited for; or the stage was given back before its last use
     AFTER_EXIT = 36  # another CTA's shared memory when that CTA may have exited
 
 

@@ -54,6 +54,13 @@ _LOAD_WAITS = {
         " with __syncthreads() after it",
         IN_FLIGHT,
     ),
+    "refilled:bulk load": Situation(
+        "a successful wait for {group} before this {second_role}; or, if it means the bytes of the phase before,"
+        " the release of them after it",
+        "if {second_at} uses what {group} brings, wait with {wait} ({wait_cpp}) before it; if it still uses what was there before,"
+        " let the arrival that gives the bytes back to the copy come after {second_at}",
+        IN_FLIGHT,
+    ),
     "waited-no-barrier:bulk load": Situation(
         "an edge from the wait for {group} to (2): only another thread has waited",
         "wait with {wait} ({wait_cpp}) in this thread too, or put __syncthreads() between the other thread's wait and {second_at}",

@@ -83,6 +83,7 @@ _SITUATIONS: Final = {
     Reason.WAIT_SCOPE: "wait-scope",
     Reason.NOT_STARTED: "not-started",
     Reason.AFTER_EXIT: "after-exit",
+    Reason.REFILLED: "refilled",
 }
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 #: What an operation of the device's number is called (`AsyncInfo.kind`).

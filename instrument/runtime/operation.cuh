@@ -265,6 +265,12 @@ DEVICE bool too_early_refill(u64 slot, const Operation &o, u32 accessor, u32 epo
     return phases >= o.phase && epoch == load32(observed_at(engine, accessor >> 5, o.barrier));
 }
 
+// A warp that has observed the last fill of a stage and touches the next one: it has not waited, or has given the stage back too early.
+DEVICE u32 why_refilled(u64 slot, const Operation &o, u32 accessor, u32 reason) {
+    bool refilled = kind_of(o) == OPERATION_BULK_LOAD && o.kind & REFILL && reason == REASON_NOT_WAITED;
+    return refilled && load32(clock_row(slot, accessor >> 5) + 4 * (PHASES + o.barrier)) == o.phase ? REASON_REFILLED : reason;
+}
+
 // The caller's access (or operation) meets operation `o`.
 COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     bool writes = own_operation ? own_operation & OPERATION_WRITES : (c.flags & (ACCESS_WRITE | ACCESS_RMW)) != 0;
@@ -272,7 +278,7 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     bool race = !own_operation && too_early_refill(c.slot, o, c.me, low_word(c.state));
     Finding f = make_finding(c, race ? KIND_DATA_RACE : KIND_MISSING_WAIT, hazard, o.site, o.thread, FLAG_OTHER_ASYNC);
     f.flags = FLAG_OTHER_ASYNC;
-    if (!race) f.reason = why_not_observed(c, o);
+    if (!race) f.reason = own_operation ? why_not_observed(c, o) : why_refilled(c.slot, o, c.me, why_not_observed(c, o));
     else { f.reason = REASON_NO_BARRIER; f.hazard = HAZARD_WAR; }
     f.own_operation = own_operation;
     describe_operation(c, f, o);
@@ -372,7 +378,7 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
     if (wait) {
         describe_operation(c, f, o);
         f.operation = 0;
-        f.reason = why_not_observed(c, o);
+        f.reason = why_refilled(c.slot, o, other, why_not_observed(c, o));
     }
 #if CONSAN_CLUSTER
     f.kind = wait && !same_cta(c.slot, other >> 5, c.me >> 5) ? KIND_DATA_RACE : f.kind;
