@@ -55,6 +55,12 @@ COPY_TIES = 8
 # Copies between global and shared memory, of one CTA (runtime/globals.cuh).
 RESULTS = 128  # bulk stores whose results in global memory are kept apart
 LOST_RESULTS = 4  # threads whose older ones become one interval each
+WRITTEN = 2048  # pieces of 16 bytes of global memory that generic stores have written, by address
+WRITTEN_AREAS = 4  # intervals that bound them, by site
+TENSORS = 8  # tensor maps whose whole range is remembered, by address of the map
+FENCE_EVENTS = 4  # of each warp: its last proxy fences for global memory
+MAP_USES = 64  # tensor copies whose map in global memory is looked after
+MAPS = 32  # maps that were changed or acquired, by address
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 13) - 1
 
@@ -125,6 +131,9 @@ class Reason(enum.IntEnum):
     NOT_STARTED = 35  # another CTA's shared memory before that CTA is known to run
     REFILLED = 37  # not waited for; or the stage was given back before its last use
     AFTER_EXIT = 36  # another CTA's shared memory when that CTA may have exited
+    MAP_NOT_ACQUIRED = 37  # a tensor map that was changed, used with no acquire fence
+    MAP_NOT_RELEASED = 38
+    MAP_CHANGED = 39  # while a copy that uses it is in flight
 
 
 FLAG_SAME_WARP = 1
@@ -218,6 +227,23 @@ def _engine(ctas: int) -> Struct:
     )
 
 
+def offsets(struct: Struct) -> dict[str, int]:
+    """Byte offset of each member."""
+    result, position = {}, 0
+    for field in struct.fields:
+        size = _SIZES[field.type]
+        if position % size:
+            raise ValueError(f"{struct.name}.{field.name} is not naturally aligned (offset {position})")
+        result[field.name] = position
+        position += size * field.count
+    return result
+
+
+def size(struct: Struct) -> int:
+    """Size in bytes; a multiple of 8."""
+    return sum(_SIZES[field.type] * field.count for field in struct.fields)
+
+
 RUNTIME = _struct(
     "Runtime",
     f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
@@ -260,31 +286,38 @@ RESULT = _struct(
     "ResultRecord",
     """u64 low; u64 high; u64 shape[3]; u32 site; u32 thread; u32 group; u32 flags; u64 live""",
 )
+# Intervals keep the complement of their lower end, so that zero is one of nothing.
 LOST = _struct("LostResults", "u64 low; u64 high; u32 thread; u32 group")
-GLOBALS = _struct("Globals", f"u64 lost[{3 * LOST_RESULTS}]; u32 result_count; u32 pad")
+TENSOR = _struct("TensorRange", "u64 map; u64 low; u64 high")
+MAP_USE = _struct("MapUse", "u64 map; u32 site; u32 kind; u32 thread; u32 barrier; u32 phase; u32 group; u64 live")
+
+
+def _globals(ctas: int) -> tuple[Struct, ...]:
+    """Records of the sides of copies in global memory."""
+    warps = _counts(ctas)["MAX_WARPS"]
+    fence = _struct("FenceEvent", f"u32 epoch; u32 lanes; u32 clock[{warps}]")
+    state = _struct("MapState", f"u64 map; u32 born; u32 pad; u32 site; u32 thread; u32 epoch; u32 published; u32 acquired[{warps}]")
+    head = _struct(
+        "Globals",
+        f"""u64 lost[{3 * LOST_RESULTS}]; u64 written_low; u64 written_high; u64 written_areas[{2 * WRITTEN_AREAS}];
+        u64 tensors[{3 * TENSORS}]; u64 map_low; u64 map_high; u32 map_released[{warps}]; u32 fence_count[{warps}];
+        u32 result_count; u32 use_count; u32 uses_lost; u32 pad""",
+    )
+    # What is not cleared between CTAs: what is in it names its epoch.
+    tables = _struct(
+        "GlobalTables",
+        f"""u64 results[{RESULTS * size(RESULT) // 8}]; u64 written[{2 * WRITTEN}]; u64 fences[{warps * FENCE_EVENTS * size(fence) // 8}];
+        u64 uses[{MAP_USES * size(MAP_USE) // 8}]; u64 maps[{MAPS * size(state) // 8}]""",
+    )
+    return (RESULT, LOST, TENSOR, MAP_USE, fence, state, head, tables)
+
+
 SLOT = _slot(1)
 
 
 def structs(ctas: int = 1) -> tuple[Struct, ...]:
     """All records, for clusters of up to so many CTAs."""
-    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, _slot(ctas), MBARRIER, _engine(ctas), OPERATION, RESULT, LOST, GLOBALS)
-
-
-def offsets(struct: Struct) -> dict[str, int]:
-    """Byte offset of each member."""
-    result, position = {}, 0
-    for field in struct.fields:
-        size = _SIZES[field.type]
-        if position % size:
-            raise ValueError(f"{struct.name}.{field.name} is not naturally aligned (offset {position})")
-        result[field.name] = position
-        position += size * field.count
-    return result
-
-
-def size(struct: Struct) -> int:
-    """Size in bytes; a multiple of 8."""
-    return sum(_SIZES[field.type] * field.count for field in struct.fields)
+    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, _slot(ctas), MBARRIER, _engine(ctas), OPERATION, *_globals(ctas))
 
 
 def dtype(struct: Struct) -> np.dtype[np.void]:
@@ -302,7 +335,8 @@ def _constants(ctas: int) -> dict[str, int]:
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
-        MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS"""
+        MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS
+        WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS MAP_USES MAPS"""
     constants = {name: globals()[name] for name in names.split()} | _counts(ctas)
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

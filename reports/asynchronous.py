@@ -122,6 +122,19 @@ _RESULT_WAITS = {
         _NOT_THERE + ": the wait of another thread than its own waits for nothing",
     ),
 }
+_MAP_CHANGED = "the {second_role} at {second_at} changes a tensor map that the {operation} at {first_at} may still be reading"
+_MAP_WAITS = {
+    "global-map-changed:bulk load": Situation(
+        "a successful wait for {group} before the map is changed: a tensor copy reads its map until it is complete",
+        "wait with {wait} ({wait_cpp}) in the thread that changes the map, or give each copy in flight a map of its own",
+        _MAP_CHANGED,
+    ),
+    "global-map-changed:bulk store": Situation(
+        "a {wait_name} that covers {group} before the map is changed: a tensor copy reads its map until then",
+        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then __syncthreads() (or __syncwarp()), before {second_at}",
+        _MAP_CHANGED,
+    ),
+}
 _ALL_WARPS = (
     "let all four warps arrive after {wait} ({wait_cpp}), on the stage's empty mbarrier (its count includes them) or at a barrier"
     " of the warpgroup (bar.sync 1, 128), before {second_at}"
@@ -155,6 +168,7 @@ OPERATION_WAITS: Final = {
     **_LOAD_WAITS,
     **_STORE_WAITS,
     **_RESULT_WAITS,
+    **_MAP_WAITS,
     **_MATRIX_WAITS,
     "other-lanes": Situation(
         "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",
@@ -296,6 +310,27 @@ PROXY_FENCES: Final = {
         " {second_at}",
         "the {second_role} at {second_at} (async proxy) and the {first_role} at {first_at} (generic proxy) can take effect in either"
         " order: they are ordered, but no proxy fence lies between",
+    ),
+    "global-no-proxy-fence": Situation(
+        "a proxy fence on the path from (1) to (2), for global memory: (1) is in the generic proxy, (2) in the async proxy",
+        "execute fence.proxy.async.global or fence.proxy.async (cuda::ptx::fence_proxy_async()) in every thread that writes, after"
+        " {first_at} and before the barrier that orders {second_at}",
+        "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
+        " stored through the generic proxy: they are ordered, but no proxy fence for global memory lies between",
+    ),
+    "global-map-not-acquired": Situation(
+        "fence.proxy.tensormap::generic.acquire of this map, after (1) and before (2)",
+        "execute fence.proxy.tensormap::generic.acquire.gpu [map], 128 (cute::tma_descriptor_fence_acquire) after {first_at}, in the thread"
+        " that issues {second_at} or before a barrier that orders it",
+        "the {second_role} at {second_at} reads its tensor map through the tensormap proxy and may miss what the {first_role} at {first_at}"
+        " stored: no acquire fence for the map lies between",
+    ),
+    "global-map-not-released": Situation(
+        "fence.proxy.tensormap::generic.release by the thread that changed the map, after (1)",
+        "execute fence.proxy.tensormap::generic.release.gpu after {first_at} (or publish the map with tensormap.cp_fenceproxy), then the"
+        " acquire fence",
+        "the {second_role} at {second_at} reads its tensor map through the tensormap proxy and may miss what the {first_role} at {first_at}"
+        " stored: no release fence follows the change",
     ),
     "writer-no-fence": Situation(
         "a proxy fence in the writing thread, before the barrier (policy isa, D2: the ISA leaves open whether a fence after it serves)",

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from consan.instrument.isa import Access
 from consan.instrument.layout import Operation
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, shared_operand, word
-from consan.instrument.passes.mbarriers import barrier_address, operand_of
+from consan.instrument.passes.mbarriers import barrier_address
 from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
 from consan.instrument.ptx import Operand
 
@@ -69,9 +69,11 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     site = context.site(plan, work, side.access, "shared", 0)
     arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
     hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
+    mbarrier = barrier_address(context, work, snippet) if written is not None else "0"
+    global_sides.add_side(context, work, site, mbarrier, snippet)
     if written is not None:
         kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
-        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", barrier_address(context, work, snippet))]
+        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", mbarrier)]
         hook, more = _load_of(context, work, read, snippet, kind)
         arguments += more
     elif is_tile(work):
@@ -80,7 +82,6 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     else:
         arguments.append(("b32", _bytes(context, work, side, snippet)))
     snippet.call(context.hook(hook), arguments)
-    global_sides.add_side(context, work, site, snippet)
     plan.stats.memory_sites += 1
     _in_one_region(context, work, snippet.text())
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from consan.instrument.isa import Row
 from consan.instrument.layout import SITE_LIMIT
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported
-from consan.instrument.ptx import Edits, Function, Instruction, Module
+from consan.instrument.ptx import Edits, Function, Instruction, Module, Operand
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
@@ -23,6 +23,12 @@ class Work:
 
     instruction: Instruction
     row: Row
+
+
+def operand_of(work: Work, role: str) -> Operand | None:
+    """The operand with a role, if the instruction has it."""
+    roles = work.row.roles(work.instruction)
+    return work.instruction.operands[roles.index(role)] if role in roles else None
 
 
 @dataclass
@@ -44,11 +50,14 @@ class FunctionPlan:
 
 @dataclass(frozen=True)
 class GlobalSides:
-    """What asynchronous copies of a module do to global memory."""
+    """What asynchronous copies of a module do to global memory, where it has generic accesses that can meet that."""
 
-    results: bool = False  # bulk copies write there, and generic accesses may look
+    results: bool = False  # bulk copies write there
+    fetches: bool = False  # bulk copies read there
+    maps: bool = False  # tensor copies may take their maps from there
     copies: bool = False  # cp.async reads there
     elsewhere: bool = False  # threads may synchronise through global memory
+    published: frozenset[int] = frozenset()  # `start` of the stores that something later can come after
 
 
 @dataclass

@@ -69,14 +69,15 @@ class Snippet:
             name = f"__consan_a{next(self._numbers)}"
             self.lines.append(f".param .{kind} {name}; st.param.{kind} [{name}], {value};")
             names.append(name)
-        returns = ""
+        returns = returned = ""
         if result:
-            self.lines.append(f".param .{result[0]} __consan_r;")
-            returns = "(__consan_r), "
+            returned = f"__consan_r{next(self._numbers)}"
+            self.lines.append(f".param .{result[0]} {returned};")
+            returns = f"({returned}), "
         listed = f", ({', '.join(names)})" if names else ""
         self.lines.append(f"{guard}call {returns}{hook}{listed};")
         if result:
-            self._take_result(result, guard)
+            self._take_result(result, returned, guard)
 
     def paste(self, body: str, guard: str, label: str) -> None:
         """A hook's body in line, skipped where the guard does not hold."""
@@ -88,14 +89,14 @@ class Snippet:
         if guard:
             self.add(f"{label}_skip:")
 
-    def _take_result(self, result: tuple[str, str], guard: str) -> None:
+    def _take_result(self, result: tuple[str, str], returned: str, guard: str) -> None:
         """ld.param must not be predicated, so a guarded call's result passes through a register of its own."""
         kind, target = result
         if not guard:
-            self.add(f"ld.param.{kind} {target}, [__consan_r];")
+            self.add(f"ld.param.{kind} {target}, [{returned}];")
             return
         value = self.register(kind)
-        self.add(f"ld.param.{kind} {value}, [__consan_r];")
+        self.add(f"ld.param.{kind} {value}, [{returned}];")
         self.add(f"{guard}mov.{kind} {target}, {value};")
 
     def text(self) -> str:

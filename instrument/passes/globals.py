@@ -12,35 +12,44 @@ accesses of other CTAs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from consan.instrument.isa import Access, lookup
 from consan.instrument.layout import SLOT as SLOT_LAYOUT
 from consan.instrument.layout import offsets
 from consan.instrument.passes.analyse import propagate
-from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, caller_arguments
+from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, caller_arguments, operand_of
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
-from consan.instrument.passes.mbarriers import operand_of
-from consan.instrument.passes.tensor_operands import is_tile, map_and_place
+from consan.instrument.passes.flow import Graph, graph_of
+from consan.instrument.passes.tensor_operands import definitions, in_parameter, is_tile, map_address, map_and_place
+from consan.instrument.ptx import Function, Instruction
 from consan.instrument.sites import Site
 
 FAMILIES = ("load", "store", "atomic", "reduction")
 _WRITES, _RMW, _EDGES = 1, 2, 64  # Access and GLOBAL_EDGES of the runtime
 _REDUCES = 1
+_MAP_BYTES = 128
 _OFFSETS = offsets(SLOT_LAYOUT)
 
 
 def add_accesses(plans: dict[str, FunctionPlan], communicates: bool) -> GlobalSides:
     """Find the sides in global memory, and plan the accesses that can meet them."""
     works = [work for plan in plans.values() for work in plan.work]
+    found = {name: list(_accesses(plan)) for name, plan in plans.items()}
+    accesses = [work for each in found.values() for work in each]
+    generic = [work for work in accesses if work.row.family in FAMILIES]
+    writes = any(_writes(work) for work in generic)
     sides = GlobalSides(
-        results=any(_result(work) is not None for work in works),
-        copies=any(work.row.family == "cp.async" for work in works),
+        results=bool(generic) and any(_result(work) is not None for work in works),
+        fetches=writes and any(_fetch(work) is not None for work in works),
+        maps=any(_changes_map(work) for work in (*works, *accesses)) and any(map(_has_map, plans.values())),
+        copies=writes and any(work.row.family == "cp.async" for work in works),
         elsewhere=communicates,
     )
-    families = FAMILIES if sides.results else FAMILIES[1:] if sides.copies else ()
-    families = FAMILIES if sides.results else FAMILIES[1:] if sides.copies else ()
-    for plan in plans.values():
-        extra = list(_accesses(plan, families))
+    if writes and (sides.fetches or sides.maps):
+        sides = replace(sides, published=frozenset().union(*(published(plan.function) for plan in plans.values())))
+    for name, plan in plans.items():
+        extra = [work for work in found[name] if work.row.describe(work.instruction).space == "global" and _is_met(sides, work)]
         plan.work += extra
         plan.stats.private -= len(extra)
         plan.needs_slot = plan.needs_slot or bool(extra)
@@ -48,14 +57,77 @@ def add_accesses(plans: dict[str, FunctionPlan], communicates: bool) -> GlobalSi
     return sides
 
 
-def _accesses(plan: FunctionPlan, families: tuple[str, ...]) -> Iterator[Work]:
+def _accesses(plan: FunctionPlan) -> Iterator[Work]:
+    """Loads, stores, atomics and reductions of global memory, or perhaps of it, and replacements in tensor maps there."""
     assert plan.function.body is not None
-    for instruction in plan.function.body.instructions() if families else ():
+    for instruction in plan.function.body.instructions():
         row = lookup(instruction.parts)
-        if row is None or row.status != "checked" or row.family not in families:
+        if row is None or row.status != "checked" or row.family not in (*FAMILIES, "tensormap"):
             continue
-        if row.describe(instruction).space == "global":
+        if row.describe(instruction).space in ("global", "generic"):
             yield Work(instruction, row)
+
+
+def _writes(work: Work) -> bool:
+    return work.row.family != "load"
+
+
+def _is_met(sides: GlobalSides, work: Work) -> bool:
+    if work.row.family == "tensormap":
+        return sides.maps
+    return sides.results or (_writes(work) and (sides.copies or sides.maps or work.instruction.start in sides.published))
+
+
+def _changes_map(work: Work) -> bool:
+    """Whether an instruction may change a tensor map in global memory."""
+    if work.row.family == "tensormap":
+        return any(access.space in ("global", "generic") for access in work.row.accesses(work.instruction) if access.access == "write")
+    return work.row.family in FAMILIES and _writes(work)
+
+
+def _has_map(plan: FunctionPlan) -> bool:
+    """Whether a function has a tensor copy whose map may be in global memory."""
+    copies = [work for work in plan.work if work.row.family == "tensor"]
+    made = definitions(plan.function) if copies else {}
+    return any(not in_parameter(work, made) for work in copies)
+
+
+# What lets another thread, or a copy of the same one, come after what a thread has done.
+_PUBLISHING = frozenset({"barrier", "warp-barrier", "fence", "mbarrier", "cluster-barrier", "atomic", "reduction", "bulk", "tensor"})
+
+
+def published(function: Function) -> set[int]:
+    """The instructions (their `start`) from which one that publishes can be reached; the end of a device function counts as one."""
+    graph = graph_of(function)
+    # Whether something publishes at or behind the top of a node.
+    after = [any(_publishes(function, step.instruction) for step in node.steps) for node in graph.nodes]
+    changed = True
+    while changed:
+        changed = False
+        for number, node in reversed(list(enumerate(graph.nodes))):
+            if not after[number] and any(after[n] for n in node.successors):
+                after[number] = changed = True
+    return set(_before(function, graph, after))
+
+
+def _before(function: Function, graph: Graph, after: list[bool]) -> Iterator[int]:
+    for node in graph.nodes:
+        later = any(after[n] for n in node.successors)
+        for step in reversed(node.steps):
+            if later:
+                yield step.instruction.start
+            later = later or _publishes(function, step.instruction)
+
+
+def _publishes(function: Function, instruction: Instruction) -> bool:
+    if instruction.parts[0] in ("call", "ret"):
+        return instruction.parts[0] == "call" or function.kind != "entry"
+    row = lookup(instruction.parts)
+    if row is None or row.family not in (*_PUBLISHING, "store"):
+        return False
+    if row.family == "store":
+        return row.describe(instruction).is_strong
+    return not row.name.endswith((".inval", ".commit_group", ".wait_group"))
 
 
 def _side(work: Work, access: str) -> Access | None:
@@ -72,25 +144,69 @@ def _result(work: Work) -> Access | None:
     return side if operand_of(work, "tensor") is None or is_tile(work) else None
 
 
+def _fetch(work: Work) -> Access | None:
+    side = _side(work, "read")
+    return side if operand_of(work, "tensor") is None or is_tile(work) else None
+
+
 # ---- copies -----------------------------------------------------------------------------------------------------------------------------
 
 
-def add_side(context: Context, work: Work, site: Site, snippet: Snippet) -> None:
-    """The hook for the global side of a bulk copy, beside that for its shared side."""
-    side = _result(work)
-    if side is None or not context.sides.results:
-        return
-    flags = _REDUCES if side.access == "rmw" else 0
+def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: Snippet) -> None:
+    """The hooks for the global side of a bulk copy, before that for its shared side, which may complete a phase of the mbarrier."""
+    if context.sides.maps and (tensor := operand_of(work, "tensor")) is not None:
+        flags = str(_WRITES * (_side(work, "read") is None) | _EDGES * context.sides.elsewhere)
+        arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", map_address(work, tensor, snippet))]
+        # A multicast is complete when the barriers of several CTAs say so: that is not followed.
+        mbarrier = mbarrier if operand_of(work, "cta-mask") is None else str(0xFFFFFFFF)
+        snippet.call(context.hook("__consan_map_use"), [*arguments, ("b32", mbarrier), ("b32", flags)])
+    if (side := _result(work)) is not None and context.sides.results:
+        _call(context, work, side, ("result", site.number, _REDUCES * (side.access == "rmw")), snippet)
+    if (side := _fetch(work)) is not None and context.sides.fetches:
+        _call(context, work, side, ("fetch", site.number, 0), snippet)
+
+
+def _call(context: Context, work: Work, side: Access, what: tuple[str, int, int], snippet: Snippet) -> None:
+    """`what`: name of the hook, number of the site and flags above it. Of a tensor copy the map and the place, of another the bytes."""
+    name, site, flags = what
+    arguments = [*caller_arguments(), ("b32", str(site | flags << 16))]
     if is_tile(work):
-        arguments = [*caller_arguments(), ("b32", str(site.number | flags << 16)), *map_and_place(work, snippet)]
-        snippet.call(context.hook("__consan_tensor_result"), arguments)
+        snippet.call(context.hook(f"__consan_tensor_{name}"), [*arguments, *map_and_place(work, snippet)])
         return
     size = operand_of(work, "size")
     if side.address is None or size is None:
         raise Unsupported("no size")
     address = wide_address(snippet, side.address, work.instruction.scope, "global")
-    arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", word(size, snippet, work.instruction.scope))]
-    snippet.call(context.hook("__consan_result"), [*arguments, ("b32", str(flags))])
+    snippet.call(context.hook(f"__consan_{name}"), [*arguments, ("b64", address), ("b32", word(size, snippet, work.instruction.scope))])
+
+
+def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
+    """The hook for a proxy fence that covers global memory. One that covers shared memory too has another, which advances the epoch."""
+    last = work.instruction.parts[-1]
+    if context.sides.fetches and last in ("async", "global"):
+        advances = str(int(last == "global"))
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", advances)]
+        snippet.call(context.hook("__consan_global_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+
+
+def add_map_fence(context: Context, work: Work, snippet: Snippet) -> None:
+    """The hook for fence.proxy.tensormap: an acquire names the map."""
+    if context.sides.maps:
+        operands = work.instruction.operands
+        address = wide_address(snippet, operands[0], work.instruction.scope) if "acquire" in work.instruction.parts else "0"
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b64", address)]
+        snippet.call(context.hook("__consan_map_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+
+
+def add_map_change(context: Context, plan: FunctionPlan, work: Work, snippet: Snippet) -> None:
+    """The hook for tensormap.replace and tensormap.cp_fenceproxy where they may write global memory."""
+    access = next((a for a in work.row.accesses(work.instruction) if a.access == "write" and a.space in ("global", "generic")), None)
+    if context.sides.maps and access is not None and access.address is not None:
+        site = context.site(plan, work, "write", access.space, _MAP_BYTES)
+        flags = str(int(work.row.name == "tensormap.cp_fenceproxy") | _EDGES * context.sides.elsewhere)
+        address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
+        arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", address), ("b32", flags)]
+        snippet.call(context.hook("__consan_map_change"), arguments, guard=guard_text(work.instruction))
 
 
 def add_wait(context: Context, work: Work, pending: str, snippet: Snippet) -> None:
@@ -112,7 +228,14 @@ def add_access(context: Context, work: Work, access: Access, site: Site, snippet
     writes = access.access != "read"
     if context.sides.copies and writes and access.space == "global":
         snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(work.instruction))
-    if context.sides.results:
+    if work.instruction.start in context.sides.published and writes:
+        guard = guard_text(work.instruction)
+        if access.space == "generic":
+            inside = snippet.register("pred")
+            snippet.add(f"isspacep.global {inside}, {address};")
+            guard = narrow_guard(snippet, work.instruction, inside)
+        snippet.call(context.hook("__consan_global_written"), arguments, guard=guard)
+    if context.sides.results or (context.sides.maps and writes):
         flags = _RMW if access.access == "rmw" else _WRITES * writes
         guard = _within(context, work, "flight_low" if writes else "result_low", address, access.total_bytes, snippet)
         arguments.append(("b32", str(flags | _EDGES * context.sides.elsewhere)))

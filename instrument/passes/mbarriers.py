@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes import globals as global_sides
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
 from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
 from consan.instrument.passes.waits import pure_waits
-from consan.instrument.ptx import Operand
 
 Handler = Callable[[Context, FunctionPlan, Work], None]
 
@@ -42,12 +42,6 @@ def _handler(work: Work) -> Handler | None:
     if work.row.family == "mbarrier":
         return _HANDLERS.get(work.row.name)
     return {"proxy-fence": _proxy_fence, "mbarrier-fence": _inits_fence}.get(work.row.family)
-
-
-def operand_of(work: Work, role: str) -> Operand | None:
-    """The operand with a role, if the instruction has it."""
-    roles = work.row.roles(work.instruction)
-    return work.instruction.operands[roles.index(role)] if role in roles else None
 
 
 def barrier_address(context: Context, work: Work, snippet: Snippet) -> str:
@@ -173,12 +167,16 @@ def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     parts = work.instruction.parts
-    if "tensormap::generic" in parts or "alias" in parts or parts[-1] == "global":
-        return  # objects in global memory only
     snippet = Snippet()
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-    snippet.call(context.hook("__consan_proxy_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    if "tensormap::generic" in parts:
+        global_sides.add_map_fence(context, work, snippet)
+    else:
+        global_sides.add_fence(context, work, snippet)
+    if not {"tensormap::generic", "alias", "global"} & set(parts):
+        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+        snippet.call(context.hook("__consan_proxy_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    if snippet.lines:
+        context.edits.insert_before(work.instruction, snippet.text())
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import Work
+from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
-from consan.instrument.passes.mbarriers import operand_of
-from consan.instrument.ptx import Operand, TensorAddress
+from consan.instrument.passes.flow import Key, key_of, written
+from consan.instrument.ptx import Function, Instruction, Operand, Register, Symbol, TensorAddress
 
 _DIMENSIONS = 5
 _OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128"})
@@ -21,6 +21,37 @@ def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     return wide_address(snippet, tensor.base, work.instruction.scope)
+
+
+def definitions(function: Function) -> dict[Key, list[Instruction]]:
+    """The instructions that write each register of a function."""
+    found: dict[Key, list[Instruction]] = {}
+    for instruction in function.body.instructions() if function.body else ():
+        for key in written(instruction):
+            found.setdefault(key, []).append(instruction)
+    return found
+
+
+def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
+    """Whether the map is certainly a kernel parameter, which nothing can change: its address comes from `cvta.param` alone."""
+    tensor = operand_of(work, "tensor")
+    if not isinstance(tensor, TensorAddress) or not isinstance(tensor.base, (Register, Symbol)):
+        return False
+    pending, seen = [key_of(work.instruction.scope, tensor.base.name)], set[Key]()
+    while pending:
+        key = pending.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        for instruction in made.get(key, ()):
+            source = instruction.operands[-1]
+            if instruction.parts[0] == "mov" and isinstance(source, (Register, Symbol)):
+                pending.append(key_of(instruction.scope, source.name))
+            elif instruction.parts[:2] != ("cvta", "param"):
+                return False
+        if key not in made:
+            return False
+    return True
 
 
 def map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:

@@ -1,14 +1,15 @@
-"""Tensor maps built in shared memory (ISA "tensormap.replace", "tensormap.cp_fenceproxy").
+"""Tensor maps built on the device (ISA "tensormap.replace", "tensormap.cp_fenceproxy").
 
 A replacement is a weak operation of the executing thread on the whole map, of 128 bytes: anybody else's access to any byte of it must
 be ordered. A copy to global memory is one operation of the warp: its lanes meet at it, and each reads its share of the map.
 
-Not handled: maps in global memory. What is written there, `fence.proxy.tensormap` and when a copy may use the map are not followed.
+What becomes of a map in global memory is the business of globals.py.
 """
 
 from __future__ import annotations
 
 from consan.instrument.isa import Access
+from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
 from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
 from consan.instrument.ptx import Operand
@@ -17,7 +18,7 @@ _MAP_BYTES = 128
 
 
 def run(context: Context) -> None:
-    """Insert a hook before what changes a map in shared memory, and before what copies one from there."""
+    """Insert a hook before what changes a map, and before what copies one from shared memory."""
     for plan in context.plans.values():
         for work in plan.work:
             if work.row.family == "tensormap":
@@ -30,10 +31,17 @@ def run(context: Context) -> None:
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
-    access = next(each for each in work.row.accesses(work.instruction) if each.space in ("shared", "generic"))
+    access = next((each for each in work.row.accesses(work.instruction) if each.space in ("shared", "generic")), None)
+    snippet = Snippet()
+    if access is not None:
+        _in_shared(context, plan, work, access, snippet)
+    global_sides.add_map_change(context, plan, work, snippet)
+    context.edits.insert_before(work.instruction, snippet.text())
+
+
+def _in_shared(context: Context, plan: FunctionPlan, work: Work, access: Access, snippet: Snippet) -> None:
     if access.address is None:
         raise Unsupported("no address")
-    snippet = Snippet()
     guard, address = _where(context, snippet, work, access, access.address)
     address = context.located(snippet, address, ranked=access.space == "generic")
     site = context.site(plan, work, access.access, access.space, _MAP_BYTES)
@@ -42,7 +50,6 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
         snippet.call(context.hook("__consan_map_write"), arguments, guard=guard)
     else:
         snippet.call(context.hook("__consan_map_copy"), arguments, result=("b64", STATE), guard=guard)
-    context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _where(context: Context, snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:

@@ -18,7 +18,9 @@ typedef long long i64;
 struct Result { u64 low, high, shape[3]; u32 site, thread, group, flags; };
 
 DEVICE u64 globals_of(u64 slot) { return slot + GLOBALS_AT; }
-DEVICE u64 result_at(u64 slot, u32 place) { return globals_of(slot) + sizeof(Globals) + (u64)place * sizeof(ResultRecord); }
+DEVICE u64 tables_of(u64 slot) { return slot + TABLES_AT; }
+DEVICE u64 result_at(u64 slot, u32 place) { return FIELD(tables_of(slot), GlobalTables, results) + (u64)place * sizeof(ResultRecord); }
+static_assert(sizeof(ResultRecord) == 64, "GlobalTables.results");
 // A record is whole when this stands in it: a record of an earlier CTA, or of an earlier round of the ring, has another.
 DEVICE u64 live_mark(u64 slot, u32 position) { return pack(position, load32(FIELD(slot, Slot, base))); }
 
@@ -71,7 +73,17 @@ DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
 
 // ---- what copies write ------------------------------------------------------------------------------------------------------------
 
-DEVICE void widen_interval(u64 low_at, u64 low, u64 high) {
+// An interval that bounds what it has been widened by: the complement of its lower end, and its upper end.
+struct Span { u64 low, high; };
+
+DEVICE Span load_span(u64 at) { return {~load64(at), load64(at + 8)}; }
+DEVICE bool overlaps(const Span &s, u64 low, u64 high) { return low < s.high && high > s.low; }
+DEVICE void widen_span(u64 at, u64 low, u64 high) {
+    Span s = load_span(at);
+    if (low < s.low) raise64(at, ~low);
+    if (high > s.high) raise64(at + 8, high);
+}
+DEVICE void widen_interval(u64 low_at, u64 low, u64 high) {  // one of the slot, which kernels read in line
     if (low < load64(low_at)) lower64(low_at, low);
     if (high > load64(low_at + 8)) raise64(low_at + 8, high);
 }
@@ -91,7 +103,7 @@ COLD void lose_result(u64 slot, u64 at) {
             store32(FIELD(lost, LostResults, thread), SEVERAL_THREADS);
         }
         raise32(FIELD(lost, LostResults, group), r.group);
-        widen_interval(lost, r.low, r.high);
+        widen_span(lost, r.low, r.high);
         return;
     }
 }
@@ -111,11 +123,11 @@ DEVICE void keep_result(const Caller &c, const Result &r) {
     widen_interval(FIELD(c.slot, Slot, flight_low), r.low, r.high);
 }
 
-// A bulk copy or reduction to `bytes` bytes of global memory.
-HOOK void __consan_result(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
+// A bulk copy or reduction to `bytes` bytes of global memory. `sites`: the instruction's, and flags above it.
+HOOK void __consan_result(u64 slot, u64 state, u32 me, u32 sites, u64 address, u32 bytes) {
     if (!slot || !bytes) return;
-    Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
-    Result r = {address, address + bytes, {0, 0, 0}, site, me, load32(THREAD_FIELD(thread_record(slot, me), bulk_commits)), flags};
+    Caller c = {slot, state, me, sites & 0xffff, ACCESS_WRITE, 0, bytes};
+    Result r = {address, address + bytes, {0, 0, 0}, c.site, me, load32(THREAD_FIELD(thread_record(slot, me), bulk_commits)), sites >> 16};
     keep_result(c, r);
 }
 
@@ -194,7 +206,7 @@ DEVICE bool result_covers(const Result &r, u64 low, u64 high) {
     return begin < inner;
 }
 
-// A tiled tensor store or reduction. `sites`: the instruction's, and flags above it.
+// A tiled tensor store or reduction.
 HOOK void __consan_tensor_result(u64 slot, u64 state, u32 me, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
     if (!slot) return;
     u32 place[5] = {x0, x1, x2, x3, x4};
@@ -219,7 +231,7 @@ COLD void report_result(Caller c, const Result &r, u64 address) {
 DEVICE void look_at_lost(const Caller &c, u64 address) {
     for (u32 i = 0; i < LOST_RESULTS; ++i) {
         u64 lost = lost_at(c.slot, i);
-        if (address >= load64(lost + 8) || address + c.bytes <= load64(lost)) continue;
+        if (!overlaps(load_span(lost), address, address + c.bytes)) continue;
         u32 thread = load32(FIELD(lost, LostResults, thread));
         if (thread != SEVERAL_THREADS && results_observed(c, thread - 1, load32(FIELD(lost, LostResults, group)))) continue;
         count_evicted(c.slot);
@@ -243,10 +255,14 @@ COLD void look_for_results(const Caller &c, u64 address) {
     look_at_lost(c, address);
 }
 
+COLD void look_for_uses(Caller c, u64 low, u64 high);
+
 // A generic access within the interval of what is in flight.
 HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
     if (!slot) return;
     Caller c = {slot, state, me, site, flags, 0, bytes};
     if (address < load64(FIELD(slot, Slot, result_high)) && address + bytes > load64(FIELD(slot, Slot, result_low))) look_for_results(c, address);
+    if (!(flags & (ACCESS_WRITE | ACCESS_RMW))) return;
+    if (overlaps(load_span(FIELD(globals_of(slot), Globals, map_low)), address, address + bytes)) look_for_uses(c, address, address + bytes);
 }
 #endif

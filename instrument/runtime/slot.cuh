@@ -55,7 +55,8 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // right behind the slot's head
 #if CONSAN_ENGINE
 #define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
-#define GLOBALS_BYTES (sizeof(Globals) + RESULTS * sizeof(ResultRecord))
+#define TABLES_AT ((GLOBALS_AT + sizeof(Globals) + 127) / 128 * 128)
+#define GLOBALS_BYTES (TABLES_AT - GLOBALS_AT + sizeof(GlobalTables))
 #define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
 // Of each block: last operation listed, its place if it begins here, whether all of it was found written; of each superblock: start of the interval of the last
 // generic read, epoch of the last generic write; of both, by warp: last read, last write, group of the last cp.async. One block is 128
@@ -196,7 +197,6 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
 #if CONSAN_ENGINE
 COLD void prepare_globals(u64 globals) {
     for (u32 i = 0; i < sizeof(Globals); i += 8) gpu_store64(globals + i, 0);
-    for (u32 i = 0; i < LOST_RESULTS; ++i) gpu_store64(globals + offsetof(Globals, lost) + i * sizeof(LostResults), ~0ull);
 }
 
 // Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the

@@ -1,6 +1,6 @@
 // Tensor maps that the device builds in shared memory: tensormap.replace and tensormap.cp_fenceproxy.
 //
-// What becomes of a map in global memory, and whether it is acquired before a copy uses it, is not followed.
+// What becomes of a map in global memory is followed in maps.cuh.
 #pragma once
 
 #define MAP_BYTES 128u

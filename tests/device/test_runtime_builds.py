@@ -222,3 +222,24 @@ def test_hooks_of_the_asynchronous_engines_do_not_spill(base: Variant) -> None:
     assert {"__consan_bulk_load", "__consan_tensor_store", "__consan_matrix_operand", "__consan_mbarrier_arrive"} <= set(costs)
     # A dozen words at most: sixteen ranges of the list of operations are on their way at once, which costs registers.
     assert {name: stores for name, stores in costs.items() if stores > 48} == {}
+
+
+KERNELS = Path(__file__).parents[1] / "kernels" / "clean"
+HOOKS = {
+    "bulk_results": {"__consan_result", "__consan_result_wait", "__consan_global_access"},
+    "tensor_results": {"__consan_tensor_result"},
+    "global_stores_fenced": {"__consan_global_written", "__consan_global_fence", "__consan_fetch"},
+    "tensormap_reused": {"__consan_tensor_fetch", "__consan_map_use", "__consan_map_change", "__consan_map_fence"},
+}
+
+
+@pytest.mark.parametrize("name", [next(iter(HOOKS)), *(pytest.param(name, marks=pytest.mark.slow) for name in list(HOOKS)[1:])])
+def test_hooks_of_the_sides_in_global_memory_do_not_spill(name: str) -> None:
+    path = KERNELS / f"{name}.cu"
+    ptx = compile_ptx(path.read_text(), name=str(path), arch="sm_90a").ptx
+    assembled = assemble(instrument(ptx, library=library_for).ptx, "sm_90a", options=("--maxrregcount=128",))
+    costs = {function: int(stores) for function, stores in _FUNCTIONS.findall(assembled.log)}
+    assert HOOKS[name] <= set(costs)
+    # A box has twenty numbers, sorted in registers.
+    assert {hook: costs[hook] for hook in HOOKS[name] if costs[hook] > (96 if "tensor" in hook else 16)} == {}
+    assert assembled.warnings == ()

@@ -29,6 +29,7 @@ INLINE void wait(u64& barrier, u32 parity) {
 
 // ---- proxies ----
 INLINE void fence_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+INLINE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 INLINE void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- bulk copies ----

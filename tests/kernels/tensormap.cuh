@@ -42,3 +42,8 @@ INLINE void publish(void* to, const SharedMap* map) {
                  ::"l"(__cvta_generic_to_global(to)), "r"(shared(map)) : "memory");
 }
 INLINE void acquire(const void* map) { asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory"); }
+INLINE void release() { asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory"); }
+INLINE void set_address(void* map, const void* matrix) {  // of a map in global memory
+    asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;"
+                 ::"l"(__cvta_generic_to_global(map)), "l"(__cvta_generic_to_global(matrix)) : "memory");
+}

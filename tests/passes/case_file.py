@@ -18,7 +18,7 @@ _PROPERTY = re.compile(r"(sites|unmodelled|runtime): ?(.*)")
 _SET_PARAMETER = re.compile(r"\.param \.\w+ (\w+); st\.param\.\w+ \[\1\], (.*);$")
 _CALL = re.compile(r"(@!?[%\w$]+ )?call (?:\((\w+)\), )?(__consan_\w+)(?:, \((.*)\))?;$")
 _USUAL = "%__consan_slot, %__consan_state, %__consan_self"
-_RESULT = re.compile(r"ld\.param\.\w+ (%\w+), \[__consan_r\];$")
+_RESULT = re.compile(r"ld\.param\.\w+ (%\w+), \[__consan_r\d*\];$")
 
 
 @dataclass(frozen=True)
