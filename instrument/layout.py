@@ -90,6 +90,7 @@ class Hazard(enum.IntEnum):
     WAW = 3
 
 
+@enum.unique
 class Reason(enum.IntEnum):
     """Which edge is missing; chooses the wording of `missing` and `fix`."""
 
@@ -131,7 +132,7 @@ class Reason(enum.IntEnum):
     NOT_STARTED = 35  # another CTA's shared memory before that CTA is known to run
     REFILLED = 37  # not waited for; or the stage was given back before its last use
     AFTER_EXIT = 36  # another CTA's shared memory when that CTA may have exited
-    MAP_NOT_ACQUIRED = 37  # a tensor map that was changed, used with no acquire fence
+    MAP_NOT_ACQUIRED = 41  # a tensor map that was changed, used with no acquire fence
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # while a copy that uses it is in flight
 
