@@ -20,6 +20,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consan import faults
@@ -202,6 +203,7 @@ class Session:
         self.strict = strict
         self.policy = policy
         self.timeout = timeout
+        self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
         self.skip_benchmarks = skip_benchmarks
         self._filter = kernel_filter

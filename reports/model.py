@@ -29,6 +29,8 @@ VERDICTS: Final = (CLEAN, VIOLATIONS, INCOMPLETE)
 
 SEVERITIES: Final = ("error", "warning", "note")  # worst first: the order in which findings are shown
 
+NOTHING_RAN: Final = "no instrumented kernel was launched"
+
 EXIT_VIOLATIONS: Final = 66
 EXIT_INCOMPLETE: Final = 67
 
@@ -291,7 +293,7 @@ def _nothing_instrumented(report: Report) -> tuple[str, ...]:
     for kernel in report.uninstrumented:
         left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
     ran = any(kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0) for kernel in report.kernels)
-    return () if ran else ("no instrumented kernel was launched",)
+    return () if ran else (NOTHING_RAN,)
 
 
 def _unmodelled(report: Report) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
+from consan.children import merged
 from consan.commands.base import write_file
 from consan.reports import FORMATS, FormatError, render, text
 from consan.reports.model import Report, plural
@@ -30,15 +31,18 @@ def choose_format(given: str | None, output: str | None) -> str:
     return chosen
 
 
-def judged(session: Session, rules: Sequence[Rule], status: int) -> Report:
+def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None) -> Report:
     """The report of a session whose program ended with `status`: with source lines, and suppressions applied.
 
-    Suppressions that covered nothing are warned of. Ctrl-C while the device is waited for ends what runs there, not the report.
+    `children`: where the program's processes have left theirs. Suppressions that covered nothing are warned of. Ctrl-C while the device
+    is waited for ends what runs there, not the report.
     """
     try:
         report = session.report()
     except KeyboardInterrupt:
         report, status = session.report(), int(ExitCode.INTERRUPTED)
+    if children is not None:
+        report = merged(report, children)
     report = finish(replace(report, exit=status), rules)
     for warning in unused([*rules, *comments_at(session.places(report))], report):
         print(f"consan: warning: {warning}", file=sys.stderr)

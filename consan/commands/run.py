@@ -7,15 +7,18 @@ A program that fails is still reported on: its status is kept, and violations wi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import shutil
 import sys
-import weakref
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan import options
+from consan import children, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.base import check_writable
 from consan.commands.deliver import choose_format, deliver, judged, keep
@@ -50,18 +53,47 @@ class RunCommand:
         chosen = choose_format(args.format, None)
         stored = args.output or default_name(program.label)
         check_writable(stored)
-        process = os.getpid()
         session = options.open_session(args)
-        status, failure = run_program(program, session)
-        report = replace(judged(session, args.rules, status), command=("consan", *args.argv))
-        stored = stored if os.getpid() == process else of_this_process(stored)
+        with _folder() as folder:
+            session.source_dir = folder / "sources"
+            if not folder.is_dir():
+                session.note("there is no temporary folder: what processes that the program starts launch is not in this report")
+            forks, process = children.Forks(session, folder), os.getpid()
+            with children.offered(folder, args, session.backend.device_name):
+                status, failure = run_program(program, session)
+            forks.stop()
+            if os.getpid() != process:  # a forked child came back here: its parent reports
+                forks.end()
+                return _told(failure, status)
+            report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
         kept = keep(stored, dumps(report))
         deliver(report, chosen, None, stored=stored if kept else None)
         if chosen != "text" and kept:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
-        if failure is not None:
-            print(f"consan: error: {failure}", file=sys.stderr)
+        _told(failure, status)
         return exit_status(report, strict=args.strict) or (0 if kept else int(ExitCode.USAGE))
+
+
+def _told(failure: ConsanError | None, status: int) -> int:
+    """The status, with the error of ours that ended the program printed."""
+    if failure is not None:
+        print(f"consan: error: {failure}", file=sys.stderr)
+    return status
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Where the processes of this run keep sources and reports until there is one report; forked copies of this one leave it there."""
+    process = os.getpid()
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="consan-run-"))
+    except OSError:
+        folder = Path(os.devnull, "consan-run")  # a full disk: nothing can be written there
+    try:
+        yield folder
+    finally:
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_program(args: argparse.Namespace) -> Program:
@@ -84,28 +116,10 @@ def default_name(label: str) -> str:
     return f"consan-{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(label).name)}-{os.getpid()}.json"
 
 
-def of_this_process(stored: str) -> str:
-    """The stored run of a child that the program forked and that came back here: it must not replace its parent's."""
-    path = Path(stored)
-    return str(path.with_name(f"{path.stem}-{os.getpid()}{path.suffix}"))
-
-
-def _note_children(session: Session) -> None:
-    """A forked child has a copy of everything: what it finds does not come back here, and the report says so."""
-    known = weakref.ref(session)
-
-    def note() -> None:
-        if (still_there := known()) is not None:
-            still_there.note("the program forked child processes: what their kernels do is not in this report")
-
-    os.register_at_fork(after_in_parent=note)
-
-
 def run_program(program: Program, session: Session) -> tuple[int, ConsanError | None]:
     """The program's status, and the error of ours that ended it, if one did."""
     from consan import adapters
 
-    _note_children(session)
     adapters.install(session)
     try:
         return execute(program), None

@@ -1,0 +1,287 @@
+"""Processes that a program under `consan run` starts: sanitized too, and what they find becomes part of the parent's report.
+
+A child is told of the run by an environment variable, and armed by a `sitecustomize` on PYTHONPATH (`consan/startup`) when it is a
+new interpreter (subprocess, torchrun, multiprocessing's spawn and forkserver), or it is armed already when it is forked. It writes a mark
+before its first kernel and its report when it ends; the parent merges the reports, and a mark without a report makes the run
+`incomplete`: that child was killed, or still runs.
+
+- A session is opened when the child first uses a kernel: a process that only imports a framework makes no context.
+- `os._exit`, which ends multiprocessing's forked workers, and SIGTERM, which ends those of a pool, hand the report over first.
+
+Does NOT handle: children with an environment of their own (`env=`), started with -I, -E or -S, or of another interpreter; a forked child
+on a GPU, where CUDA forbids what the parent has begun (noted); children that replace themselves (`exec`) after launching kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from consan import options
+from consan.reports.combine import combine
+from consan.reports.json_format import ReportError, dumps, loads
+from consan.reports.model import NOTHING_RAN, Report, plural, verdict_of
+from consan.suppressions import finish
+
+if TYPE_CHECKING:
+    from consan.session import Session
+
+VARIABLE: Final = "_CONSAN_CHILDREN"  # not an option: it is for children only
+_PATH: Final = "PYTHONPATH"
+_USES: Final = ("instrument", "launch", "uninstrumented")  # what a session is asked when there is a kernel
+
+
+# -- the parent ---------------------------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def offered(folder: Path, arguments: argparse.Namespace, device_name: str) -> Iterator[None]:
+    """Children that are started inside report to the folder."""
+    given = {option.name: getattr(arguments, option.name, option.default) for option in (*options.SESSION, *options.RUN)}
+    if given["kernel_name"] is not None:
+        given["kernel_name"] = given["kernel_name"].text
+    given |= {"device": "cpu" if device_name == "cpu" else "gpu"}
+    told = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "device_name": device_name, "options": given}
+    startup = str(Path(__file__).with_name("startup"))
+    changed = {VARIABLE: json.dumps(told), _PATH: os.pathsep.join(filter(None, (startup, os.environ.get(_PATH))))}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def merged(report: Report, folder: Path) -> Report:
+    """The parent's report with those of its children."""
+    read = [_read(path) for path in sorted(folder.glob("*.json"))]
+    found = [one for one in read if isinstance(one, Report)]
+    reasons = [one for one in read if isinstance(one, str)]
+    lost = [path.stem.partition("-")[0] for path in sorted(folder.glob("*.mark"))]
+    reasons += [f"child process {pid} launched kernels and did not report: it was killed, or it still runs" for pid in lost]
+    if not found and not reasons:
+        return report
+    together = combine([report, *found])
+    kept = together.incomplete
+    if any(kernel.launches > kernel.unchecked for kernel in together.kernels):
+        kept = tuple(reason for reason in kept if reason != NOTHING_RAN)
+    kept = (*kept, *reasons)
+    notes = (*together.notes, *([f"{plural(len(found), 'child process', 'child processes')} included"] if found else []))
+    return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept), notes=notes)
+
+
+def _read(path: Path) -> Report | str:
+    """A child's report, or why there is none."""
+    try:
+        return loads(path.read_text())
+    except (OSError, ReportError) as error:
+        return f"the report of child process {path.stem.partition('-')[0]} cannot be read: {error}"
+
+
+# -- a child ------------------------------------------------------------------------------------------------------------------------------
+
+
+class Handover:
+    """Writes what a session has found in this process, once; the mark stands for it until then."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stem = ""
+        self._session: Session | None = None
+
+    def begin(self, session: Session) -> None:
+        """Before the first kernel: what a fork has copied is the parent's."""
+        if self._session is None:
+            self._session, self._stem = session, f"{os.getpid()}-{time.time_ns()}"
+            session.take()
+            with contextlib.suppress(OSError):  # the parent has ended, and nobody reads it
+                self._mark.touch()
+            _before_termination(self.end)
+
+    def end(self) -> None:
+        """Write the report; SIGTERM must not cut it short (a pool sends it to workers that are about to leave)."""
+        with _uninterrupted():
+            session, self._session = self._session, None
+            if session is not None:
+                self._write(session.take())
+
+    def _write(self, report: Report | None) -> None:
+        with contextlib.suppress(OSError):
+            if report is not None:
+                partial = self._folder / f"{self._stem}.partial"
+                partial.write_text(dumps(finish(report)))
+                partial.replace(self._folder / f"{self._stem}.json")
+            self._mark.unlink()
+
+    @property
+    def _mark(self) -> Path:
+        return self._folder / f"{self._stem}.mark"
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+
+
+def _before_termination(call: Callable[[], None]) -> None:
+    """Call it when SIGTERM ends the process, unless the program has its own idea of that."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        call()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, handler)
+
+
+class _Backend:
+    """A session's backend whose kind is known before it is opened."""
+
+    def __init__(self, device_name: str, opened: Callable[[], Session]) -> None:
+        self.device_name = device_name
+        self._opened = opened
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._opened().backend, name)
+
+
+class ChildSession:
+    """Stands for a session that is opened when it is first asked for more than the options."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        texts = given["options"]
+        self._options = argparse.Namespace(**texts)
+        if texts["kernel_name"] is not None:
+            self._options.kernel_name = options.read_kernel_filter(texts["kernel_name"])
+        self.policy, self.skip_benchmarks, self.triton_arch = texts["policy"], texts["skip_benchmarks"], texts["triton_arch"]
+        self.source_dir = Path(given["folder"]) / "sources"
+        self.backend = _Backend(given["device_name"], self._opened)
+        self._real: Session | None = None
+        self._pid = os.getpid()
+        self._handover = Handover(Path(given["folder"]))
+        self._lock = threading.RLock()
+        self._notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Kept until there is a session: a child that launches nothing has nothing to report."""
+        if self._real is None:
+            self._notes.append(text)
+        else:
+            self._real.note(text)
+
+    def end(self) -> None:
+        """Hand the report over."""
+        if self._pid == os.getpid():
+            self._handover.end()
+
+    def forked(self, folder: Path) -> None:
+        """This process is a copy."""
+        self._pid, self._handover, self._lock = os.getpid(), Handover(folder), threading.RLock()
+        if self._real is not None:
+            self._real._device.lock = threading.RLock()
+
+    def _opened(self) -> Session:
+        with self._lock:
+            if self._real is None:
+                self._real = options.open_session(self._options)
+                for text in self._notes:
+                    self._real.note(text)
+            return self._real
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        session = self._opened()
+        if name in _USES:
+            self._handover.begin(session)
+            for text in self._notes:
+                session.note(text)
+        return getattr(session, name)
+
+
+def arm(given: dict[str, Any]) -> None:
+    """Take this process's kernels; called in a new interpreter when it imports a framework."""
+    from consan import adapters
+
+    session = ChildSession(given)
+    adapters.install(session)
+    atexit.register(session.end)
+    _before_leaving(session.end)  # a child of the fork server leaves so
+    os.register_at_fork(after_in_child=lambda: session.forked(Path(given["folder"])))
+
+
+class Forks:
+    """Forked children of `consan run`'s own process: on the virtual machine they report; on a GPU CUDA does not work in them."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self._session, self._folder = session, folder
+        self._following = True
+        self._handover: Handover | None = None
+        os.register_at_fork(after_in_parent=self._note, after_in_child=self._forked)
+
+    def stop(self) -> None:
+        """The run is over; what is forked later has nothing to do with it."""
+        self._following = False
+
+    def end(self) -> None:
+        """In a child: hand the report over."""
+        if self._handover is not None:
+            self._handover.end()
+
+    def _note(self) -> None:
+        if self._following and self._session.backend.device_name != "cpu":
+            self._session.note("the program forked child processes: CUDA does not work in them; the start method spawn is followed")
+
+    def _forked(self) -> None:
+        if not self._following or self._session.backend.device_name != "cpu":
+            return
+        self._session._device.lock = threading.RLock()
+        self._handover = Handover(self._folder)
+        _before_leaving(self.end)
+        for name in _USES:
+            setattr(self._session, name, _beginning(self._handover, self._session, getattr(type(self._session), name)))
+
+
+def _beginning(handover: Handover, session: Session, method: Callable[..., Any]) -> Callable[..., Any]:
+    def first(*args: Any, **kwargs: Any) -> Any:
+        handover.begin(session)
+        return method(session, *args, **kwargs)
+
+    return first
+
+
+def _before_leaving(end: Callable[[], None]) -> None:
+    """Call it before `os._exit` ends this process, or a copy of it."""
+    leave = os._exit
+
+    def leaving(status: int) -> None:
+        try:
+            end()
+        finally:
+            leave(status)
+
+    os._exit = leaving  # type: ignore[assignment]
