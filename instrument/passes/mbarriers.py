@@ -135,6 +135,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     after.call(
         context.hook("__consan_mbarrier_after"),
         [*caller_arguments(), ("b64", kept), site, ("b32", parity), ("b32", flags)],
+        result=("b64", STATE),
         guard=f"@{ran} ",
     )
     context.edits.insert_after(instruction, "\n" + after.text())

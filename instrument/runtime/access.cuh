@@ -393,7 +393,9 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 // Whether a warp's record of this interval is of a plain read. An atomic or strong read of the same warp leaves it: others' atomics
 // conflict with the plain read only.
 DEVICE bool plain_read(const Caller &c, u32 entry) {
-    return !(entry & ENTRY_ATOMIC) && read_is_recent(entry, low_word(c.state), low_word(c.state), high_word(c.state));
+    // Another lane of the warp may be ahead.
+    u32 own = low_word(c.state), now = epoch_of_warp(c.slot, c.me >> 5, own);
+    return !(entry & ENTRY_ATOMIC) && read_is_recent(entry, own, now, high_word(c.state));
 }
 
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);

@@ -327,25 +327,35 @@ DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask,
 COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity);
 DEVICE void wait_over(u64 slot, u32 me, u32 mask);
 
-HOOK void __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
-    if (!slot) return;
+// A lane that waits goes on from its warp's latest epoch: another lane's arrival may have published the one that it was in, and what it
+// does from here on comes after that.
+DEVICE u64 catch_up(u64 slot, u64 state, u32 me) {
+    u32 epoch = load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)), own = low_word(state);
+    if (epoch <= own) return state;
+    epoch_moved(slot, me, own, epoch);
+    return pack(epoch, high_word(state));
+}
+
+HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
+    if (!slot) return state;
     if (!(flags & WAIT_DONE)) {
         if (flags & WAIT_PURE) wait_failed(slot, state, me, snapshot, site, parity);
-        return;
+        return state;
     }
     u32 index = high_word(snapshot), before = low_word(snapshot);
     u32 mask = __match_any_sync(active_mask(), snapshot);
-    if (index == NO_BARRIER) return;
+    if (index == NO_BARRIER) return state;
     if (flags & WAIT_PURE) wait_over(slot, me, mask);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 first = load32(FIELD(at, MBarrier, first_phase));
     u32 phase = __shfl_sync(mask, observed_phase(before, state_phase(load64(at)), parity), __ffs(mask) - 1);
-    if ((int)(phase - first) < 0) return;
+    if ((int)(phase - first) < 0) return state;
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
     Caller c = {slot, state, me, site, 0, 0, 0};
     if (flags & WAIT_RELAXED) store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index));
     else observe(c, engine, index, phase, mask, flags & WAIT_CTA);
     __syncwarp(mask);
+    return catch_up(slot, state, me);
 }
 
 // A fence after a relaxed wait makes it an acquire pattern.

@@ -388,6 +388,41 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
     report(c.slot, f);
 }
 
+// Whether a load has replaced the bytes of a write that its issuer had fenced, and the caller knows that it is over: what the caller finds
+// there needs no fence of its own. A write after the load would be one of a warp that has seen the load's phase to be over before.
+COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
+    u64 engine = engine_of(c.slot);
+    u32 base = load32(FIELD(engine, Engine, op_base)), warp = writer >> 5;
+    bool found = false;
+    each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
+        Operation o = load_operation(operation_at(engine, i));
+        if (o.sequence <= base || kind_of(o) != OPERATION_BULK_LOAD || !covers(o, c.offset, c.offset + c.bytes) || !observed(c, o)) return;
+        u64 issuer = clock_row(c.slot, o.thread >> 5) + 4 * (FENCED + warp);
+        if (max(load32(issuer), load32(issuer + 4ull * VECTOR * MAX_WARPS)) < epoch) return;
+        u32 phases = load32(clock_row(c.slot, warp) + 4 * (PHASES + o.barrier));
+        found |= phases <= o.phase || (phases == o.phase + 1 && load32(observed_at(engine, warp, o.barrier)) > epoch);
+    });
+    return found;
+}
+
+// Atomics of other warps that a later atomic has replaced in the write record, as for a plain read (`look_for_atomics`).
+COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
+    u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
+    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
+    for (u32 w = 0; w < warps; ++w) {
+        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31);
+        if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
+        u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
+        if (epoch - base >= 0x80000000u) continue;
+        bool fine = ordered(c, other, epoch);
+        if (!fine) report_access(c, o, hazard, entry >> 7 & READ_SITE_LIMIT, other, epoch);
+        else if (!fenced(c, w, epoch) && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_NO_PROXY_FENCE);
+        else continue;
+        return true;
+    }
+    return false;
+}
+
 // One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
 DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 record) {
     u32 epoch = write_epoch(c, record), other = record_thread(record), hazard = o.kind & OPERATION_WRITES ? HAZARD_WAW : HAZARD_RAW;
@@ -415,42 +450,55 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         f.reason = REASON_NONE; f.flags = 0;
         report(c.slot, f);
         return false;
-    } else if (!ordered(c, other, epoch)) {
+    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
+        return true;
+    } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || fenced(c, other >> 5, epoch))) {
+        // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
         report_access(c, o, hazard, record_site(record), other, epoch);
         return true;
     }
-    if (!fenced(c, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_NO_PROXY_FENCE); return true; }
+    if (!fenced(c, other >> 5, epoch)) {
+        if (replaced_by_load(c, other, epoch)) return false;
+        report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_NO_PROXY_FENCE);
+        return true;
+    }
 #if CONSAN_ISA
     if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * (other >> 5))) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_WRITER_NO_FENCE); return true; }
 #endif
     return false;
 }
 
+// What one site of one warp has left is told once a block.
+#define SITE_AND_WARP (0x1full << 39 | 0xffff0000ull)
 COLD void check_written_block(Caller c, const Operation &o, u32 low, u32 high) {
-    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0;
+    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0, told = 0;
     for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
         if (!covers(o, max(chunk, low), min(chunk + 16, high))) continue;
         for (u32 at = max(chunk, low); at < min(chunk + 16, high); at += CONSAN_GRANULE) {
             u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-            if (record && record != last && check_written_cell(c, o, at / CONSAN_GRANULE, record)) return;
+            if (!record || record == last || (told && !((record ^ told) & SITE_AND_WARP))) continue;
             last = record;
+            if (check_written_cell(c, o, at / CONSAN_GRANULE, record)) told = record;
         }
     }
 }
 
 COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 warp) {
     u64 row = load64(FIELD(c.slot, Slot, reads)) + (u64)load32(FIELD(c.slot, Slot, row)) * (warp + 1);
+    u32 told = 0;  // 1 + the last site reported
     for (u32 at = low; at < high; at += CONSAN_GRANULE) {
-        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE));
-        if (!entry || !covers(o, at, at + CONSAN_GRANULE)) continue;
+        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE)), site = entry >> 7 & READ_SITE_LIMIT;
+        if (!entry || site + 1 == told || !covers(o, at, at + CONSAN_GRANULE)) continue;
         u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
         if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
         c.offset = at; c.bytes = CONSAN_GRANULE;
         if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
-        if (!ordered(c, other, epoch)) { report_access(c, o, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch); return; }
+        bool race = !ordered(c, other, epoch);
+        if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
 #if CONSAN_ISA
-        if (!fenced(c, warp, epoch)) { report_proxy(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_READ_NO_FENCE); return; }
+        else if (!fenced(c, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
 #endif
+        if (race) told = site + 1;
     }
 }
 

@@ -8,8 +8,8 @@ Where an access and an asynchronous operation, or its issue, are not ordered at 
 and missing-wait, and likewise between data-race and uninitialized-read: such a pair has both kinds, and either is right.
 
 Severity: a pair is a warning if it is ordered once each warp counts as one thread (2.8 R-W1), or if both stored the same
-value. Not handled: registers, global memory, clusters, policy `isa`; of the misuse of barriers only use without init, init twice, use as
-data, and counts out of range.
+value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence. Not handled: registers, global memory, clusters, policy `isa`; of the misuse of barriers what
+oracle_barriers.py names, use without init or after inval, init twice, use as data, and inval before the copies that signal it are over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ class Found:
     kinds: set[str] = field(default_factory=set)
     severity: str = "warning"
     count: int = 0
-    bytes: tuple[int, int] = (0, 0)
+    spans: set[tuple[int, int]] = field(default_factory=set)  # bytes
+
+    def touches(self, other: Found) -> bool:
+        """Whether the two have bytes in common."""
+        return any(low < high_ and low_ < high for low, high in self.spans for low_, high_ in other.spans)
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Verdict:
     maybe_uninitialized: set[int] = field(default_factory=set)  # lines of reads no write is ordered before
     uninitialized: dict[int, set[int]] = field(default_factory=dict)  # of those, the bytes that nobody writes unordered either
     kinds: set[str] = field(default_factory=set)  # beyond pairs: deadlock
-    overwritten: set[Pair] = field(default_factory=set)  # a write without proxy fence that a completed copy has replaced since, and a copy
+    merged: Verdict | None = None  # the same with the bound of merged lanes
 
     @property
     def clean(self) -> bool:
@@ -66,10 +70,9 @@ class Verdict:
             mine = self.pairs.setdefault(pair, Found())
             mine.kinds |= found.kinds
             mine.count += found.count
-            mine.bytes = found.bytes
+            mine.spans |= found.spans
             mine.severity = "error" if "error" in (mine.severity, found.severity) else "warning"
         self.maybe_uninitialized |= other.maybe_uninitialized
-        self.overwritten |= other.overwritten
         for line, missing in other.uninitialized.items():
             self.uninitialized.setdefault(line, set()).update(missing)
 
@@ -93,9 +96,13 @@ class _Access:
 
 
 class Cta:
-    """One CTA under the oracle; `by_warp`: each warp counts as one thread."""
+    """One CTA under the oracle; `by_warp`: each warp counts as one thread.
 
-    def __init__(self, threads: int, *, by_warp: bool, proxies: bool) -> None:
+    `merged`: so it does, and a thread goes on in the moment of its own last release, wait or barrier, even where another lane has released
+    since. That is less than the truth: the bound that consan's clocks of warps have.
+    """
+
+    def __init__(self, threads: int, *, by_warp: bool, proxies: bool, merged: bool = False) -> None:
         numbers = np.arange(threads)
         self.actor_of = numbers // WARP if by_warp else numbers
         self.proxies = proxies
@@ -111,10 +118,13 @@ class Cta:
         self.copies: dict[int, list[int]] = {}  # all cp.async of a thread
         self.serials: dict[int, int] = {}  # bulk operations: their actors
         self.lines: dict[int, int] = {}  # actors of bulk operations: their lines
+        self.signals: dict[int, list[int]] = {}  # of mbarriers: the bulk operations that signal them
         self.users: dict[int, dict[tuple[int, int], int]] = {}  # of mbarriers: when, by thread and line
         self.initialized = np.zeros(1 << CTA_SHIFT, np.bool_)
         self.unwritten: dict[int, set[int]] = {}  # rows of reads: bytes that no write is ordered before
+        self.replaced: dict[int, list[tuple[int, int, int, int]]] = {}  # rows of generic writes: by whom, when, which bytes
         self.seen_generations = 0
+        self.own = np.ones(threads, np.int64) if merged else None  # moments of the warp's clock that its threads are in
 
     # Comparing -------------------------------------------------------------------------------------------------------
 
@@ -144,6 +154,8 @@ class Cta:
         ordered = self.clocks.before(actors[index], rows.actor[row], rows.time[row])
         for i, r in zip(index[~ordered].tolist(), row[~ordered].tolist(), strict=True):
             self._unordered(new, i, r, int(actors[i]))
+        if self.proxies:
+            self._replace(new, index[ordered], row[ordered], actors)
         if self.proxies and new.who in (BULK, PRODUCT):
             self._check_proxies(new, index[ordered], row[ordered], actors)
 
@@ -186,24 +198,40 @@ class Cta:
         found = self.verdict.pairs.setdefault(pair, Found())
         found.kinds |= kinds
         found.count += 1
-        found.bytes = span
+        found.spans.add(span)
         found.severity = "error" if severity == "error" else found.severity
 
-    def _check_proxies(self, new: _Access, index: Array, row: Array, actors: Array) -> None:
-        """The last ordered write of each byte must be behind a proxy fence, if the generic proxy made it."""
-        rows, last = self.rows, dict[tuple[int, int], int]()
-        for i, r in zip(index.tolist(), row.tolist(), strict=True):
-            if rows.write[r]:
-                for byte in range(max(int(new.start[i]), int(rows.start[r])), min(int(new.end[i]), int(rows.end[r]))):
-                    last[i, byte] = max(r, last.get((i, byte), -1))
+    def _replace(self, new: _Access, index: Array, row: Array, actors: Array) -> None:
+        """Note what overwrites generic writes that come before it: who sees the new bytes need not care for the old.
+
+        Between a generic write and a bulk load there must be a proxy fence for that; between two generic writes there need not be,
+        and where there is one, whoever comes after the second comes after the fence too.
+        """
+        rows = self.rows
+        if not new.write:
+            return
         unfenced = self.clocks.fenced[actors[index], rows.actor[row]] < rows.time[row]
-        late = (rows.who[row] == SYNC) | ((rows.who[row] == COPY) & (new.who == BULK))
-        for r in row[unfenced & late & (rows.write[row] > 0)].tolist():
-            self.verdict.overwritten.add(frozenset((new.line, int(rows.line[r]))))
-        for (i, byte), r in last.items():
-            generic = rows.who[r] == SYNC or (rows.who[r] == COPY and new.who == BULK)
-            if generic and self.clocks.fenced[actors[i], rows.actor[r]] < rows.time[r]:
-                self._report(new.line, r, {PROXY}, (byte, byte + 1))
+        noted = (rows.write[row] > 0) & (rows.who[row] != BULK) & (unfenced != (new.who == BULK))
+        for i, r in zip(index[noted].tolist(), row[noted].tolist(), strict=True):
+            self.replaced.setdefault(r, []).append((int(new.actors[i]), int(new.times[i]), int(new.start[i]), int(new.end[i])))
+
+    def _left(self, r: int, low: int, high: int, threads: Array) -> set[int]:
+        """The bytes of a write that nothing has replaced that comes before what all of these threads do next."""
+        left = set(range(max(low, int(self.rows.start[r])), min(high, int(self.rows.end[r]))))
+        for actor, time, start, end in self.replaced.get(r, ()):
+            if (self.clocks.seen[threads, actor] >= time).all():
+                left.difference_update(range(start, end))
+        return left
+
+    def _check_proxies(self, new: _Access, index: Array, row: Array, actors: Array) -> None:
+        """A generic write of bytes that are still there must be behind a proxy fence."""
+        rows, who = self.rows, self.rows.who[row]
+        generic = (rows.write[row] > 0) & ((who == SYNC) | ((who == COPY) & (new.who == BULK)))
+        unfenced = generic & (self.clocks.fenced[actors[index], rows.actor[row]] < rows.time[row])
+        for i, r in zip(index[unfenced].tolist(), row[unfenced].tolist(), strict=True):
+            left = self._left(r, int(new.start[i]), int(new.end[i]), actors[[i]])
+            if left:
+                self._report(new.line, r, {PROXY}, (min(left), min(left) + 1))
 
     def _among_themselves(self, new: _Access, first: int) -> None:
         if not new.write or len(new.start) < 2:
@@ -250,10 +278,13 @@ class Cta:
         fenced = clocks.fenced[live].min(0)[rows.actor] >= rows.time
         for start, end in zip(rows.start[old & (rows.write > 0)].tolist(), rows.end[old & (rows.write > 0)].tolist(), strict=True):
             self.initialized[start:end] = True
-        needed = (rows.write > 0) & (not fenced.all() and self.proxies) & ~fenced
+        needed = (rows.write > 0) & self.proxies & ~fenced & (rows.who != BULK)
+        for r in (old & needed).nonzero()[0].tolist():
+            needed[r] = bool(self._left(r, int(rows.start[r]), int(rows.end[r]), live))
         self._settle_unwritten(old & ~needed)
-        kept = rows.keep(~old | needed)
-        self.unwritten = {new: self.unwritten[k] for new, k in enumerate(kept.tolist()) if k in self.unwritten}
+        kept = rows.keep(~old | needed).tolist()
+        self.unwritten = {new: self.unwritten[k] for new, k in enumerate(kept) if k in self.unwritten}
+        self.replaced = {new: self.replaced[k] for new, k in enumerate(kept) if k in self.replaced}
 
     def _settle_unwritten(self, gone: Array) -> None:
         for row, missing in self.unwritten.items():
@@ -266,9 +297,8 @@ class Cta:
         for actor, line in self.lines.items():
             if not self._observed(actor):
                 self._pair(frozenset((line,)), {LIFETIME}, (0, 0))
-        for item in self.objects.values():
-            for line in item.misuse:
-                self._pair(frozenset((line, item.init_line)), {MISUSE}, (0, 0))
+        for pair in self.barriers.misuse:
+            self._pair(pair, {MISUSE}, (0, 0))
         return self.verdict
 
     # Events ------------------------------------------------------------------------------------------------------------
@@ -276,13 +306,18 @@ class Cta:
     def handle(self, event: Event, threads: Array) -> None:
         """One event of threads of this CTA; arrays in its data have been cut to them."""
         _HANDLERS[event.kind](self, event, threads)
+        if self.own is not None and (event.kind in _CATCH_UP or event.data.get("strong") or "arrive" in event.data.get("action", "")):
+            threads = np.concatenate((threads, np.array(self.barriers.released, np.int64)))
+            self.own[threads] = self.clocks.time[self.actor_of[threads]]
+            self.barriers.released.clear()
         if self.barriers.generations != self.seen_generations:
             self.seen_generations = self.barriers.generations
             self._prune()
 
     def _sync_access(self, event: Event, threads: Array, places: Array, nbytes: int, **more: Any) -> None:
         actors = self.actor_of[threads]
-        self.add(_Access(threads, places, places + nbytes, actors, self.clocks.time[actors], event.line, **more))
+        times = self.clocks.time[actors] if self.own is None else self.own[threads]
+        self.add(_Access(threads, places, places + nbytes, actors, times, event.line, **more))
 
     def _on_access(self, event: Event, threads: Array) -> None:
         data = event.data
@@ -358,7 +393,8 @@ class Cta:
         ids, counts = event.data["ids"], event.data["counts"]
         for number, count in sorted(set(zip(ids.tolist(), counts.tolist(), strict=True))):
             chosen = (ids == number) & (counts == count)
-            self.barriers.arrive(threads[chosen], number, ALL if count < 0 else count, event.data["waits"])
+            aligned = event.opcode.startswith("bar.") or ".aligned" in event.opcode
+            self.barriers.arrive(threads[chosen], number, ALL if count < 0 else count, event.data["waits"], event.line, aligned)
 
     def _on_warp_barrier(self, event: Event, threads: Array) -> None:
         self.barriers.arrive_warp(threads, event.data["members"])
@@ -392,6 +428,7 @@ class Cta:
         many = len(ranges)
         self._issue(event, np.repeat(threads, many), start, end, np.repeat(operations, many), BULK, write=event.data["writes"])
         if event.data["writes"]:
+            self.signals.setdefault(event.data["unit"] & _INSIDE, []).append(int(operations[0]))
             self.open["bulk", int(threads[0])].pop()  # completes on its mbarrier, not in a group
 
     def _on_product(self, event: Event, threads: Array) -> None:
@@ -439,6 +476,7 @@ class Cta:
                 self._use(event.line, place, np.unique(self.actor_of[users]))
         if action in ("init", "inval"):
             self._sync_access(event, threads, places, 8, write=True, reads=False, who=LIFE)
+        misfits = self._misfits(event, threads, places)
         for thread, place, given in zip(threads.tolist(), places.tolist(), data["given"].tolist(), strict=True):
             item = self.objects.get(place)
             if action == "init":
@@ -449,10 +487,38 @@ class Cta:
                 self._pair(frozenset((event.line,)), {MISUSE}, (place, place + 8))
             elif action == "inval":
                 item.live = False
+                self._signals_in_flight(event.line, place, int(self.actor_of[thread]))
             else:
-                self._signal(item, event.line, int(self.actor_of[thread]), action, given, data["parts"])
+                fits = (thread // WARP, place) not in misfits
+                self._signal(item, event.line, int(self.actor_of[thread]), action, given, data["parts"], fits)
+                self._take_misuse(item, place)
 
-    def _signal(self, item: MBarrier, line: int, actor: int, action: str, given: int, parts: tuple[str, ...]) -> None:
+    def _take_misuse(self, item: MBarrier, place: int) -> None:
+        while item.misuse:
+            self._pair(item.misuse.pop(), {MISUSE}, (place, place + 8))
+
+    def _misfits(self, event: Event, threads: Array, places: Array) -> set[tuple[int, int]]:
+        """Warps of which more lanes arrive at once than the phase takes."""
+        if event.data["action"] not in ("arrive", "arrive_drop"):
+            return set()
+        counts = np.ones(len(threads), np.int64) if "expect_tx" in event.data["parts"] else event.data["given"]
+        totals: dict[tuple[int, int], int] = {}
+        for warp, place, count in zip((threads // WARP).tolist(), places.tolist(), counts.tolist(), strict=True):
+            totals[warp, place] = totals.get((warp, place), 0) + count
+        wrong = set()
+        for (warp, place), count in totals.items():
+            item = self.objects.get(place)
+            if item is not None and item.live and not item.expects(event.line, count):
+                wrong.add((warp, place))
+        return wrong
+
+    def _signals_in_flight(self, line: int, place: int, actor: int) -> None:
+        """A barrier is invalidated: whoever does that must have observed all copies that signal it (R-M12)."""
+        for operation in self.signals.pop(place, ()):
+            if not self.clocks.seen[actor, operation]:
+                self._pair(frozenset((line, self.lines[operation])), {MISUSE}, (place, place + 8))
+
+    def _signal(self, item: MBarrier, line: int, actor: int, action: str, given: int, parts: tuple[str, ...], fits: bool) -> None:
         if action in ("expect_tx", "complete_tx"):
             item.transact(line, given if action == "expect_tx" else -given)
         elif action in ("arrive", "arrive_drop"):
@@ -463,12 +529,15 @@ class Cta:
                 count, item.tx = 1, item.tx + given
             if action == "arrive_drop":
                 item.expected -= count
-            item.arrive(line, count, past)
+            item.arrive(line, count, past, completes="noComplete" not in parts, fits=fits)
 
     def _on_waited(self, event: Event, threads: Array) -> None:
         for thread, place in zip(threads.tolist(), (event.data["places"] & _INSIDE).tolist(), strict=True):
             item, actor = self.objects.get(place), int(self.actor_of[thread])
-            if item is None or item.done is None:
+            if item is None:
+                continue
+            item.waited = item.phase
+            if item.done is None:
                 continue
             if event.data["relaxed"]:
                 self.clocks.pending.setdefault(actor, []).append(item.done)
@@ -486,6 +555,7 @@ class Cta:
         if item is not None:
             item.gathered = join(item.gathered, self._only([self.serials[event.data["serial"]]]))
             item.transact(event.line, -event.data["nbytes"])
+            self._take_misuse(item, event.data["unit"] & _INSIDE)
 
     def _on_arrive_on(self, event: Event, threads: Array) -> None:
         places = event.data["places"] & _INSIDE
@@ -501,6 +571,7 @@ class Cta:
             covered, item = self.arrivals[place, thread].pop(0), self.objects.get(place)
             if item is not None:
                 item.arrive(event.line, 1, self._only(covered))
+                self._take_misuse(item, place)
 
 
 _HANDLERS: dict[str, Callable[[Cta, Event, Array], None]] = {
@@ -509,26 +580,29 @@ _HANDLERS: dict[str, Callable[[Cta, Event, Array], None]] = {
     "wait": Cta._on_wait, "mbarrier": Cta._on_mbarrier, "waited": Cta._on_waited, "complete": Cta._on_complete,
     "arrive-on": Cta._on_arrive_on, "copies-arrive": Cta._on_copies_arrive,
 }  # fmt: skip
+_CATCH_UP = frozenset(("fence", "barrier", "warp-barrier", "waited"))
 _PROXY_EVENTS = frozenset(("bulk", "product"))
 
 
 def check(trace: Trace, *, ctas: int = 16) -> Verdict:
     """The verdict over a launch, from at most so many CTAs of each wave."""
-    verdict = _check(trace, ctas, by_warp=False)
-    coarse = _check(trace, ctas, by_warp=True)
+    verdict, coarse = _check(trace, ctas, by_warp=False), _check(trace, ctas, by_warp=True)
+    verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
     for pair, found in verdict.pairs.items():
-        if PROXY not in found.kinds and (pair not in coarse.pairs or coarse.pairs[pair].severity != "error"):
+        wide = coarse.pairs.get(pair, Found())
+        found.kinds |= wide.kinds & {PROXY}
+        if PROXY not in found.kinds and wide.severity != "error":
             found.severity = "warning"
     return verdict
 
 
-def _check(trace: Trace, ctas: int, *, by_warp: bool) -> Verdict:
+def _check(trace: Trace, ctas: int, **how: bool) -> Verdict:
     verdict = Verdict()
     for wave, events in trace.waves:
         proxies = any(event.kind in _PROXY_EVENTS for event in events)
         threads = wave.shape.threads
         for cta in range(min(ctas, wave.shape.ctas)):
-            one = Cta(threads, by_warp=by_warp, proxies=proxies)
+            one = Cta(threads, proxies=proxies, **how)
             for event in events:
                 chosen = event.lanes // threads == cta
                 if chosen.any():

@@ -1,8 +1,15 @@
 """Whether consan and the oracle agree on a kernel, and in what they differ.
 
 Every finding must be a pair of the oracle's with a kind that is right for it, and the verdicts must be the same. The other way
-round, a pair of the oracle's that consan does not name is `shadowed` if consan reports one of its sites in another pair: shadow
-memory keeps the last write of a byte and some reads since, so of three accesses that race it names two. Anything else is `missed`.
+round, a pair of the oracle's that consan does not name is one of
+
+  shadowed  consan names another pair that shares a site and bytes with it: shadow memory keeps the last write of a byte and some reads
+            since, so of three accesses that race it names two
+  merged    the oracle does not find it either (or with another kind, or as a warning only) where lanes of a warp share a clock: consan
+            knows of a warp's lanes that have not released anything themselves only when they wait or meet at a barrier
+  missed    anything else
+
+Severities: `mild` where consan says warning, the oracle error, and neither of the two explains it; `severity` for all other differences.
 """
 
 from __future__ import annotations
@@ -10,7 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle_checker import LIFETIME, PROXY, RACE, UNINIT, Verdict
+from oracle_checker import LIFETIME, RACE, UNINIT, Found, Verdict
+
+Pair = frozenset[int]
 
 
 @dataclass
@@ -18,67 +27,102 @@ class Agreement:
     """Counts of pairs, and sentences about what is wrong."""
 
     exact: int = 0
-    shadowed: int = 0
-    overwritten: int = 0
+    shadowed: list[str] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
     severity: list[str] = field(default_factory=list)
+    mild: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     false: list[str] = field(default_factory=list)
 
     @property
     def wrong(self) -> list[str]:
         """What is to be explained."""
-        return self.missed + self.false
+        return self.missed + self.false + self.mild
 
 
-def _lines(finding: Any) -> frozenset[int]:
+def _lines(finding: Any) -> Pair:
     return frozenset(access.ptx_line for access in finding.accesses)
+
+
+def _hides(named: dict[Pair, Found], pair: Pair, found: Found) -> bool:
+    return any(pair & other and found.touches(it) for other, it in named.items())
+
+
+@dataclass
+class _Comparison:
+    verdict: Verdict
+    findings: list[Any]
+    result: Agreement = field(default_factory=Agreement)
+
+    def __post_init__(self) -> None:
+        pairs = self.verdict.pairs
+        self.merged = self.verdict.merged or self.verdict
+        self.reported = {_lines(f) for f in self.findings}
+        self.named = {pair: found for pair, found in pairs.items() if pair in self.reported}
+        self.errors = {lines: pairs[lines] for f in self.findings if f.severity == "error" and (lines := _lines(f)) in pairs}
+
+    def judge(self, finding: Any) -> None:
+        """One finding of consan's."""
+        lines, result = _lines(finding), self.result
+        found = self.verdict.pairs.get(lines)
+        if finding.kind == UNINIT:
+            if not lines & self.verdict.maybe_uninitialized:
+                result.false.append(f"{finding.kind} at {sorted(lines)}")
+        elif finding.kind == LIFETIME and any(LIFETIME in self._kinds(frozenset((line,))) for line in lines):
+            pass
+        elif found is None or finding.kind not in found.kinds:
+            text = f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}"
+            merged = self.merged.pairs.get(lines)
+            (result.merged if found and merged and finding.kind in merged.kinds else result.false).append(text)
+        elif found.severity != finding.severity:
+            self._judge_severity(finding, found)
+
+    def _kinds(self, pair: Pair) -> set[str]:
+        return self.verdict.pairs.get(pair, Found()).kinds
+
+    def _judge_severity(self, finding: Any, found: Found) -> None:
+        lines, result = _lines(finding), self.result
+        merged = self.merged.pairs.get(lines, Found())
+        where = result.mild
+        if found.severity == "warning" or _hides(self.errors, lines, found):
+            where = result.severity
+        elif merged.severity != "error":
+            where = result.merged
+        where.append(f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}")
+
+    def look_for_missing(self) -> None:
+        """What consan has not found."""
+        result, unwritten = self.result, {line for f in self.findings if f.kind == UNINIT for line in _lines(f)}
+        for pair, found in self.verdict.pairs.items():
+            text = f"{sorted(found.kinds)} {found.severity} at {sorted(pair)}, bytes {sorted(found.spans)[:4]}"
+            known = (RACE in found.kinds and pair & unwritten) or (LIFETIME in found.kinds and any(pair & r for r in self.reported))
+            if pair in self.reported or known:
+                result.exact += 1
+            elif _hides(self.named, pair, found):
+                result.shadowed.append(text)
+            else:
+                (result.missed if pair in self.merged.pairs or found.severity == "warning" else result.merged).append(text)
+        self._look_for_uninitialised(unwritten)
+
+    def _look_for_uninitialised(self, unwritten: set[int]) -> None:
+        result, sites = self.result, {line for lines in self.reported for line in lines}
+        told = {byte for line, missing in self.verdict.uninitialized.items() if line in unwritten for byte in missing}
+        for line, missing in self.verdict.uninitialized.items():
+            if line in sites:
+                result.exact += 1
+            elif missing <= told:  # a byte is said to be unwritten once
+                result.shadowed.append(f"{UNINIT} at {line}")
+            else:
+                result.missed.append(f"{UNINIT} at {line}")
 
 
 def compare(verdict: Verdict, report: Any) -> Agreement:
     """Hold a report against the oracle's verdict."""
-    result = Agreement()
-    findings = [finding for finding in report.findings if finding.severity != "note"]
-    for finding in findings:
-        _judge(finding, verdict, result)
-    _look_for_missing(verdict, findings, result)
-    verdicts = "clean" if verdict.clean else "violations"
-    if report.verdict not in (verdicts, "incomplete"):
-        result.missed.append(f"verdict {report.verdict}, the oracle's is {verdicts}")
+    comparison = _Comparison(verdict, [finding for finding in report.findings if finding.severity != "note"])
+    for finding in comparison.findings:
+        comparison.judge(finding)
+    comparison.look_for_missing()
+    result, wanted = comparison.result, "clean" if verdict.clean else "violations"
+    if report.verdict not in (wanted, "incomplete") and not (report.verdict == "clean" and comparison.merged.clean):
+        result.missed.append(f"verdict {report.verdict}, the oracle's is {wanted}")
     return result
-
-
-def _judge(finding: Any, verdict: Verdict, result: Agreement) -> None:
-    lines = _lines(finding)
-    found = verdict.pairs.get(lines)
-    if finding.kind == UNINIT:
-        if not lines & verdict.maybe_uninitialized:
-            result.false.append(f"{finding.kind} at {sorted(lines)}")
-        return
-    if finding.kind == LIFETIME and (found := next((verdict.pairs.get(frozenset((line,))) for line in lines), None)) is not None:
-        return
-    if finding.kind == PROXY and (found is None or PROXY not in found.kinds) and lines in verdict.overwritten:
-        result.overwritten += 1  # regressions/fence_after_arrive.ptx
-    elif found is None or finding.kind not in found.kinds:
-        result.false.append(f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}")
-    elif found.severity != finding.severity:
-        result.severity.append(f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}")
-
-
-def _look_for_missing(verdict: Verdict, findings: list[Any], result: Agreement) -> None:
-    named, sites = {_lines(f) for f in findings}, {line for f in findings for line in _lines(f)}
-    unwritten = {line for f in findings if f.kind == UNINIT for line in _lines(f)}
-    for pair, found in verdict.pairs.items():
-        if pair in named or (RACE in found.kinds and pair & unwritten):
-            result.exact += 1
-        elif pair & sites:
-            result.shadowed += 1
-        else:
-            result.missed.append(f"{sorted(found.kinds)} {found.severity} at {sorted(pair)}, bytes {found.bytes}")
-    told = {byte for line, missing in verdict.uninitialized.items() if line in unwritten for byte in missing}
-    for line, missing in verdict.uninitialized.items():
-        if line in sites:
-            result.exact += 1
-        elif missing <= told:  # a byte is said to be unwritten once
-            result.shadowed += 1
-        else:
-            result.missed.append(f"{UNINIT} at {line}")

@@ -250,6 +250,32 @@ def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before, after)
 
 
+MAP_BYTES = 128
+_WHOLE_WARP = 0xFFFFFFFF
+
+
+def _tensormap(trace: Trace, context: Context, step: Step) -> Step:
+    """tensormap.replace writes the whole map; cp_fenceproxy reads it, and its warp waits for each other before and after."""
+    parts, operands = context.parts, context.instruction.operands
+    copies = parts[1] == "cp_fenceproxy"
+    find = addresses(context, operands[int(copies)], "global" if "global" in parts and not copies else _mbar_space(parts))
+
+    def meet(lanes: Array) -> None:
+        if copies:
+            trace.emit("warp-barrier", lanes, members=np.full(len(lanes), _WHOLE_WARP))
+
+    def before(lanes: Array) -> None:
+        meet(lanes)
+        places, given = find(lanes)
+        if (places != ELSEWHERE).any():
+            trace.emit(
+                "access", lanes, places=places, addresses=given, nbytes=MAP_BYTES, access="read" if copies else "write", sem="weak",
+                scope="", strong=False, element=MAP_BYTES, values=None, atomic=False,
+            )  # fmt: skip
+
+    return _around(trace, context, step, before, meet)
+
+
 def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
     if context.parts[1] in ("commit_group", "wait_group"):
         return _group(trace, context, step, "wgmma")
@@ -259,6 +285,7 @@ def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
 _DATA = dict.fromkeys(("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"), _data_access)
 _WRAPPERS: dict[str, Callable[[Trace, Context, Step], Step]] = {
     **_DATA, "fence": _fence, "membar": _fence, "cp": _cp, "mbarrier": _mbarrier, "wgmma": _wgmma,
+    "tensormap": _tensormap,
 }  # fmt: skip
 
 

@@ -1,0 +1,140 @@
+"""How often consan and the oracle differ: random programs, pair by pair, as a table.
+
+    python tests/oracle/measure.py synchronous asynchronous --programs 800 --seed 1 --keep DIR
+
+Each strategy of oracle_programs.py makes so many programs, 8 to a kernel. A program on which the two disagree is reduced, operation
+by operation, and written to DIR as a file that test_regressions.py can run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oracle_programs
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from oracle_compare import Agreement, compare
+from oracle_programs import THREADS, Batch, Program, batches
+from oracle_run import oracle
+
+import consan
+from consan.session import shared_device
+
+STRATEGIES = ("synchronous", "with_copies", "asynchronous")
+DIFFERENCES = ("missed", "false", "mild")  # what is kept; `shadowed` and `severity` are too many
+
+
+@dataclass
+class Row:
+    """One line of the table: programs run, and pairs of sites that at least one of the two names."""
+
+    programs: int = 0
+    pairs: int = 0
+    exact: int = 0
+    shadowed: int = 0
+    merged: int = 0
+    severity: int = 0
+    mild: int = 0
+    missed: int = 0
+    false: int = 0
+    incomplete: int = 0
+    seconds: float = 0.0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, found: Agreement, programs: int) -> None:
+        """Count a kernel."""
+        self.programs += programs
+        self.exact += found.exact
+        for name in ("shadowed", "merged", "severity", "mild", "missed", "false"):
+            setattr(self, name, getattr(self, name) + len(getattr(found, name)))
+        self.pairs = self.exact + self.shadowed + self.merged + self.missed
+
+
+def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
+    """Both verdicts on a kernel, held against each other, and consan's report."""
+    kernel, ctas = consan.Kernel(batch.ptx), len(batch.programs)
+    source, result = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
+    verdict = oracle(kernel, ctas, THREADS, [source, result], seed=schedule)
+    report = consan.launch(kernel, ctas, THREADS, [source, result], device="cpu", seed=schedule)
+    shared_device("cpu").modules.clear()  # every kernel is another, and a decoded one takes 50 MB
+    return compare(verdict, report), report
+
+
+def reduced(program: Program, differs: Callable[[Program], bool]) -> Program:
+    """The program without the operations that the difference does not need."""
+    k = len(program.operations) - 1
+    while k >= 0:
+        shorter = replace(program, operations=program.operations[:k] + program.operations[k + 1 :])
+        if differs(shorter):
+            program = shorter
+        k = min(k, len(program.operations)) - 1
+    return program
+
+
+def keep(batch: Batch, what: str, path: Path) -> None:
+    """Write the first program of a kernel on which the two differ, reduced."""
+
+    def differences(program: Program) -> list[str]:
+        found, report = agreement(Batch((program,)))
+        return list(getattr(found, what)) if not any(f.kind == "deadlock" for f in report.findings) else []
+
+    for program in batch.programs:
+        if differences(program):
+            least = reduced(program, lambda one: bool(differences(one)))
+            notes = "".join(f"// {line}\n" for line in differences(least))
+            path.write_text(f"{Batch((least,)).ptx}// launch: grid=1 block={THREADS} verdict=violations\n{notes}")
+            return
+    path.write_text(
+        f"{batch.ptx}// launch: grid={len(batch.programs)} block={THREADS} verdict=violations\n// {what}, not with one program alone\n"
+    )
+
+
+def measure(strategy: str, programs: int, number: int, directory: Path | None = None) -> Row:
+    """Run programs of one strategy; the same number makes the same ones."""
+    row, size = Row(), 8
+    options = settings(
+        max_examples=programs // size, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+    )
+
+    @seed(number)
+    @options
+    @given(batches(getattr(oracle_programs, strategy)(), size))
+    def one(batch: Batch) -> None:
+        found, report = agreement(batch)
+        row.add(found, size)
+        row.incomplete += report.verdict == "incomplete"
+        for what in DIFFERENCES:
+            if (lines := getattr(found, what)) and directory is not None:
+                row.examples += lines
+                keep(batch, what, directory / f"{what}-{strategy}-{number}-{row.programs}.ptx")
+
+    start = time.monotonic()
+    one()
+    row.seconds = time.monotonic() - start
+    return row
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("strategies", nargs="*", default=STRATEGIES, help=f"of {', '.join(STRATEGIES)}; default: all")
+    parser.add_argument("--programs", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="a directory for kernels on which the two disagree")
+    options = parser.parse_args()
+    names = [one.name for one in fields(Row)][:-1]
+    print("| strategy | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))
+    for strategy in options.strategies:
+        row = measure(strategy, options.programs, options.seed, options.keep)
+        print(f"| {strategy} | " + " | ".join(f"{getattr(row, name):,.0f}" for name in names) + " |", flush=True)
+        for line in row.examples[:20]:
+            print(f"    {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
