@@ -408,8 +408,8 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
 // Atomics of other warps that a later atomic has replaced in the write record, as for a plain read (`look_for_atomics`).
 COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
-    u32 stride = load32(FIELD(c.slot, Slot, row)), warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
-    for (u32 w = 0; w < warps; ++w) {
+    u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
+    EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31);
         if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
@@ -469,14 +469,17 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
 }
 
 // What one site of one warp has left is told once a block.
-#define SITE_AND_WARP (0x1full << 39 | 0xffff0000ull)
+DEVICE bool told_already(u64 told, u64 record) {
+    return told && record_site(told) == record_site(record) && record_warp(told) == record_warp(record);
+}
+
 COLD void check_written_block(Caller c, const Operation &o, u32 low, u32 high) {
     u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0, told = 0;
     for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
         if (!covers(o, max(chunk, low), min(chunk + 16, high))) continue;
         for (u32 at = max(chunk, low); at < min(chunk + 16, high); at += CONSAN_GRANULE) {
             u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-            if (!record || record == last || (told && !((record ^ told) & SITE_AND_WARP))) continue;
+            if (!record || record == last || told_already(told, record)) continue;
             last = record;
             if (check_written_cell(c, o, at / CONSAN_GRANULE, record)) told = record;
         }

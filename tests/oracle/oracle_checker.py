@@ -8,8 +8,10 @@ Where an access and an asynchronous operation, or its issue, are not ordered at 
 and missing-wait, and likewise between data-race and uninitialized-read: such a pair has both kinds, and either is right.
 
 Severity: a pair is a warning if it is ordered once each warp counts as one thread (2.8 R-W1), or if both stored the same
-value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence. Not handled: registers, global memory, clusters, policy `isa`; of the misuse of barriers what
-oracle_barriers.py names, use without init or after inval, init twice, use as data, and inval before the copies that signal it are over.
+value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence.
+
+Not handled: registers, global memory, clusters, policy `isa`. Of the misuse of barriers these are found: what oracle_barriers.py names, use
+without init or after inval, init twice, use as data, and inval before the copies that signal it are over.
 """
 
 from __future__ import annotations
