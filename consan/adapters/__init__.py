@@ -13,13 +13,14 @@ from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
 from consan.adapters.standin import CupyStandIn
+from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
 from consan.adapters.triton.virtual import TritonVirtual
 
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
-    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), CudaCoreRefused()),
+    "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), CudaCoreRefused(), TorchKernelRefused()),
 }
 
 _sessions: list[SessionLike] = []

@@ -89,6 +89,7 @@ _PACKAGES: Final = {
     "numba": (("numba",), ""),
     "numba-cuda": (("numba-cuda",), ""),
     "cuda.core": (("cuda-core",), ""),
+    "torch": (("torch",), ""),
 }
 
 
