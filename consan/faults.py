@@ -106,23 +106,27 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
     places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
     place = next((place for place in places if place is not None), None)
     waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
+    if blocked.cluster_rank is not None:
+        waiter["cluster_rank"] = blocked.cluster_rank
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
-        waiter |= _phase(blocked.mbarrier).as_dict("mbarrier")
+        waiter |= _phase(blocked, blocked.mbarrier).as_dict("mbarrier")
     waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
     return waiter
 
 
-def _phase(state: BarrierState) -> Phase:
-    """An mbarrier by its offset in the CTA's shared memory, with its phase and what it still waits for."""
+def _phase(blocked: Blocked, state: BarrierState) -> Phase:
+    """An mbarrier by its CTA and its offset there, with its phase and what it still waits for; who waits is of its CTA."""
     from consan.backends.cpu.memory import RESERVED_SHARED
 
-    return Phase(state.address - RESERVED_SHARED, state.phase, state.pending, state.expected, state.tx)
+    return Phase(state.address - RESERVED_SHARED, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank)
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
     """All that wait, those of one place together, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
-    phases = [_phase(b.mbarrier) for b in ordered if b.mbarrier is not None]
-    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, [b.barrier for b in ordered if b.barrier is not None])
+    phases = [_phase(b, b.mbarrier) for b in ordered if b.mbarrier is not None]
+    numbers = [b.barrier for b in ordered if b.barrier is not None]
+    ranks = [b.cluster_rank for b in ordered if b.why == "cluster-barrier" and b.cluster_rank is not None]
+    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, numbers, ranks)

@@ -72,12 +72,21 @@ def default_arena_bytes(total_memory: int) -> int:
     return max(64 * MiB, min(total_memory // 12, 8192 * MiB)) // MiB * MiB
 
 
+# Where memory costs nothing until it is touched, as on the virtual machine: room for slots of many shapes (one of a cluster of 16 CTAs
+# takes 64 MiB).
+_SPARSE_ARENA = 768 * MiB
+
+
+def _arena_bytes(backend: Backend) -> int:
+    return _SPARSE_ARENA if backend.allocates_zeros else default_arena_bytes(backend.memory_bytes)
+
+
 class Shadow:
     """The shadow state of one device."""
 
     def __init__(self, backend: Backend, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
-        self.arena_bytes = arena_bytes or default_arena_bytes(backend.memory_bytes)
+        self.arena_bytes = arena_bytes or _arena_bytes(backend)
         self._offsets = layout.offsets(layout.RUNTIME)
         self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
         self._places["arena"] = backend.alloc_apart(self.arena_bytes)
@@ -170,5 +179,5 @@ def describe_bounds(total_memory: int | None = None) -> list[tuple[str, str]]:
         most = default_arena_bytes(total_memory)
         rows.append(("shadow cells", f"at most {most / MiB:,.0f} MiB of {total_memory / MiB:,.0f} MiB device memory"))
     else:
-        rows.append(("shadow cells", f"at most {default_arena_bytes(1 << 31) / MiB:,.0f} MiB of host memory on the virtual machine"))
+        rows.append(("shadow cells", f"at most {_SPARSE_ARENA / MiB:,.0f} MiB of host memory on the virtual machine"))
     return rows

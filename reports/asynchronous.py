@@ -262,6 +262,11 @@ MBARRIER_DEADLOCKS: Final = {
         "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
         " tensor; check that no copy signals the wrong barrier",
     ),
+    "unannounced": Situation(
+        "{lacking}: copies have brought bytes that this CTA has not announced",
+        "execute mbarrier.arrive.expect_tx in each CTA that a copy writes to, on its own barrier: a multicast copy's bytes are counted in"
+        " each of them, and what its issuer announces is for the issuer's own barrier only",
+    ),
     "arrivals": Situation(
         "{lacking}: fewer threads arrive than mbarrier.init counts",
         "initialise with the number of arrivals that one phase gets, or let all of them arrive; check the number of iterations on the"

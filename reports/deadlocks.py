@@ -1,7 +1,8 @@
 """The finding of a deadlock from who waits for what: proven by the virtual machine's scheduler, or by the kernel itself on a GPU.
 
 Decides what the message names, what is said to be missing, and which situation of the catalogue that makes likely. What is known of
-an mbarrier are its counts at that moment (SEMANTICS 2.7).
+an mbarrier are its counts at that moment (SEMANTICS 2.7). In a cluster each mbarrier is told with the rank of its CTA, whose threads
+alone can wait for it; what the CTAs of one cluster wait for is one deadlock, of equal ones in several clusters one is told.
 """
 
 from __future__ import annotations
@@ -25,28 +26,51 @@ class Phase:
     pending: int
     expected: int
     tx: int
+    cluster_rank: int | None = None
+
+    @property
+    def name(self) -> str:
+        """`the mbarrier at shared offset 8 of the CTA of rank 1`."""
+        owner = "" if self.cluster_rank is None else f" of the CTA of rank {self.cluster_rank}"
+        return f"the mbarrier at shared offset {self.offset}{owner}"
 
     def as_dict(self, key: str) -> dict[str, Any]:
         """For a report, the offset under `key`."""
         counts = {"pending": self.pending, "expected": self.expected, "tx": self.tx}
-        return {key: self.offset, "phase": self.phase, "parity": self.phase & 1, **counts}
+        owner = {} if self.cluster_rank is None else {"cluster_rank": self.cluster_rank}
+        return {key: self.offset, **owner, "phase": self.phase, "parity": self.phase & 1, **counts}
 
 
-def deadlock(kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Phase], numbers: Iterable[int]) -> Finding:
-    """The finding; `numbers` are the barriers of the CTA that are waited for."""
-    states, barriers = sorted(set(phases)), sorted(set(numbers))
+def deadlock(
+    kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Phase], numbers: Iterable[int], ranks: Iterable[int] = ()
+) -> Finding:
+    """The finding; `numbers` are the barriers of the CTA that are waited for, `ranks` the CTAs that wait for the cluster's barrier."""
+    states, barriers = sorted(set(phases), key=lambda state: (state.cluster_rank or 0, state)), sorted(set(numbers))
     barrier = states[0].as_dict("offset") if len(states) == 1 else None
     cause = _cause(states) if states and not barriers else None
     finding = Finding(kind="deadlock", kernel=kernel, waiters=tuple(waiters), barrier=barrier)
-    return describe(finding, cause, barrier=_named(states, barriers), lacking=_lacking(states))
+    return describe(finding, cause, barrier=_named(states, barriers, sorted(set(ranks))), lacking=_lacking(states))
 
 
-def _named(states: Sequence[Phase], barriers: Sequence[int]) -> str:
-    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones."""
+def _named(states: Sequence[Phase], barriers: Sequence[int], ranks: Sequence[int]) -> str:
+    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones, but each CTA of a cluster."""
+    states = states if not states or states[0].cluster_rank is None else _each_owner(states)
     named = [f"barrier {n}" for n in barriers]
-    named += [f"phase {state.phase} of the mbarrier at shared offset {state.offset}" for state in states]
+    named += [f"phase {state.phase} of {state.name}" for state in states]
+    if ranks:
+        named.append(f"the barrier of the cluster (in {_ctas(ranks)})")
     shown, more = named[:NAMED], len(named) - NAMED
     return " and ".join(shown + ([f"{more} more"] if more > 0 else [])) or "each other"
+
+
+def _each_owner(states: Sequence[Phase]) -> list[Phase]:
+    """One phase of each CTA first, so that no CTA that waits goes unnamed for another's barriers."""
+    first = {state.cluster_rank: state for state in reversed(states)}
+    return [*reversed(first.values()), *(state for state in states if state is not first[state.cluster_rank])]
+
+
+def _ctas(ranks: Sequence[int]) -> str:
+    return f"the CTA{'s' * (len(ranks) > 1)} of rank {', '.join(map(str, ranks))}"
 
 
 def _lack(state: Phase) -> str:
@@ -59,12 +83,14 @@ def _lack(state: Phase) -> str:
 
 def _lacking(states: Sequence[Phase]) -> str:
     """What the first of the awaited phases lack, one after the other; what is waited for stands in the message."""
-    lacks = [f"{_lack(state)} (the mbarrier at shared offset {state.offset}, phase {state.phase})" for state in states[:NAMED]]
+    lacks = [f"{_lack(state)} ({state.name}, phase {state.phase})" for state in states[:NAMED]]
     return "; ".join(lacks)
 
 
 def _cause(states: Sequence[Phase]) -> str:
     """The situation in the catalogue that all awaited mbarriers together make likely."""
+    if any(state.tx < 0 and state.pending and state.cluster_rank is not None for state in states):
+        return "unannounced"
     if any(state.tx < 0 for state in states):
         return "excess"
     lacking = {(state.pending > 0, state.tx > 0) for state in states}

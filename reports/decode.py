@@ -123,6 +123,7 @@ _BARRIER_ROLES: Final = {
 }
 # The word that holds an mbarrier's state (runtime/mbarrier.cuh): phase, pending arrivals, bytes still to come (signed).
 _PENDING, _COUNT_BITS, _TX_BITS = 22, 20, 22
+_CLUSTER_BARRIER = 16  # runtime/barrier.cuh
 
 
 @dataclass(frozen=True)
@@ -198,14 +199,20 @@ def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module
     others = (r for r in records if int(r["kind"]) == Kind.WAITER and _cta(r) == _cta(record))
     group = [record, *others]
     phases = [_phase(r) for r in group if r["barrier"]]
-    numbers = [int(r["other_epoch"]) for r in group if not r["barrier"]]
-    finding = deadlock(module.entries[int(record["entry"])], [_waiter(r, module) for r in group], phases, numbers)
+    numbers = [int(r["other_epoch"]) for r in group if not r["barrier"] and not _of_cluster(r)]
+    ranks = [_rank(r, int(r["thread"])) or 0 for r in group if _of_cluster(r)]
+    finding = deadlock(module.entries[int(record["entry"])], [_waiter(r, module) for r in group], phases, numbers, ranks)
     count, ctas, _, _ = _merged(record, table)
     return replace(finding, count=count, ctas=ctas)
 
 
 def _cta(record: Any) -> tuple[int, int, Dim3]:
     return int(record["module"]), int(record["entry"]), _dim3(record["ctaid"])
+
+
+def _of_cluster(record: Any) -> bool:
+    """Whether a waiter's record is of the barrier of the cluster, which has the number after those of a CTA."""
+    return bool(record["cta_threads"]) and not record["barrier"] and int(record["other_epoch"]) == _CLUSTER_BARRIER
 
 
 def _phase(record: Any) -> Phase:
@@ -218,6 +225,7 @@ def _phase(record: Any) -> Phase:
         pending=word >> _PENDING & (1 << _COUNT_BITS) - 1,
         expected=int(record["barrier_expected"]),
         tx=tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx,
+        cluster_rank=_rank(record, int(record["thread"])),
     )
 
 
@@ -226,8 +234,12 @@ def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
     site, first = module.site(int(record["site"])), _in_cta(record, int(record["thread"]))
     waiter: dict[str, Any] = {"block": list(_block(record, int(record["thread"]))), "warp": first // 32, "lanes": int(record["commits"])}
     waiter |= {"threads": int(record["group"]), "why": "mbarrier" if record["barrier"] else "barrier"}
+    if record["cta_threads"]:
+        waiter["cluster_rank"] = _rank(record, int(record["thread"]))
     if record["barrier"]:
         waiter |= _phase(record).as_dict("mbarrier")
+    elif _of_cluster(record):
+        waiter["why"] = "cluster-barrier"
     else:
         counts = {"arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
         waiter |= {"barrier": int(record["other_epoch"]), **counts}

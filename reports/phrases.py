@@ -111,7 +111,7 @@ def _range(access: Access) -> str:
 
 # What is said of a waiting warp, in this order; other keys follow as they are.
 _WHO: Final = ("warp", "block", "thread", "lanes")
-_WAITER_KEYS: Final = (*_WHO, "why", "file", "line", "column", "ptx_line", "ptx")
+_WAITER_KEYS: Final = (*_WHO, "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
 
 
 def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -131,6 +131,8 @@ def _waiters(group: list[dict[str, Any]]) -> str:
     blocks = {str(waiter["block"]) for waiter in group if waiter.get("block") is not None}
     if blocks:
         parts.append(f"CTA {_value(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA"))
+    if first.get("cluster_rank") is not None:
+        parts.append(f"rank {first['cluster_rank']}")
     lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
     if lanes:
         parts.append(plural(sum(lanes), "lane"))

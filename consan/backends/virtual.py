@@ -16,7 +16,7 @@ from consan.backends.base import Dim3, HostBytes
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
 from consan.tensormap import TensorMapInfo, encode
 
-_MEMORY = 2 << 30  # what the shadow's size is derived from; the arena is sparse
+_MEMORY = 2 << 30  # what programs are told
 
 
 class VirtualBackend:

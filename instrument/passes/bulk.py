@@ -26,7 +26,11 @@ from consan.instrument.ptx import Operand
 
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 
+_ADDS = 0x400  # in an operation's kind: ADDS of runtime/operation.cuh
+_ASYNC_KINDS = {"st.async": int(Operation.STORE_ASYNC), "red.async": Operation.STORE_ASYNC | _ADDS}
+
 _GUARD = re.compile(r"@!?\S+\s+")
+
 
 def run(context: Context) -> None:
     """Insert hooks at every bulk operation."""
@@ -72,7 +76,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     mbarrier = barrier_address(context, work, snippet) if written is not None else "0"
     global_sides.add_side(context, work, site, mbarrier, snippet)
     if written is not None:
-        kind = Operation.STORE_ASYNC if work.row.name in ("st.async", "red.async") else Operation.BULK_LOAD
+        kind = _ASYNC_KINDS.get(work.row.name, int(Operation.BULK_LOAD))
         arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", mbarrier)]
         hook, more = _load_of(context, work, read, snippet, kind)
         arguments += more
@@ -93,18 +97,18 @@ def _place(context: Context, work: Work, side: Access, snippet: Snippet, *, rank
     return context.located(snippet, address, ranked=ranked and is_ranked(work.instruction, side.space))
 
 
-def _load_of(context: Context, work: Work, read: Access | None, snippet: Snippet, kind: Operation) -> tuple[str, list[tuple[str, str]]]:
+def _load_of(context: Context, work: Work, read: Access | None, snippet: Snippet, kind: int) -> tuple[str, list[tuple[str, str]]]:
     """The hook of a copy into shared memory, and its last arguments."""
     mask = operand_of(work, "cta-mask")
     if mask is None and read is None:
-        return "__consan_bulk_load", [("b32", str(int(kind)))]
+        return "__consan_bulk_load", [("b32", str(kind))]
     if not context.variant.cluster:
         raise Unsupported("other CTAs of a cluster")
     if read is not None:
         return "__consan_bulk_push", [("b32", _place(context, work, read, snippet, ranked=False))]
     assert mask is not None
     pairs = str(int("cta_group::2" in work.instruction.parts))
-    return "__consan_bulk_multicast", [("b32", str(int(kind))), ("b32", word(mask, snippet, work.instruction.scope)), ("b32", pairs)]
+    return "__consan_bulk_multicast", [("b32", str(kind)), ("b32", word(mask, snippet, work.instruction.scope)), ("b32", pairs)]
 
 
 def _in_one_region(context: Context, work: Work, text: str) -> None:

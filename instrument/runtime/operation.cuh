@@ -17,6 +17,7 @@ struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier,
 // In `kind` of a load: the issuer had observed the phases before this one; there was a load of these bytes before.
 #define INFORMED 0x100u
 #define REFILL 0x200u
+#define ADDS 0x400u  // red.async: relaxed and of cluster scope, so it does not race with other reductions
 #define RETIRED 0x10000u  // a record whose place is free
 // In `shape2` of a copy: only part of its range moves. Two bits; operands of products have shapes of their own.
 #define SHAPE_ROWS (1ull << 62)  // rows of one size, at one distance: `shape` is size and distance
@@ -332,7 +333,7 @@ COLD bool meet_operations(Caller c, bool report_them) {
             written = true;
             whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
         }
-        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES);
+        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !(o.kind & ADDS && c.flags & ACCESS_RMW && !(c.flags & ACCESS_CTA));
         if (!counts && !last) return;
         bool done = observed(c, o);
         if (counts && !done) report_operation(c, o, 0);
@@ -364,6 +365,8 @@ DEVICE bool written_by_operation(const Caller &c, u32 cell) {
 // ---- operations look at generic accesses --------------------------------------------------------------------------------------
 
 DEVICE bool fenced(const Caller &c, u32 warp, u32 epoch) { return epoch <= clock_entry(c.slot, c.me, FENCED + warp); }
+// What st.async and red.async write goes through the generic proxy (SEMANTICS 2.4).
+DEVICE bool passed(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return kind_of(o) == OPERATION_STORE_ASYNC || fenced(c, warp, epoch); }
 
 COLD void report_proxy(Caller c, u32 hazard, u32 site, u32 other, u32 own_operation, u32 reason) {
     Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, hazard, site, other, 0);
@@ -416,7 +419,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
         if (epoch - base >= 0x80000000u) continue;
         bool fine = ordered(c, other, epoch);
         if (!fine) report_access(c, o, hazard, entry >> 7 & READ_SITE_LIMIT, other, epoch);
-        else if (!fenced(c, w, epoch) && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_NO_PROXY_FENCE);
+        else if (!passed(c, o, w, epoch) && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
         return true;
     }
@@ -450,20 +453,22 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         f.reason = REASON_NONE; f.flags = 0;
         report(c.slot, f);
         return false;
+    } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && !((u32)record & CTA_SCOPE)) {
+        return false;
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
-    } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || fenced(c, other >> 5, epoch))) {
+    } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
         // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
         report_access(c, o, hazard, record_site(record), other, epoch);
         return true;
     }
-    if (!fenced(c, other >> 5, epoch)) {
+    if (!passed(c, o, other >> 5, epoch)) {
         if (replaced_by_load(c, other, epoch)) return false;
         report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_NO_PROXY_FENCE);
         return true;
     }
 #if CONSAN_ISA
-    if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * (other >> 5))) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_WRITER_NO_FENCE); return true; }
+    if (kind_of(o) != OPERATION_STORE_ASYNC && epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * (other >> 5))) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_WRITER_NO_FENCE); return true; }
 #endif
     return false;
 }
@@ -496,10 +501,11 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
         if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
         c.offset = at; c.bytes = CONSAN_GRANULE;
         if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
+        if (o.kind & ADDS && entry & ENTRY_ATOMIC) continue;
         bool race = !ordered(c, other, epoch);
         if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
 #if CONSAN_ISA
-        else if (!fenced(c, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
+        else if (!passed(c, o, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
 #endif
         if (race) told = site + 1;
     }
@@ -842,6 +848,7 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
         if (i == place) return;
         Operation other = load_operation(operation_at(engine, i));
         if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
+        if (o.kind & other.kind & ADDS) return;
         if (!observed(c, other) && meet(o, other)) meet_operation(c, o, other);
     });
 }

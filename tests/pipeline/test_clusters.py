@@ -54,6 +54,24 @@ AGAIN:
   ld.shared::cluster.u32 %r5, [%r4];
   ret;
 }}
+.visible .entry starved()
+{{
+  .reg .b32 %r<4>;
+  .reg .pred %p<3>;
+  .shared .align 8 .b64 full[1];
+  mov.u32 %r1, %cluster_ctarank;
+  setp.ne.u32 %p1, %r1, 0;
+  mbarrier.init.shared.b64 [full], 2;
+  @%p1 bra TOGETHER;
+  mbarrier.arrive.shared.b64 _, [full];
+AGAIN:
+  mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;
+  @!%p2 bra AGAIN;
+TOGETHER:
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  ret;
+}}
 """
 PLAIN, FIXED = KERNEL.format(shape=""), KERNEL.format(shape=" .reqnctapercluster 2, 1, 1")
 
@@ -101,6 +119,16 @@ def test_what_a_peer_wrote_is_named_with_its_cta() -> None:
     assert read.block is not None
     assert write.block[0] ^ read.block[0] == 1
     assert {finding.kind for finding in report.findings} == {"data-race", "lifetime"}
+
+
+def test_a_deadlock_names_the_ctas() -> None:
+    report = launched(PLAIN, "starved", 2, grid=2, block=1)
+    (found,) = report.findings
+    assert found.kind == "deadlock"
+    assert "phase 0 of the mbarrier at shared offset 0 of the CTA of rank 0" in found.message
+    assert "the barrier of the cluster (in the CTA of rank 1)" in found.message
+    assert found.missing.startswith("1 of 2 arrivals (the mbarrier at shared offset 0 of the CTA of rank 0, phase 0)")
+    assert {(waiter["why"], waiter["cluster_rank"]) for waiter in found.waiters} == {("mbarrier", 0), ("cluster-barrier", 1)}
 
 
 def test_a_module_is_instrumented_again_for_a_launch_in_clusters() -> None:

@@ -48,7 +48,7 @@ class FakeSession:
         self.prepared: list[str] = []
         type(self).latest = self
 
-    def prepare(self, ptx: str, *, name: str = "<ptx>") -> str:
+    def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> str:
         """Remember the text."""
         self.prepared.append(ptx)
         return name

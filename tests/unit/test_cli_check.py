@@ -121,7 +121,6 @@ def test_the_source_is_stored_with_the_report(monkeypatch: pytest.MonkeyPatch) -
         (["k.cu", *LAUNCH, "--define", "1=A"], "--define: expected NAME=VALUE, got '1=A'"),
         (["k.cu", *LAUNCH, "-I", "nowhere"], "-I: there is no folder nowhere"),
         (["k.txt", *LAUNCH], "k.txt: expected a .cu or a .ptx file"),
-        (["k.ptx", *LAUNCH, *ARGS, "--format", "html"], "--format: html is not available yet; choose from text, json"),
         (["k.ptx", *LAUNCH, *ARGS, "-o", "no/r.json"], "cannot write no/r.json: there is no folder no"),
     ],
 )

@@ -73,6 +73,7 @@ class Blocked:
     ptx_line: int
     mbarrier: BarrierState | None = None
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
+    cluster_rank: int | None = None  # of the CTA, in a cluster of several
 
 
 @dataclass

@@ -288,5 +288,7 @@ class Scheduler:
         found = []
         for warp in masks.nonzero()[0].tolist():
             first = int(wave.slots[warp][wave.present[warp]][0])
-            found.append(Blocked(wave.ctaid_of(first), warp % wave.warps_per_cta, int(masks[warp]), why, barrier, opcode, line))
+            rank = int(wave.rank[first]) if wave.cluster_size > 1 else None
+            who = (wave.ctaid_of(first), warp % wave.warps_per_cta, int(masks[warp]))
+            found.append(Blocked(*who, why, barrier, opcode, line, cluster_rank=rank))
         return found
