@@ -58,11 +58,12 @@ class CudaCoreAdapter(Seam):
 
     def __init__(self) -> None:
         super().__init__()
+        self._met = False  # whether cuda.core has been taken over before: names taken from it are ours then
         self._made: list[_Made] = []  # kept alive: a later session attaches to it again
 
     def install(self, session: Any) -> None:
         """Take over cuda.core now or when it is imported."""
-        if self.package in sys.modules and not self._made:
+        if self.package in sys.modules and not self._met:
             session.note("cuda.core was imported before consan was installed: names taken from it before are not checked")
         super().install(session)
         for made in self._made:
@@ -73,6 +74,7 @@ class CudaCoreAdapter(Seam):
         if hasattr(core, "launch"):
             self._wrap(core, "launch", self._launch)
         if known:
+            self._met = True
             self._patches.set(core, "Program", _checked_program(self, core.Program, core.ProgramOptions))
             self._patches.set(core, "Linker", _checked_linker(self, core.Linker))
             self._patches.set(core, "ObjectCode", _checked_object_code(self, core.ObjectCode))

@@ -200,6 +200,14 @@ def test_imported_first_is_noted(session: FakeSession) -> None:
     assert session.notes == ["cuda.core was imported before consan was installed: names taken from it before are not checked"]
 
 
+def test_names_taken_in_an_earlier_session_are_ours(adapter: CudaCoreAdapter) -> None:
+    taken = core().Program
+    later = FakeSession()
+    adapter.install(later)
+    taken(SOURCE, "c++").compile("cubin")
+    assert (later.notes, later.names) == ([], ["k"])
+
+
 @pytest.mark.parametrize(("version", "gone"), [("0.3.1", ""), ("2.0.0", "class Linker")])
 def test_an_unknown_version_is_listed(site: Path, session: FakeSession, monkeypatch: pytest.MonkeyPatch, version: str, gone: str) -> None:
     monkeypatch.setattr(CudaCoreAdapter, "version", lambda self: version)
