@@ -165,11 +165,13 @@ def _located(error: ConsanError) -> ConsanError:
 
 
 def _place(error: BaseException, before: str, after: str = "") -> str:
-    """The last line of the user's program that led to an error, between two words; nothing if there is none."""
+    """The last line of the user's program that led to an error, between two words; nothing if there is none.
+
+    What consan calls in its turn, NumPy say, is not the user's.
+    """
     place, step = "", _users(error.__traceback__)
-    while step is not None:
-        if not _is_own(step):
-            place = f"{before}{step.tb_frame.f_code.co_filename}:{step.tb_lineno}{after}"
+    while step is not None and not _is_own(step):
+        place = f"{before}{step.tb_frame.f_code.co_filename}:{step.tb_lineno}{after}"
         step = step.tb_next
     return place
 
