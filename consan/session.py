@@ -27,6 +27,7 @@ from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, Instrumented, cluster_tier, instrument
+from consan.instrument.passes.delays import SEED, insert_delays
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.stored import dump, fingerprint, restore
@@ -64,6 +65,7 @@ class Prepared:
     loaded: Any = None
     plain_loaded: Any = None
     launched: bool = False
+    delayed: bool = False  # whether what was assembled has seeded delays
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -94,6 +96,7 @@ class Device:
         self.backend = backend
         self.modules: dict[tuple[str, Variant], Prepared] = {}
         self.lost = False
+        self.delay_seed: int | None = None  # of delays in what is assembled; None: there are none
         self._owner: weakref.ref[Session] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
         self._arena_bytes = arena_bytes
@@ -134,6 +137,18 @@ class Device:
         if prepared.loaded is not None:
             address, _ = self.backend.symbol(prepared.loaded, CONTROL)
             self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
+            if prepared.delayed:
+                self.backend.write(self.backend.symbol(prepared.loaded, SEED)[0], self.delay_bytes())
+
+    def delay(self, seed: int) -> None:
+        """Delay warps at synchronising instructions, as the seed says (GPU only; the first time before any module is prepared)."""
+        self.delay_seed = seed
+        for prepared in self.modules.values():
+            self.plant(prepared)
+
+    def delay_bytes(self) -> bytes:
+        """The value of a module's SEED."""
+        return ((self.delay_seed or 0) & 0xFFFFFFFF).to_bytes(4, "little")
 
     def close(self) -> None:
         """Free the shadow, if there is one and the context is still there."""
@@ -258,6 +273,7 @@ class Session:
         number, counter = self._device.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter)
         if self.backend.device_name != "cpu":
+            prepared.delayed = self._device.delay_seed is not None
             prepared.cubin, prepared.notes = self._assemble(ptx, done, done.communicates)
         return prepared
 
@@ -282,7 +298,8 @@ class Session:
         used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
         most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
         cap = min(max(_FEWEST if resident else _MAX_LAUNCHABLE, most), 255)
-        text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
+        text = done.ptx if self._device.delay_seed is None else insert_delays(done.ptx)[0]
+        text = cap_bounded_kernels(text, cap) if resident else text
         options = (f"--maxrregcount={cap}",)
         try:
             return assemble_cached(text, architecture, options=options).cubin, ()
@@ -295,6 +312,8 @@ class Session:
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""
         set_symbol(CONTROL, self.shadow.control_block(prepared.number, prepared.counter))
+        if prepared.delayed:
+            set_symbol(SEED, self._device.delay_bytes())
 
     def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""

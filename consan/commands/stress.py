@@ -60,6 +60,8 @@ class StressCommand:
         times = _read("--confirm", args.confirm, options.read_count)
         shown, workers = _format(args.format), workers_of(args)
         job = job_of(args)
+        if job.subject.device != "cpu" and args.workers is None:
+            workers.count = 1  # one chip does the runs
         stored = args.output or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
         check_writable(stored)
         campaign = Campaign(job, seeds)
@@ -185,8 +187,6 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     expect = absolute_expect(args.expect)
     files = sources_of_kernel(args.file, parsed.specs, expect)
     backend = shared_device(args.device).backend
-    if backend.device_name != "cpu":
-        raise UsageError("consan stress works on the CPU so far: add --device cpu")
     ptx = load_ptx(args, backend.arch)
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
     check_parameters(entry, parsed.specs)
@@ -195,20 +195,24 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
-        device="cpu", policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
+        device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
     ), ptx  # fmt: skip
 
 
 def program_of(args: argparse.Namespace) -> Program:
     """The program, found once, so that a wrong name is one error."""
+    from consan.session import shared_device
     from consan.triage.subject import Program, sources_of_program
 
     find_program(args)
-    if args.device == "gpu":
-        raise UsageError("consan stress works on the CPU so far: add --device cpu")
+    device = _device_of(shared_device(args.device).backend)
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
-    given = [*_given(args), "--device", "cpu"]
-    return Program(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, "cpu", sources_of_program(flag, tuple(words)))
+    given = [*_given(args), "--device", device]
+    return Program(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, device, sources_of_program(flag, tuple(words)))
+
+
+def _device_of(backend: Any) -> str:
+    return "cpu" if backend.device_name == "cpu" else "gpu"
 
 
 def _given(args: argparse.Namespace) -> list[str]:

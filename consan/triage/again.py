@@ -41,6 +41,8 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
         subject = subjects.from_json(data["subject"])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{name} is not a valid {data['schema']}: {type(error).__name__}: {error}") from None
+    if subject.device != "cpu":
+        raise UsageError(f"{name} is of a GPU, whose schedules cannot be repeated: run consan stress --device cpu")
     stored = os.path.abspath(name)
     try:
         os.chdir(subject.folder)

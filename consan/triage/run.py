@@ -84,11 +84,18 @@ class KernelRunner:
         self.job, self.subject = job, job.subject
         specs = parse_args(self.subject.args)
         self.device = shared_device(self.subject.device)
+        if not self.on_cpu:
+            self.device.delay(0)
         self.prepared = self._session(0).prepare(job.ptx, name=self.subject.file)
         self.values = [spec.materialise(self.subject.seed) for spec in specs]
         self.buffers = {index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, bytes)}
         self.places = {index: int(self.device.backend.alloc(buffer.nbytes)) for index, buffer in self.buffers.items()}
         self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether schedules are the virtual machine's; else they are a GPU's own, with seeded delays."""
+        return bool(self.device.backend.device_name == "cpu")
 
     def _session(self, seed: int) -> Session:
         from consan.session import Session
@@ -100,8 +107,10 @@ class KernelRunner:
     def __call__(self, request: Request) -> Outcome:
         """One launch."""
         subject, steering = self.subject, Steering(request, self.device)
-        if self.device.backend.device_name == "cpu":
+        if self.on_cpu:
             self.device.renew()
+        else:
+            self.device.delay(request.seed)
         session = self._session(request.seed)
         prepared = session.prepare(self.job.ptx, name=subject.file)
         for index, buffer in self.buffers.items():

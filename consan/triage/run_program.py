@@ -97,7 +97,10 @@ def answer(job: Job, request: Request) -> Outcome:
     arguments = _arguments(subject)
     arguments.seed = request.seed
     program, session = find_program(arguments), options.open_session(arguments)
-    steering = Steering(request, shared_device(arguments.device))
+    device = shared_device(arguments.device)
+    if device.backend.device_name != "cpu":
+        device.delay(request.seed)
+    steering = Steering(request, device)
     with steering.steer():
         status, failure = run_program(program, session)
     if failure is not None:

@@ -1,0 +1,98 @@
+"""Seeded delays for `consan stress` on a GPU: what a chip does not vary by itself.
+
+Works on text that has its hooks already (site numbers and places stay what they are), on the kernel's own functions only: at the start of a
+kernel, and before synchronising and asynchronous instructions. There each warp computes a hash of the seed, the site, its CTA and its
+number; one in eight sleeps, for 64 ns to 8 us or so (ISA "nanosleep": up to twice as long). The seed is a variable of the module, so
+that one assembly serves all seeds; 0 means no delays.
+The branch-free snippet takes whole warps, or whatever lanes of them stand there: `.aligned` instructions after it stay legal.
+
+Not delayed: wgmma.mma_async itself, whose neighbours the assembler wants undisturbed, and plain loads and stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from consan.instrument.isa import lookup
+from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
+
+SEED: Final = "__consan_delay_seed"
+_RUNTIME: Final = "__consan_"
+_FAMILIES: Final = frozenset(
+    (
+        *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier"),
+        *("cp.async", "cp.async.commit", "cp.async.wait", "bulk", "tensor", "tensormap"),
+    )
+)
+_ALSO: Final = frozenset(("wgmma.fence", "wgmma.wait_group"))
+_DECLARATION: Final = f"\n.visible .global .align 4 .u32 {SEED};\n"
+# Murmur3's finaliser (public domain) mixes what is told apart; bits 0 to 2 choose who sleeps, 3 to 5 how long.
+_SNIPPET: Final = """{{
+.reg .b32 %__consan_d<6>;
+.reg .pred %__consan_z<3>;
+ld.global.u32 %__consan_d0, [{seed}];
+mov.u32 %__consan_d1, %tid.z;
+mov.u32 %__consan_d2, %ntid.y;
+mov.u32 %__consan_d3, %tid.y;
+mad.lo.u32 %__consan_d1, %__consan_d1, %__consan_d2, %__consan_d3;
+mov.u32 %__consan_d2, %ntid.x;
+mov.u32 %__consan_d3, %tid.x;
+mad.lo.u32 %__consan_d1, %__consan_d1, %__consan_d2, %__consan_d3;
+shr.u32 %__consan_d1, %__consan_d1, 5;
+mov.u32 %__consan_d2, %ctaid.x;
+mov.u32 %__consan_d3, %ctaid.y;
+mov.u32 %__consan_d4, %ctaid.z;
+mad.lo.u32 %__consan_d1, %__consan_d2, 0x9e3779b1, %__consan_d1;
+mad.lo.u32 %__consan_d1, %__consan_d3, 0x85ebca77, %__consan_d1;
+mad.lo.u32 %__consan_d1, %__consan_d4, 0xc2b2ae3d, %__consan_d1;
+mad.lo.u32 %__consan_d1, %__consan_d0, 0x27d4eb2f, %__consan_d1;
+xor.b32 %__consan_d1, %__consan_d1, {site};
+shr.u32 %__consan_d2, %__consan_d1, 16;
+xor.b32 %__consan_d1, %__consan_d1, %__consan_d2;
+mul.lo.u32 %__consan_d1, %__consan_d1, 0x85ebca6b;
+shr.u32 %__consan_d2, %__consan_d1, 13;
+xor.b32 %__consan_d1, %__consan_d1, %__consan_d2;
+mul.lo.u32 %__consan_d1, %__consan_d1, 0xc2b2ae35;
+shr.u32 %__consan_d2, %__consan_d1, 16;
+xor.b32 %__consan_d1, %__consan_d1, %__consan_d2;
+and.b32 %__consan_d2, %__consan_d1, 7;
+setp.eq.u32 %__consan_z0, %__consan_d2, 0;
+setp.ne.u32 %__consan_z1, %__consan_d0, 0;
+and.pred %__consan_z2, %__consan_z0, %__consan_z1;
+bfe.u32 %__consan_d2, %__consan_d1, 3, 3;
+mov.u32 %__consan_d3, 64;
+shl.b32 %__consan_d3, %__consan_d3, %__consan_d2;
+@%__consan_z2 nanosleep.u32 %__consan_d3;
+}}
+"""
+
+
+def insert_delays(text: str, name: str = "<ptx>") -> tuple[str, int]:
+    """The module with delays, and before how many instructions they stand."""
+    module = parse(text, name)
+    edits, number = Edits(module), 0
+    for function in module.functions:
+        for instruction in _sites(function):
+            number += 1
+            edits.insert_before(instruction, _SNIPPET.format(seed=SEED, site=f"{number * 0x9E3779B9 & 0xFFFFFFFF:#x}"))
+    anchor = _anchor(module)
+    edits.insert_at(anchor, _DECLARATION)
+    return edits.apply(), number
+
+
+def _sites(function: Function) -> Iterator[Instruction]:
+    if function.body is None or function.name.startswith(_RUNTIME):
+        return
+    begins = function.kind == "entry"
+    for instruction in function.body.instructions():
+        row = lookup(instruction.parts)
+        if begins or (row is not None and (row.family in _FAMILIES or row.name in _ALSO)):
+            yield instruction
+        begins = False
+
+
+def _anchor(module: Module) -> int:
+    """After the directives that a module begins with."""
+    heads = (item for item in module.items if getattr(item, "name", "") in (".version", ".target", ".address_size"))
+    return max((item.end for item in heads), default=0)
