@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
-from consan.instrument import CONTROL, Instrumented, cluster_tier, instrument
-from consan.instrument.passes.delays import SEED, insert_delays
+from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.stored import dump, fingerprint, restore
@@ -141,7 +140,7 @@ class Device:
                 self.backend.write(self.backend.symbol(prepared.loaded, SEED)[0], self.delay_bytes())
 
     def delay(self, seed: int) -> None:
-        """Delay warps at synchronising instructions, as the seed says (GPU only; the first time before any module is prepared)."""
+        """Delay warps at synchronising instructions, as the seed says; the first time before any module is prepared."""
         self.delay_seed = seed
         for prepared in self.modules.values():
             self.plant(prepared)
@@ -271,24 +270,24 @@ class Session:
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
         done = self._rewritten(ptx, name, base)
         number, counter = self._device.shadow.register(len(done.entries))
-        prepared = Prepared(name, ptx, done, number, counter)
+        prepared = Prepared(name, ptx, done, number, counter, delayed=self._device.delay_seed is not None)
         if self.backend.device_name != "cpu":
-            prepared.delayed = self._device.delay_seed is not None
             prepared.cubin, prepared.notes = self._assemble(ptx, done, done.communicates)
         return prepared
 
     def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
         """The module with hooks: made once, and kept on disk."""
         made: list[Instrumented] = []
+        delays = self._device.delay_seed is not None
 
         def make() -> str:
             try:
-                made.append(instrument(ptx, base=base, library=library_for, name=name, inline=self._inline))
+                made.append(instrument(ptx, base=base, library=library_for, name=name, inline=self._inline, delays=delays))
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             return dump(made[0])
 
-        text = Cache().fetch_text(key("instrumented", ptx, repr(base), str(self._inline), fingerprint()), make)
+        text = Cache().fetch_text(key("instrumented", ptx, repr(base), f"{self._inline} {delays}", fingerprint()), make)
         return made[0] if made else restore(text, ptx, name)
 
     def _assemble(self, plain: str, done: Instrumented, resident: bool) -> tuple[bytes, tuple[str, ...]]:
@@ -298,8 +297,7 @@ class Session:
         used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
         most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
         cap = min(max(_FEWEST if resident else _MAX_LAUNCHABLE, most), 255)
-        text = done.ptx if self._device.delay_seed is None else insert_delays(done.ptx)[0]
-        text = cap_bounded_kernels(text, cap) if resident else text
+        text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
         options = (f"--maxrregcount={cap}",)
         try:
             return assemble_cached(text, architecture, options=options).cubin, ()

@@ -16,6 +16,7 @@ from consan.instrument.isa import lookup
 from consan.instrument.passes import accesses, barriers, bulk, copies, frames, matrix, mbarriers, tensormaps
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
+from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
 from consan.instrument.passes.ignored import find_ignored_waits
@@ -24,7 +25,7 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site
 
-__all__ = ["CONTROL", "Instrumented", "Library", "cluster_tier", "communicates", "instrument", "places_of"]
+__all__ = ["CONTROL", "SEED", "Instrumented", "Library", "cluster_tier", "communicates", "instrument", "places_of"]
 
 Library = Callable[[Variant, str], RuntimeLibrary]
 """(variant, target such as "sm_90a") -> the shadow runtime's functions."""
@@ -80,13 +81,19 @@ class Instrumented:
 
 
 def instrument(
-    text: str | Module, *, library: Library, name: str = "<ptx>", base: Variant | None = None, inline: bool = False
+    text: str | Module,
+    *,
+    library: Library,
+    name: str = "<ptx>",
+    base: Variant | None = None,
+    inline: bool = False,
+    delays: bool = False,
 ) -> Instrumented:
     """Rewrite one module.
 
     `inline` pastes the bodies of the hottest hooks in line where the module is small enough for that: faster on a GPU, of no
     use to the virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`).
-    Raises `PtxSyntaxError`.
+    `delays`: warps sleep now and then, as the module's variable SEED says (passes/delays.py). Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
@@ -102,7 +109,9 @@ def instrument(
     context = Context(module, Edits(module), variant, plans, functions, inline, sides)
     for run in _PASSES:
         run(context)
-    _module_header(context, target, context.library)
+    if delays:
+        insert_delays(module, context.edits)
+    _module_header(context, target, f"{DECLARATION}\n" if delays else "")
     return Instrumented(
         ptx=context.edits.apply(),
         target=target,
@@ -149,8 +158,8 @@ def _generation(target: str) -> int:
     return int("".join(filter(str.isdigit, target)) or 0)
 
 
-def _module_header(context: Context, target: str, library: RuntimeLibrary) -> None:
-    """Control block and runtime functions, before the first item that could use them."""
+def _module_header(context: Context, target: str, more: str) -> None:
+    """Control block, runtime functions and `more`, before the first item that could use them."""
     module, edits = context.module, context.edits
     oldest = _CLUSTER_VERSION if context.variant.cluster else _OLDEST_VERSION
     anchor = None
@@ -161,7 +170,7 @@ def _module_header(context: Context, target: str, library: RuntimeLibrary) -> No
             edits.replace(item, f".version {oldest[0]}.{oldest[1]}")
         if getattr(item, "name", "") == ".target" and module.target != target:
             edits.replace(item, item.text.replace(module.target, target))
-    text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{library.paste(context.hooks)}\n"
+    text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{more}{context.library.paste(context.hooks)}\n"
     if anchor is None:
         edits.insert_at(0, text)
     else:

@@ -1,10 +1,9 @@
 """Seeded delays for `consan stress` on a GPU: what a chip does not vary by itself.
 
-Works on text that has its hooks already (site numbers and places stay what they are), on the kernel's own functions only: at the start of a
-kernel, and before synchronising and asynchronous instructions. There each warp computes a hash of the seed, the site, its CTA and its
-number; one in eight sleeps, for 64 ns to 8 us or so (ISA "nanosleep": up to twice as long). The seed is a variable of the module, so
-that one assembly serves all seeds; 0 means no delays.
-The branch-free snippet takes whole warps, or whatever lanes of them stand there: `.aligned` instructions after it stay legal.
+They stand at the start of a kernel, and right before synchronising and asynchronous instructions, after their hooks. There each warp
+computes a hash of the seed, the place, its CTA and its number; one in eight sleeps, for 64 ns to 8 us or so (ISA "nanosleep": up to twice
+as long). The seed is a variable of the module, so that one assembly serves all seeds; 0 means no delays. The branch-free snippet takes
+whole warps, or whatever lanes of them stand there: `.aligned` instructions after it stay legal.
 
 Not delayed: wgmma.mma_async itself, whose neighbours the assembler wants undisturbed, and plain loads and stores.
 """
@@ -15,10 +14,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from consan.instrument.isa import lookup
-from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
+from consan.instrument.ptx import Edits, Function, Instruction, Module
 
 SEED: Final = "__consan_delay_seed"
-_RUNTIME: Final = "__consan_"
 _FAMILIES: Final = frozenset(
     (
         *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier"),
@@ -26,7 +24,7 @@ _FAMILIES: Final = frozenset(
     )
 )
 _ALSO: Final = frozenset(("wgmma.fence", "wgmma.wait_group"))
-_DECLARATION: Final = f"\n.visible .global .align 4 .u32 {SEED};\n"
+DECLARATION: Final = f".visible .global .align 4 .u32 {SEED};"
 # Murmur3's finaliser (public domain) mixes what is told apart; bits 0 to 2 choose who sleeps, 3 to 5 how long.
 _SNIPPET: Final = """{{
 .reg .b32 %__consan_d<6>;
@@ -68,21 +66,15 @@ shl.b32 %__consan_d3, %__consan_d3, %__consan_d2;
 """
 
 
-def insert_delays(text: str, name: str = "<ptx>") -> tuple[str, int]:
-    """The module with delays, and before how many instructions they stand."""
-    module = parse(text, name)
-    edits, number = Edits(module), 0
-    for function in module.functions:
-        for instruction in _sites(function):
-            number += 1
-            edits.insert_before(instruction, _SNIPPET.format(seed=SEED, site=f"{number * 0x9E3779B9 & 0xFFFFFFFF:#x}"))
-    anchor = _anchor(module)
-    edits.insert_at(anchor, _DECLARATION)
-    return edits.apply(), number
+def insert_delays(module: Module, edits: Edits) -> None:
+    """Before each site, after what stands there already; the module must declare SEED (DECLARATION)."""
+    instructions = (instruction for function in module.functions for instruction in _sites(function))
+    for number, instruction in enumerate(instructions, 1):
+        edits.insert_before(instruction, _SNIPPET.format(seed=SEED, site=f"{number * 0x9E3779B9 & 0xFFFFFFFF:#x}"))
 
 
 def _sites(function: Function) -> Iterator[Instruction]:
-    if function.body is None or function.name.startswith(_RUNTIME):
+    if function.body is None:
         return
     begins = function.kind == "entry"
     for instruction in function.body.instructions():
@@ -90,9 +82,3 @@ def _sites(function: Function) -> Iterator[Instruction]:
         if begins or (row is not None and (row.family in _FAMILIES or row.name in _ALSO)):
             yield instruction
         begins = False
-
-
-def _anchor(module: Module) -> int:
-    """After the directives that a module begins with."""
-    heads = (item for item in module.items if getattr(item, "name", "") in (".version", ".target", ".address_size"))
-    return max((item.end for item in heads), default=0)

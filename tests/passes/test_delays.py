@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 
 from consan.backends.cpu import Machine
 from consan.instrument import Instrumented, instrument
-from consan.instrument.passes.delays import SEED, insert_delays
-from consan.instrument.ptx import parse
+from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
+from consan.instrument.ptx import Edits, parse
 from consan.session import library_for
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
@@ -20,6 +21,7 @@ from consan.toolchain.nvrtc import compile_ptx
 KERNELS = Path(__file__).parents[1] / "kernels" / "clean"
 NAMES = ("barrier_reductions", "mbarrier_bulk_pipeline", "cp_async_sizes", "wgmma_tma_ring", "syncwarp_masks", "early_exit_lanes")
 SLOW = ("mbarrier_bulk_pipeline", "wgmma_tma_ring")  # to assemble
+SLEEP = "@%__consan_z2 nanosleep.u32 %__consan_d3;"
 BODY = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -49,46 +51,56 @@ BODY = """.version 8.0
 
 
 @functools.cache
-def _instrumented(name: str) -> Instrumented:
+def _ptx(name: str) -> str:
     path = KERNELS / f"{name}.cu"
-    return instrument(compile_ptx(path.read_text(), name=str(path), arch="sm_90a").ptx, library=library_for)
+    return compile_ptx(path.read_text(), name=str(path), arch="sm_90a").ptx
+
+
+def _delayed(text: str, *, inline: bool = False) -> Instrumented:
+    return instrument(text, library=library_for, delays=True, inline=inline)
+
+
+def _bare(text: str) -> str:
+    """With delays and no hooks."""
+    module = parse(text)
+    edits = Edits(module)
+    insert_delays(module, edits)
+    edits.insert_after(module.items[2], f"\n{DECLARATION}\n")
+    return edits.apply()
 
 
 def test_one_snippet_before_each_and_nothing_else() -> None:
-    text, number = insert_delays(BODY)
-    assert number == 3, "at the start, and before each barrier"
-    assert text.count("nanosleep") == 3
+    text = _bare(BODY)
+    assert text.count("nanosleep") == 3, "at the start, and before each barrier"
     assert text.count(f".global .align 4 .u32 {SEED};") == 1
     lines = text.splitlines()
     kept = iter(lines)
     assert all(any(line.strip() in other for other in kept) for line in BODY.splitlines()), "the text is still there, in order"
     before = [lines[index - 1] for index, line in enumerate(lines) if "bar.sync 0" in line]
     assert before == ["}", "}"], "the whole snippet is before the instruction, and before its guard"
-    assert parse(text)
 
 
+@pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_hooks_stay_and_are_not_delayed(name: str) -> None:
-    done = _instrumented(name)
-    text, number = insert_delays(done.ptx)
-    assert number > 0
-    module, plain = parse(text), parse(done.ptx)
-    for function, before in zip(module.functions, plain.functions, strict=True):
-        if function.name.startswith("__consan_"):
-            assert function.text == before.text
-    assert text.count("call.uni") == done.ptx.count("call.uni")
+def test_hooks_are_not_delayed(name: str, inline: bool) -> None:
+    """As many delays as the kernel has sites of its own; the hooks, pasted or called, are what they are without."""
+    text, plain = _ptx(name), instrument(_ptx(name), library=library_for, inline=inline)
+    done = _delayed(text, inline=inline)
+    assert done.ptx.count(SLEEP) == _bare(text).count(SLEEP) > 1
+    without = re.sub(r"\{\n\.reg \.b32 %__consan_d<6>;.*?nanosleep\.u32 %__consan_d3;\n\}\n", "", done.ptx, flags=re.DOTALL)
+    assert without.replace(f"{DECLARATION}\n", "") == plain.ptx
+    assert done.sites == plain.sites
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in NAMES])
 def test_it_assembles(name: str) -> None:
-    text, _ = insert_delays(_instrumented(name).ptx)
-    assert assemble(text, "sm_90a").cubin
+    assert assemble(_delayed(_ptx(name)).ptx, "sm_90a").cubin
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345])
 def test_results_do_not_change(seed: int) -> None:
     machine = Machine()
-    module = machine.load(insert_delays(BODY)[0])
+    module = machine.load(_bare(BODY))
     out = machine.alloc(256)
     machine.write(module.symbol(SEED)[0], seed.to_bytes(4, "little"))
     stats = machine.launch(module, "k", (1, 1, 1), (64, 1, 1), out.to_bytes(8, "little"))
@@ -98,9 +110,9 @@ def test_results_do_not_change(seed: int) -> None:
 
 def _sleepers(seed: int, ctas: int = 8, warps: int = 8) -> Any:
     """Which warps sleep before which instruction: the condition and the length of the snippet, stored instead of slept."""
-    text, _ = insert_delays(BODY)
+    text = _bare(BODY)
     stored = "selp.b32 %__consan_d3, %__consan_d3, 0, %__consan_z2; atom.global.add.u32 %__consan_d4, [%rd3], %__consan_d3;"
-    first, slept, rest = text.partition("@%__consan_z2 nanosleep.u32 %__consan_d3;")
+    first, slept, rest = text.partition(SLEEP)
     text = first + slept + rest.replace(slept, stored)
     index = "mov.u32 %r6, %ctaid.x; mad.lo.u32 %r6, %r6, 8, 0; shr.u32 %r7, %r0, 5; add.u32 %r6, %r6, %r7; mad.wide.u32 %rd3, %r6, 4, %rd0;"
     text = text.replace("shl.b32 %r1, %r0, 2;", index + " shl.b32 %r1, %r0, 2;").replace("s[64]", "s[256]")

@@ -15,7 +15,7 @@ from stress_support import FLAKY, LAUNCH, PROGRAM, consan, stress, write_kernel
 from consan import session as sessions
 from consan.backends.cpu import LoadedModule
 from consan.backends.virtual import VirtualBackend
-from consan.instrument.passes.delays import SEED
+from consan.instrument import SEED
 from consan.toolchain import assemble
 from consan.triage import run
 
