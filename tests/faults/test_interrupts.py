@@ -84,7 +84,7 @@ def test_check_reports_what_it_has(here: Path) -> None:
     ("ending", "status", "place"),
     [
         (SPIN, 66, "script.py:17"),
-        ("pathlib.Path('running').touch()\nwhile True: pass", 66, "script.py:17"),
+        ("pathlib.Path('running').touch()\nwhile True: pass", 66, "script.py:16"),
         ("threading.Thread(target=lambda: (pathlib.Path('running').touch(), threading.Event().wait(5))).start()", 66, ""),
     ],
     ids=["in a launch", "in the program", "waiting for a thread"],
