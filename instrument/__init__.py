@@ -102,7 +102,7 @@ def instrument(
     fixed = max((_cluster(plan.function) for plan in plans.values()), default=1)
     variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))
     waits_elsewhere = communicates(module)
-    sides = add_accesses(plans, waits_elsewhere)
+    sides = add_accesses(plans, waits_elsewhere, variant.isa)
     target = max(module.target, _CLUSTER_TARGET if variant.cluster else _OLDEST_TARGET, key=_generation)
     functions = library(variant, target)
     inline = inline and not variant.cluster and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT

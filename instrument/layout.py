@@ -135,6 +135,7 @@ class Reason(enum.IntEnum):
     MAP_NOT_ACQUIRED = 41  # a tensor map that was changed, used with no acquire fence
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # while a copy that uses it is in flight
+    POLL_NO_FENCE = 40  # policy isa: a bulk load after a flag in global memory was looked at (D14)
 
 
 FLAG_SAME_WARP = 1
@@ -302,7 +303,7 @@ def _globals(ctas: int) -> tuple[Struct, ...]:
         "Globals",
         f"""u64 lost[{3 * LOST_RESULTS}]; u64 written_low; u64 written_high; u64 written_areas[{2 * WRITTEN_AREAS}];
         u64 tensors[{3 * TENSORS}]; u64 map_low; u64 map_high; u32 map_released[{warps}]; u32 fence_count[{warps}];
-        u32 result_count; u32 use_count; u32 uses_lost; u32 pad""",
+        u64 polls[{warps}]; u32 result_count; u32 use_count; u32 uses_lost; u32 pad""",
     )
     # What is not cleared between CTAs: what is in it names its epoch.
     tables = _struct(

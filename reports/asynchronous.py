@@ -323,6 +323,14 @@ PROXY_FENCES: Final = {
         "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
         " stored through the generic proxy: they are ordered, but no proxy fence for global memory lies between",
     ),
+    "global-poll-no-fence": Situation(
+        "fence.proxy.async.global between the flag and the bulk load (policy isa, D14: shipped libraries leave it out)",
+        "execute fence.proxy.async.global after {first_at} has seen the flag, before {second_at}",
+        "the {second_role} at {second_at} reads through the async proxy, perhaps what the flag read at {first_at} tells of: the flag was"
+        " read through the generic proxy, and no proxy fence for global memory lies between",
+        "note",
+        "isa",
+    ),
     "global-map-not-acquired": Situation(
         "fence.proxy.tensormap::generic.acquire of this map, after (1) and before (2)",
         "execute fence.proxy.tensormap::generic.acquire.gpu [map], 128 (cute::tma_descriptor_fence_acquire) after {first_at}, in the thread"

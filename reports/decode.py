@@ -78,6 +78,7 @@ _SITUATIONS: Final = {
     Reason.OTHER_LANES: "other-lanes",
     Reason.READ_WAIT_ONLY: "read-wait-only",
     Reason.MAP_CHANGED: "map-changed",
+    Reason.POLL_NO_FENCE: "poll-no-fence",
     Reason.MAP_NOT_ACQUIRED: "map-not-acquired",
     Reason.MAP_NOT_RELEASED: "map-not-released",
     Reason.AT_EXIT: "exit",

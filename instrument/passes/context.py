@@ -54,6 +54,7 @@ class GlobalSides:
 
     results: bool = False  # bulk copies write there
     fetches: bool = False  # bulk copies read there
+    polls: bool = False  # and strong loads may look at flags that tell of what is there (policy isa)
     maps: bool = False  # tensor copies may take their maps from there
     copies: bool = False  # cp.async reads there
     elsewhere: bool = False  # threads may synchronise through global memory

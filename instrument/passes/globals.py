@@ -32,16 +32,17 @@ _MAP_BYTES = 128
 _OFFSETS = offsets(SLOT_LAYOUT)
 
 
-def add_accesses(plans: dict[str, FunctionPlan], communicates: bool) -> GlobalSides:
+def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) -> GlobalSides:
     """Find the sides in global memory, and plan the accesses that can meet them."""
     works = [work for plan in plans.values() for work in plan.work]
     found = {name: list(_accesses(plan)) for name, plan in plans.items()}
     accesses = [work for each in found.values() for work in each]
     generic = [work for work in accesses if work.row.family in FAMILIES]
-    writes = any(_writes(work) for work in generic)
+    writes, loads = any(map(_writes, generic)), any(_fetch(work) is not None for work in works)
     sides = GlobalSides(
         results=bool(generic) and any(_result(work) is not None for work in works),
-        fetches=writes and any(_fetch(work) is not None for work in works),
+        fetches=writes and loads,
+        polls=isa and loads and any(map(_polls, generic)),
         maps=any(_changes_map(work) for work in (*works, *accesses)) and any(map(_has_map, plans.values())),
         copies=writes and any(work.row.family == "cp.async" for work in works),
         elsewhere=communicates,
@@ -72,10 +73,18 @@ def _writes(work: Work) -> bool:
     return work.row.family != "load"
 
 
+def _polls(work: Work) -> bool:
+    """A strong load; of atomics those that acquire: a relaxed one counts, or hands out work."""
+    access = work.row.describe(work.instruction)
+    return access.is_strong and (work.row.family == "load" or (work.row.family == "atomic" and access.sem in ("acquire", "acq_rel")))
+
+
 def _is_met(sides: GlobalSides, work: Work) -> bool:
     if work.row.family == "tensormap":
         return sides.maps
-    return sides.results or (_writes(work) and (sides.copies or sides.maps or work.instruction.start in sides.published))
+    if sides.results or (sides.polls and _polls(work)):
+        return True
+    return _writes(work) and (sides.copies or sides.maps or work.instruction.start in sides.published)
 
 
 def _changes_map(work: Work) -> bool:
@@ -162,7 +171,7 @@ def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: S
         snippet.call(context.hook("__consan_map_use"), [*arguments, ("b32", mbarrier), ("b32", flags)])
     if (side := _result(work)) is not None and context.sides.results:
         _call(context, work, side, ("result", site.number, _REDUCES * (side.access == "rmw")), snippet)
-    if (side := _fetch(work)) is not None and context.sides.fetches:
+    if (side := _fetch(work)) is not None and (context.sides.fetches or context.sides.polls):
         _call(context, work, side, ("fetch", site.number, 0), snippet)
 
 
@@ -183,7 +192,7 @@ def _call(context: Context, work: Work, side: Access, what: tuple[str, int, int]
 def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for a proxy fence that covers global memory. One that covers shared memory too has another, which advances the epoch."""
     last = work.instruction.parts[-1]
-    if context.sides.fetches and last in ("async", "global"):
+    if (context.sides.fetches or context.sides.polls) and last in ("async", "global"):
         advances = str(int(last == "global"))
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", advances)]
         snippet.call(context.hook("__consan_global_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
@@ -228,18 +237,26 @@ def add_access(context: Context, work: Work, access: Access, site: Site, snippet
     writes = access.access != "read"
     if context.sides.copies and writes and access.space == "global":
         snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(work.instruction))
+    if context.sides.polls and _polls(work):
+        guard = _in_global(work, access, address, snippet)
+        snippet.call(context.hook("__consan_global_poll"), [*caller_arguments(), ("b32", str(site.number))], guard=guard)
     if work.instruction.start in context.sides.published and writes:
-        guard = guard_text(work.instruction)
-        if access.space == "generic":
-            inside = snippet.register("pred")
-            snippet.add(f"isspacep.global {inside}, {address};")
-            guard = narrow_guard(snippet, work.instruction, inside)
+        guard = _in_global(work, access, address, snippet)
         snippet.call(context.hook("__consan_global_written"), arguments, guard=guard)
     if context.sides.results or (context.sides.maps and writes):
         flags = _RMW if access.access == "rmw" else _WRITES * writes
         guard = _within(context, work, "flight_low" if writes else "result_low", address, access.total_bytes, snippet)
         arguments.append(("b32", str(flags | _EDGES * context.sides.elsewhere)))
         snippet.call(context.hook("__consan_global_access"), arguments, guard=guard)
+
+
+def _in_global(work: Work, access: Access, address: str, snippet: Snippet) -> str:
+    """A guard that holds where the instruction's does and the address is one of global memory."""
+    if access.space == "global":
+        return guard_text(work.instruction)
+    inside = snippet.register("pred")
+    snippet.add(f"isspacep.global {inside}, {address};")
+    return narrow_guard(snippet, work.instruction, inside)
 
 
 def _within(context: Context, work: Work, field: str, address: str, nbytes: int, snippet: Snippet) -> str:

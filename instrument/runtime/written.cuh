@@ -74,6 +74,27 @@ COLD bool fenced_for_global(const Caller &c, u32 warp, u32 epoch) {
     return false;
 }
 
+#if CONSAN_ISA
+// A strong load of global memory, of which each warp's last is kept: a flag, perhaps, that tells of data that another CTA has prepared.
+HOOK void __consan_global_poll(u64 slot, u64 state, u32 me, u32 site) {
+    if (slot) store64(FIELD(globals_of(slot), Globals, polls) + 8 * (me >> 5), pack(low_word(state), site << 5 | me & 31));
+}
+
+// Bulk loads after one, with no fence between (SEMANTICS D14). Whether the flag speaks of what is loaded is not known.
+COLD void check_polls(Caller c, u64 address) {
+    u32 warps = load32(FIELD(c.slot, Slot, warp_count));
+    for (u32 w = 0; w < warps; ++w) {
+        u64 poll = load64(FIELD(globals_of(c.slot), Globals, polls) + 8 * w);
+        u32 other = w << 5 | high_word(poll) & 31;
+        if (!poll || !ordered(c, other, low_word(poll)) || fenced_for_global(c, w, low_word(poll))) continue;
+        Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, high_word(poll) >> 5, other, 0);
+        f.flags = FLAG_GLOBAL; f.reason = REASON_POLL_NO_FENCE; f.own_operation = OPERATION_BULK_LOAD; f.address = address; f.bytes = 0;
+        report(c.slot, f);
+        return;
+    }
+}
+#endif
+
 // ---- what bulk loads read ----------------------------------------------------------------------------------------------------------
 
 struct Store { u32 site, thread, epoch; };
@@ -110,9 +131,12 @@ DEVICE bool stores_near(u64 slot, u64 low, u64 high) {
 }
 
 HOOK void __consan_fetch(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
-    if (!slot || !stores_near(slot, address, address + bytes)) return;
+    if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    check_stores(c, address, address + bytes);
+#if CONSAN_ISA
+    check_polls(c, address);
+#endif
+    if (stores_near(slot, address, address + bytes)) check_stores(c, address, address + bytes);
 }
 
 // A range that bounds the whole tensor of a map, remembered by the map's address.
@@ -159,9 +183,12 @@ COLD void check_box(const Caller &c, const Result &r) {
 HOOK void __consan_tensor_fetch(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
     if (!slot) return;
     Span whole = tensor_range(slot, map);
+    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, 0};
+#if CONSAN_ISA
+    check_polls(c, whole.low);
+#endif
     if (!stores_near(slot, whole.low, whole.high)) return;
     u32 place[5] = {x0, x1, x2, x3, x4};
-    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, 0};
     Result r;
     if (find_box(map, place, r) && stores_near(slot, r.low, r.high)) check_box(c, r);
 }

@@ -64,6 +64,24 @@ extern "C" __global__ void k(const float* in, float* out) {
 }
 """
 
+# D14: a flag in global memory (the first word, not zero once it is 1.0f) is polled, then a bulk load reads what it may tell of.
+FLAG = HEAD + """
+extern "C" __global__ void k(const float* in, float* out) {
+    __shared__ alignas(128) float tile[64];
+    __shared__ u64 full;
+    int t = threadIdx.x;
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared(&full)) : "memory");
+        while (*(volatile const float*)(in + 1) == 0) {}
+        BEFORE
+        load(tile, in, &full);
+    }
+    __syncthreads();
+    WAIT(&full, 0);
+    out[t] = tile[t];
+}
+"""
+
 
 def launched(source: str, policy: str, before: str = "", after: str = "") -> Report:
     kernel = consan.Kernel(source, defines={"BEFORE": before, "AFTER": after})
@@ -80,8 +98,9 @@ def summary(finding: Finding) -> tuple[str, str, str]:
     [
         (ISSUER, {"before": "FENCE();"}, {"after": "FENCE();"}, "note", "D2"),
         (REFILL, {"before": "FENCE();"}, {}, "warning", "D1"),
+        (FLAG, {"before": 'asm volatile("fence.proxy.async.global;" ::: "memory");'}, {"before": "FENCE();"}, "note", "D14"),
     ],
-    ids=["D2", "D1"],
+    ids=["D2", "D1", "D14"],
 )
 def test_a_point_of_the_policy(source: str, fixed: dict[str, str], racy: dict[str, str], severity: str, point: str) -> None:
     for report in (launched(source, "default", **racy), launched(source, "default", **fixed), launched(source, "isa", **fixed)):
