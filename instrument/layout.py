@@ -59,6 +59,8 @@ WRITTEN = 2048  # pieces of 16 bytes of global memory that generic stores have w
 WRITTEN_AREAS = 4  # intervals that bound them, by site
 TENSORS = 8  # tensor maps whose whole range is remembered, by address of the map
 FENCE_EVENTS = 4  # of each warp: its last proxy fences for global memory
+FETCHES = 64  # bulk loads whose source in global memory is looked after
+FETCH_AREAS = 4  # intervals that bound the sources of those without a tensor map, by site
 MAP_USES = 64  # tensor copies whose map in global memory is looked after
 MAPS = 32  # maps that were changed or acquired, by address
 SITE_LIMIT = (1 << 16) - 1
@@ -291,6 +293,9 @@ RESULT = _struct(
 # Intervals keep the complement of their lower end, so that zero is one of nothing.
 LOST = _struct("LostResults", "u64 low; u64 high; u32 thread; u32 group")
 TENSOR = _struct("TensorRange", "u64 map; u64 low; u64 high")
+FETCH = _struct(
+    "FetchRecord", "u64 source; u32 bytes; u32 site; u32 thread; u32 barrier; u32 phase; u32 place[5]; u64 live; u64 pad"
+)
 MAP_USE = _struct("MapUse", "u64 map; u32 site; u32 kind; u32 thread; u32 barrier; u32 phase; u32 group; u64 live")
 
 
@@ -303,15 +308,16 @@ def _globals(ctas: int) -> tuple[Struct, ...]:
         "Globals",
         f"""u64 lost[{3 * LOST_RESULTS}]; u64 written_low; u64 written_high; u64 written_areas[{2 * WRITTEN_AREAS}];
         u64 tensors[{3 * TENSORS}]; u64 map_low; u64 map_high; u32 map_released[{warps}]; u32 fence_count[{warps}];
-        u64 polls[{warps}]; u32 result_count; u32 use_count; u32 uses_lost; u32 pad""",
+        u64 polls[{warps}]; u64 fetch_areas[{2 * FETCH_AREAS}]; u32 fetch_over[{warps}];
+        u32 result_count; u32 use_count; u32 uses_lost; u32 fetch_count; u32 fetches_lost; u32 pad[3]""",
     )
     # What is not cleared between CTAs: what is in it names its epoch.
     tables = _struct(
         "GlobalTables",
         f"""u64 results[{RESULTS * size(RESULT) // 8}]; u64 written[{2 * WRITTEN}]; u64 fences[{warps * FENCE_EVENTS * size(fence) // 8}];
-        u64 uses[{MAP_USES * size(MAP_USE) // 8}]; u64 maps[{MAPS * size(state) // 8}]""",
+        u64 fetches[{FETCHES * size(FETCH) // 8}]; u64 uses[{MAP_USES * size(MAP_USE) // 8}]; u64 maps[{MAPS * size(state) // 8}]""",
     )
-    return (RESULT, LOST, TENSOR, MAP_USE, fence, state, head, tables)
+    return (RESULT, LOST, TENSOR, FETCH, MAP_USE, fence, state, head, tables)
 
 
 SLOT = _slot(1)
@@ -338,7 +344,7 @@ def _constants(ctas: int) -> dict[str, int]:
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
         MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS
-        WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS MAP_USES MAPS"""
+        WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS FETCHES FETCH_AREAS MAP_USES MAPS"""
     constants = {name: globals()[name] for name in names.split()} | _counts(ctas)
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}

@@ -122,6 +122,13 @@ _RESULT_WAITS = {
         _NOT_THERE + ": the wait of another thread than its own waits for nothing",
     ),
 }
+_SOURCE_WAITS = {
+    "global-source-overwritten:bulk load": Situation(
+        "a successful wait for {group} before the source is overwritten",
+        "wait with {wait} ({wait_cpp}) in this thread, or in another one with __syncthreads() after it, before {second_at}",
+        "the {second_role} at {second_at} overwrites global memory that the {operation} at {first_at} may still be reading",
+    ),
+}
 _MAP_CHANGED = "the {second_role} at {second_at} changes a tensor map that the {operation} at {first_at} may still be reading"
 _MAP_WAITS = {
     "global-map-changed:bulk load": Situation(
@@ -168,6 +175,7 @@ OPERATION_WAITS: Final = {
     **_LOAD_WAITS,
     **_STORE_WAITS,
     **_RESULT_WAITS,
+    **_SOURCE_WAITS,
     **_MAP_WAITS,
     **_MATRIX_WAITS,
     "other-lanes": Situation(

@@ -1,12 +1,14 @@
 """Accesses to global memory against asynchronous copies of the same CTA (ISA "Asynchronous Operations", "cp.async.bulk.wait_group").
 
 Decides which accesses to global memory are sites: those that can meet the global side of a copy. Where the module stores in bulk,
-every load, store, atomic and reduction of global or generic memory can meet a result that is not complete yet; where it has cp.async,
-stores can overwrite a source. In other modules no access to global memory is touched. The first test stands in line: whether the address
-lies within the interval of what is in flight, which the slot keeps. What comes after it is runtime/globals.cuh's business.
+every load, store, atomic and reduction of global or generic memory can meet a result that is not complete yet; where it loads in bulk or
+has cp.async, stores can overwrite a source, and what they leave can be loaded with no proxy fence between; where a tensor map may lie in
+global memory, stores can change it. In other modules no access to global memory is touched. The first test stands in line: whether the
+address lies within the interval of what is in flight, which the slot keeps. What comes after it is the runtime's business
+(globals.cuh, written.cuh, fetches.cuh, maps.cuh).
 
 Not handled: tensor copies in im2col mode, scattered or of interleaved tensors; loads through the read-only path (`ld.global.nc`);
-accesses of other CTAs.
+accesses of other CTAs; two copies that meet.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ def _is_met(sides: GlobalSides, work: Work) -> bool:
         return sides.maps
     if sides.results or (sides.polls and _polls(work)):
         return True
-    return _writes(work) and (sides.copies or sides.maps or work.instruction.start in sides.published)
+    return _writes(work) and (sides.copies or sides.maps or sides.fetches)
 
 
 def _changes_map(work: Work) -> bool:
@@ -163,22 +165,21 @@ def _fetch(work: Work) -> Access | None:
 
 def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: Snippet) -> None:
     """The hooks for the global side of a bulk copy, before that for its shared side, which may complete a phase of the mbarrier."""
+    if operand_of(work, "cta-mask") is not None:
+        mbarrier = str(0xFFFFFFFF)  # a multicast is complete when the barriers of several CTAs say so: that is not followed
     if context.sides.maps and (tensor := operand_of(work, "tensor")) is not None:
         flags = str(_WRITES * (_side(work, "read") is None) | _EDGES * context.sides.elsewhere)
         arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", map_address(work, tensor, snippet))]
-        # A multicast is complete when the barriers of several CTAs say so: that is not followed.
-        mbarrier = mbarrier if operand_of(work, "cta-mask") is None else str(0xFFFFFFFF)
         snippet.call(context.hook("__consan_map_use"), [*arguments, ("b32", mbarrier), ("b32", flags)])
     if (side := _result(work)) is not None and context.sides.results:
-        _call(context, work, side, ("result", site.number, _REDUCES * (side.access == "rmw")), snippet)
+        _call(context, work, side, "result", [("b32", str(site.number | (_REDUCES << 16) * (side.access == "rmw")))], snippet)
     if (side := _fetch(work)) is not None and (context.sides.fetches or context.sides.polls):
-        _call(context, work, side, ("fetch", site.number, 0), snippet)
+        _call(context, work, side, "fetch", [("b32", str(site.number)), ("b32", mbarrier)], snippet)
 
 
-def _call(context: Context, work: Work, side: Access, what: tuple[str, int, int], snippet: Snippet) -> None:
-    """`what`: name of the hook, number of the site and flags above it. Of a tensor copy the map and the place, of another the bytes."""
-    name, site, flags = what
-    arguments = [*caller_arguments(), ("b32", str(site | flags << 16))]
+def _call(context: Context, work: Work, side: Access, name: str, first: list[tuple[str, str]], snippet: Snippet) -> None:
+    """The hook of a side: after the first arguments, of a tensor copy the map and the place, of another copy address and bytes."""
+    arguments = [*caller_arguments(), *first]
     if is_tile(work):
         snippet.call(context.hook(f"__consan_tensor_{name}"), [*arguments, *map_and_place(work, snippet)])
         return
@@ -243,7 +244,7 @@ def add_access(context: Context, work: Work, access: Access, site: Site, snippet
     if work.instruction.start in context.sides.published and writes:
         guard = _in_global(work, access, address, snippet)
         snippet.call(context.hook("__consan_global_written"), arguments, guard=guard)
-    if context.sides.results or (context.sides.maps and writes):
+    if context.sides.results or ((context.sides.maps or context.sides.fetches) and writes):
         flags = _RMW if access.access == "rmw" else _WRITES * writes
         guard = _within(context, work, "flight_low" if writes else "result_low", address, access.total_bytes, snippet)
         arguments.append(("b32", str(flags | _EDGES * context.sides.elsewhere)))

@@ -15,8 +15,8 @@ from importlib.resources import files
 from consan.instrument.layout import header
 
 _PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "async.cuh",
-          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "written.cuh", "matrix.cuh", "tensormap.cuh",
-          "maps.cuh", "cluster.cuh")
+          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "written.cuh", "fetches.cuh",
+          "matrix.cuh", "tensormap.cuh", "maps.cuh", "cluster.cuh")
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
 # Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
 _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)

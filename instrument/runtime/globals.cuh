@@ -5,7 +5,7 @@
 // that the source has been read (ISA "cp.async.bulk.wait_group"). A generic access first compares its address with an interval that
 // bounds everything in flight (in line, passes/globals.py), and comes here only if it lies within.
 //
-// Not looked for: what other CTAs do, and pairs of which the copy comes second. Where threads may synchronise through global memory, a
+// Not looked for: what other CTAs do, two copies that meet, and pairs of which the copy comes second. Where threads may synchronise through global memory, a
 // copy that has been waited for counts as complete for all: edges of that kind are not followed. Of many copies that nobody has
 // waited for the oldest become one interval; an access in it is one that could not be checked, and is counted.
 #pragma once
@@ -69,6 +69,13 @@ DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
     if (r.group < load32(THREAD_FIELD(thread, bulk_retired))) return r.thread >> 5 == c.me >> 5 ? REASON_OTHER_LANES : REASON_WAITED_NO_BARRIER;
     if (r.group < load32(THREAD_FIELD(thread, bulk_read))) return REASON_READ_WAIT_ONLY;
     return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && r.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
+}
+
+// Whether anybody can have learnt that the copy is over. Where threads may synchronise through global memory, that is as much as is known.
+DEVICE bool use_over(const Caller &c, const Operation &o) {
+    if (!(c.flags & GLOBAL_EDGES)) return observed(c, o);
+    if (kind_of(o) == OPERATION_BULK_LOAD) return load32(FIELD(mbarrier_at(engine_of(c.slot), o.barrier), MBarrier, waited)) > o.phase;
+    return load32(THREAD_FIELD(thread_record(c.slot, o.thread), bulk_read)) > o.group;
 }
 
 // ---- what copies write ------------------------------------------------------------------------------------------------------------
@@ -256,6 +263,7 @@ COLD void look_for_results(const Caller &c, u64 address) {
 }
 
 COLD void look_for_uses(Caller c, u64 low, u64 high);
+COLD void look_for_fetches(Caller c, u64 low, u64 high);
 
 // A generic access within the interval of what is in flight.
 HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
@@ -264,5 +272,6 @@ HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 s
     if (address < load64(FIELD(slot, Slot, result_high)) && address + bytes > load64(FIELD(slot, Slot, result_low))) look_for_results(c, address);
     if (!(flags & (ACCESS_WRITE | ACCESS_RMW))) return;
     if (overlaps(load_span(FIELD(globals_of(slot), Globals, map_low)), address, address + bytes)) look_for_uses(c, address, address + bytes);
+    if (load32(FIELD(globals_of(slot), Globals, fetch_count))) look_for_fetches(c, address, address + bytes);
 }
 #endif

@@ -34,18 +34,13 @@ DEVICE Use load_use(u64 at) {
     return u;
 }
 
-// Whether anybody can have learnt that the copy is over. Where threads may synchronise through global memory, that is as much as is known.
-DEVICE bool use_over(const Caller &c, const Operation &o) {
-    if (!(c.flags & GLOBAL_EDGES)) return observed(c, o);
-    if (kind_of(o) == OPERATION_BULK_LOAD) return load32(FIELD(mbarrier_at(engine_of(c.slot), o.barrier), MBarrier, waited)) > o.phase;
-    return load32(THREAD_FIELD(thread_record(c.slot, o.thread), bulk_read)) > o.group;
-}
-
 DEVICE void keep_use(const Caller &c, u64 map, const Operation &o) {
     u64 globals = globals_of(c.slot);
     u32 position = add32(FIELD(globals, Globals, use_count), 1);
     u64 at = use_at(c.slot, position % MAP_USES);
-    if (position >= MAP_USES && !use_over(c, load_use(at).o)) store32(FIELD(globals, Globals, uses_lost), 1);
+    Caller anybody = c;
+    anybody.flags |= GLOBAL_EDGES;
+    if (position >= MAP_USES && !use_over(anybody, load_use(at).o)) store32(FIELD(globals, Globals, uses_lost), 1);
     store64(FIELD(at, MapUse, live), 0);
     record_fence();
     store64(at, map);

@@ -130,17 +130,8 @@ DEVICE bool stores_near(u64 slot, u64 low, u64 high) {
     return near;
 }
 
-HOOK void __consan_fetch(u64 slot, u64 state, u32 me, u32 site, u64 address, u32 bytes) {
-    if (!slot) return;
-    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-#if CONSAN_ISA
-    check_polls(c, address);
-#endif
-    if (stores_near(slot, address, address + bytes)) check_stores(c, address, address + bytes);
-}
-
 // A range that bounds the whole tensor of a map, remembered by the map's address.
-COLD Span measure_tensor(u64 map, u64 kept) {
+COLD Span measure_tensor(u64 slot, u64 map, u64 kept) {
     Box box = read_box(map);
     u32 upper = map_word(map, 7);
     u64 low = (u64)map_word(map, 1) << 32 | map_word(map, 0);
@@ -150,6 +141,7 @@ COLD Span measure_tensor(u64 map, u64 kept) {
     store64(FIELD(kept, TensorRange, low), low);
     store64(FIELD(kept, TensorRange, high), low + bytes);
     store64(kept, map);
+    widen_interval(FIELD(slot, Slot, flight_low), low, low + bytes);
     return {low, low + bytes};
 }
 
@@ -157,7 +149,7 @@ DEVICE u64 kept_tensor(u64 slot, u64 map) { return FIELD(globals_of(slot), Globa
 
 DEVICE Span tensor_range(u64 slot, u64 map) {
     u64 kept = kept_tensor(slot, map);
-    if (load64(kept) != map) return measure_tensor(map, kept);
+    if (load64(kept) != map) return measure_tensor(slot, map, kept);
     return {load64(FIELD(kept, TensorRange, low)), load64(FIELD(kept, TensorRange, high))};
 }
 
@@ -179,17 +171,4 @@ COLD void check_box(const Caller &c, const Result &r) {
     }
 }
 
-// A tiled tensor load.
-HOOK void __consan_tensor_fetch(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
-    if (!slot) return;
-    Span whole = tensor_range(slot, map);
-    Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, 0};
-#if CONSAN_ISA
-    check_polls(c, whole.low);
-#endif
-    if (!stores_near(slot, whole.low, whole.high)) return;
-    u32 place[5] = {x0, x1, x2, x3, x4};
-    Result r;
-    if (find_box(map, place, r) && stores_near(slot, r.low, r.high)) check_box(c, r);
-}
 #endif
