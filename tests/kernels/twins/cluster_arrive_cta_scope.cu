@@ -10,7 +10,7 @@ extern "C" __global__ void __cluster_dims__(2) kernel(float* out) {
     __shared__ u64 full;
     u32 t = threadIdx.x, rank = cluster_rank();
     if (t == 0) {
-        INIT(&full, 64);  /*@init*/
+        INIT(&full, 64);
         FENCE_INIT();
     }
     CLUSTER_SYNC_RELAXED();
@@ -19,10 +19,10 @@ extern "C" __global__ void __cluster_dims__(2) kernel(float* out) {
 #ifdef RACY
         ARRIVE_THERE_CTA(peer(&full, 1));
 #else
-        ARRIVE_THERE(peer(&full, 1));  /*@arrive*/
+        ARRIVE_THERE(peer(&full, 1));
 #endif
     } else {
-        WAIT_CLUSTER(&full, 0);  /*@wait*/
+        WAIT_CLUSTER(&full, 0);
         out[t] = box[t];  /*@read*/
     }
     CLUSTER_SYNC_RELAXED();  // the arrivals have reached a CTA that is still there

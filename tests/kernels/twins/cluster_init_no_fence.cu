@@ -18,11 +18,11 @@ extern "C" __global__ void __cluster_dims__(2) kernel(float* out) {
     }
     CLUSTER_SYNC_RELAXED();
     if (rank == 0) {
-        PUT(peer(box + t, 1), float(t + 1));  /*@store*/
+        PUT(peer(box + t, 1), float(t + 1));
         ARRIVE_THERE(peer(&full, 1));  /*@arrive*/
     } else {
         WAIT_CLUSTER(&full, 0);  /*@wait*/
-        out[t] = box[t];  /*@read*/
+        out[t] = box[t];
     }
     CLUSTER_SYNC_RELAXED();  // the arrivals have reached a CTA that is still there
 }

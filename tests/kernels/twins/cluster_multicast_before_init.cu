@@ -15,7 +15,7 @@ extern "C" __global__ void __cluster_dims__(2) kernel(const float* x, float* out
     u32 t = threadIdx.x, rank = cluster_rank();
     CLUSTER_SYNC_RELAXED();  // both have started
     if (t == 0) {
-        INIT(&full, 1);  /*@init*/
+        INIT(&full, 1);
         FENCE_INIT();
         ARRIVE_EXPECT(&full, sizeof tile);
     }

@@ -32,10 +32,10 @@ extern "C" __global__ void __cluster_dims__(2) kernel(const float* x, float* out
 #else
             ARRIVE_EXPECT(&full[s], 256);
 #endif
-            if (rank == 0) MULTICAST(tile[s], x + 64 * k, 256, &full[s], 3);  /*@load*/
+            if (rank == 0) MULTICAST(tile[s], x + 64 * k, 256, &full[s], 3);
         }
         WAIT(&full[s], round & 1);  /*@wait*/
-        sum += tile[s][t];  /*@read*/
+        sum += tile[s][t];
         __syncthreads();
         if (t == 0) ARRIVE_THERE(peer(&empty[s], 0));
     }

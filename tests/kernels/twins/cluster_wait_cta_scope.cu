@@ -10,18 +10,18 @@ extern "C" __global__ void __cluster_dims__(2) kernel(float* out) {
     __shared__ u64 full;
     u32 t = threadIdx.x, rank = cluster_rank();
     if (t == 0) {
-        INIT(&full, 64);  /*@init*/
+        INIT(&full, 64);
         FENCE_INIT();
     }
     CLUSTER_SYNC_RELAXED();
     if (rank == 0) {
         PUT(peer(box + t, 1), float(t + 1));  /*@store*/
-        ARRIVE_THERE(peer(&full, 1));  /*@arrive*/
+        ARRIVE_THERE(peer(&full, 1));
     } else {
 #ifdef RACY
         WAIT(&full, 0);
 #else
-        WAIT_CLUSTER(&full, 0);  /*@wait*/
+        WAIT_CLUSTER(&full, 0);
 #endif
         out[t] = box[t];  /*@read*/
     }
