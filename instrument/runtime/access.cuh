@@ -82,12 +82,7 @@ DEVICE bool lanes_ordered(const Caller &c, u32 lane, u32 epoch) {
         u64 sync = load64(THREAD_WORD(thread, syncs, i));
         if ((high_word(sync) >> lane & 1) && epoch < low_word(sync)) return true;
     }
-#if CONSAN_ENGINE
-    // What came back to this lane through an mbarrier, or by way of another warp: lanes of a warp are not told apart there.
-    return epoch <= clock_entry(c.slot, c.me, c.me >> 5);
-#else
     return false;
-#endif
 #else
     (void)lane;
     return epoch < high_word(c.state);
