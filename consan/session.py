@@ -33,7 +33,7 @@ from consan.instrument.stored import dump, fingerprint, restore
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
-from consan.shadow import Drained, Shadow
+from consan.shadow import Counters, Drained, Shadow
 from consan.toolchain.cache import Cache, key
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
-    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies"),
+    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
@@ -491,7 +491,7 @@ class Session:
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters.dropped_ctas if counters else 0)],
+            unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters)],
             notes=tuple({**self._notes, **{note: None for used in self._used.values() for note in used.notes}}),
             seed=self.seed,
             policy=self.policy,
@@ -614,5 +614,8 @@ def library_for(variant: Variant, target: str) -> RuntimeLibrary:
     return runtime_library(variant, runtime_architecture(target))
 
 
-def _dropped(ctas: int) -> list[str]:
-    return [f"{model.plural(ctas, 'CTA')} ran unchecked: the shadow memory was full"] if ctas else []
+def _dropped(counters: Counters | None) -> list[str]:
+    """CTAs that ran unchecked, and why."""
+    why = {"the shadow memory was full": "dropped_ctas", "in clusters that their module was not instrumented for": "foreign_ctas"}
+    counts = {reason: getattr(counters, name, 0) for reason, name in why.items()}
+    return [f"{model.plural(ctas, 'CTA')} ran unchecked: {reason}" for reason, ctas in counts.items() if ctas]

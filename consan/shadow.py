@@ -38,6 +38,7 @@ class Counters:
 
     dropped_findings: int = 0
     dropped_ctas: int = 0
+    foreign_ctas: int = 0  # in clusters that their module was not instrumented for
     evicted: int = 0
     checked_ctas: int = 0
     arena_used: int = 0
@@ -47,6 +48,7 @@ class Counters:
         return Counters(
             self.dropped_findings + later.dropped_findings,
             self.dropped_ctas + later.dropped_ctas,
+            self.foreign_ctas + later.foreign_ctas,
             self.evicted + later.evicted,
             self.checked_ctas + later.checked_ctas,
             later.arena_used,
@@ -137,7 +139,7 @@ class Shadow:
         self.ring[...] = 0
         for name in ("table", "launches"):
             self.backend.fill(self._places[name], 0, _TABLES[name])
-        for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas"):
+        for name in ("dropped_findings", "dropped_ctas", "foreign_ctas", "evicted", "checked_ctas"):
             self.backend.write(self.address + self._offsets[name], bytes(8))
         for name, value in (("ring_count", 0), ("abort", 0), ("cta_limit", cta_limit)):
             self.backend.write(self.address + self._offsets[name], value.to_bytes(4, "little"))
@@ -161,6 +163,7 @@ class Shadow:
         counters = Counters(
             dropped_findings=int(runtime["dropped_findings"]),
             dropped_ctas=int(runtime["dropped_ctas"]),
+            foreign_ctas=int(runtime["foreign_ctas"]),
             evicted=int(runtime["evicted"]),
             checked_ctas=int(runtime["checked_ctas"]),
             arena_used=int(runtime["arena_next"]),

@@ -252,7 +252,7 @@ RUNTIME = _struct(
     "Runtime",
     f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
     u64 table; u64 ring; u64 launches;
-    u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas;
+    u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas; u64 foreign_ctas;
     u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots""",
 )
 DIRECTORY = _struct("Directory", "u64 key; u64 slot; u32 exited; u32 pad[3]")

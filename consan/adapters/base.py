@@ -44,6 +44,12 @@ class SessionLike(Protocol):
         """Add a line to the report's notes (once)."""
 
 
+def renewed(session: SessionLike, prepared: PreparedLike) -> PreparedLike | None:
+    """A module that an earlier session loaded, for this one; None where this one wants other hooks than those that are loaded."""
+    found = session.instrument(prepared.plain, name=prepared.name)
+    return found if found.instrumented.ptx == prepared.instrumented.ptx else None
+
+
 class Adapter(Protocol):
     """One framework."""
 

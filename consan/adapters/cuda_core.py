@@ -28,7 +28,7 @@ from typing import Any
 
 from consan._errors import EnvironmentFailure
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike
+from consan.adapters.base import PreparedLike, renewed
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
@@ -115,12 +115,12 @@ class CudaCoreAdapter(Seam):
     def _ready(self, made: _Made) -> bool:
         """Plant the control block for this session; False where the module was made under other settings."""
         if not made.planted:
-            renewed = self._open.instrument(made.prepared.plain, name=made.prepared.name)
-            if renewed.instrumented.ptx != made.prepared.instrumented.ptx:
+            prepared = renewed(self._open, made.prepared)
+            if prepared is None:
                 self._open.note(f"{made.prepared.name} was loaded under other settings: it is not checked in this session")
                 return False
-            made.prepared = renewed
-            self._open.attach(renewed, _symbol_writer(made.shown))
+            made.prepared = prepared
+            self._open.attach(prepared, _symbol_writer(made.shown))
             made.planted = True
         return True
 

@@ -34,7 +34,7 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters import sources
-from consan.adapters.base import Patches, PreparedLike, SessionLike
+from consan.adapters.base import Patches, PreparedLike, SessionLike, renewed
 from consan.adapters.importhook import when_imported
 
 _OLDEST = (13, 0)
@@ -232,13 +232,13 @@ class CupyAdapter:
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
         assert self._session is not None
-        renewed = self._session.instrument(prepared.plain, name=prepared.name)
-        if renewed.instrumented.ptx != prepared.instrumented.ptx:
+        found = renewed(self._session, prepared)
+        if found is None:
             self._session.note(f"{prepared.name} was loaded under other settings: it is not checked in this session")
             self._list(prepared.name)
             return prepared
-        self._session.attach(renewed, _symbol_writer(module))
-        return renewed
+        self._session.attach(found, _symbol_writer(module))
+        return found
 
     def _list(self, name: str) -> None:
         if self._session is not None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.base import PreparedLike, SessionLike, renewed
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 
 _OLDEST = _NEWEST = (0, 30)
@@ -116,11 +116,11 @@ class NumbaAdapter(Seam):
 
     def _renew(self, found: _Loaded) -> bool:
         """Give what an earlier session loaded to this one, unless that wants other hooks."""
-        renewed = self._open.instrument(found.prepared.plain, name=found.prepared.name)
-        if renewed.instrumented.ptx != found.prepared.instrumented.ptx:
+        prepared = renewed(self._open, found.prepared)
+        if prepared is None:
             return False
-        self._open.attach(renewed, _symbol_writer(found.function.module))
-        found.prepared, found.session = renewed, self._open
+        self._open.attach(prepared, _symbol_writer(found.function.module))
+        found.prepared, found.session = prepared, self._open
         return True
 
 

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.base import PreparedLike, SessionLike, renewed
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 
@@ -125,12 +125,12 @@ class TorchKernelAdapter(Seam):
 
     def _again(self, prepared: PreparedLike, module: int) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
-        renewed = self._open.instrument(prepared.plain, name=prepared.name)
-        if renewed.instrumented.ptx != prepared.instrumented.ptx:
+        found = renewed(self._open, prepared)
+        if found is None:
             self._open.note(f"{prepared.name} was loaded under other settings: it is not checked in this session")
             return prepared
-        self._attach(renewed, module)
-        return renewed
+        self._attach(found, module)
+        return found
 
 
 class TorchKernelRefused(NeedsGpu):

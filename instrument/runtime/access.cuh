@@ -112,16 +112,21 @@ DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_sit
 }
 
 #if CONSAN_CLUSTER
-// An edge from another CTA that is there, but of too narrow a scope (SEMANTICS 2.7).
-DEVICE void look_for_scope(const Caller &c, Finding &f, u32 other, u32 epoch) {
-    if (f.kind != KIND_DATA_RACE || same_cta(c.slot, other >> 5, c.me >> 5)) return;
+// What a finding lacks may be there, but as an edge of too narrow a scope (SEMANTICS 2.7): `holds` asks for it as that caller.
+template <typename F> DEVICE void look_for_scope(const Caller &c, Finding &f, F holds) {
     Caller wide = c;
     wide.flags |= ACCESS_WIDE_WAIT;
-    bool waited = ordered(wide, other, epoch);
+    bool waited = holds(wide);
     wide.flags |= ACCESS_WIDE;
-    if (!waited && !ordered(wide, other, epoch)) return;
+    if (!waited && !holds(wide)) return;
     f.kind = KIND_SCOPE;
     f.reason = waited ? REASON_WAIT_SCOPE : REASON_ARRIVE_SCOPE;
+}
+
+// The same for an access of another CTA's thread.
+DEVICE void look_for_scope(const Caller &c, Finding &f, u32 other, u32 epoch) {
+    if (same_cta(c.slot, other >> 5, c.me >> 5)) return;
+    look_for_scope(c, f, [&](const Caller &wide) { return ordered(wide, other, epoch); });
 }
 #endif
 

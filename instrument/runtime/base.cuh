@@ -87,8 +87,13 @@ DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1))
 
 DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }
 DEVICE u32 thread_total() { return ntid_x() * ntid_y() * ntid_z(); }
+#if __CUDA_ARCH__ >= 900
+SPECIAL(cluster_size, "%%cluster_nctarank")
+#else
+DEVICE u32 cluster_size() { return 1; }
+#endif
 #if CONSAN_CLUSTER
-SPECIAL(cluster_rank, "%%cluster_ctarank") SPECIAL(cluster_size, "%%cluster_nctarank")
+SPECIAL(cluster_rank, "%%cluster_ctarank")
 SPECIAL(cluster_x, "%%clusterid.x") SPECIAL(cluster_y, "%%clusterid.y") SPECIAL(cluster_z, "%%clusterid.z")
 SPECIAL(clusters_x, "%%nclusterid.x") SPECIAL(clusters_y, "%%nclusterid.y")
 SPECIAL(ctas_x, "%%cluster_nctaid.x") SPECIAL(ctas_y, "%%cluster_nctaid.y") SPECIAL(ctas_z, "%%cluster_nctaid.z")

@@ -29,16 +29,6 @@ enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, 
 
 DEVICE u32 count32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u64 nanoseconds() { u64 v; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)); return v; }
-// CTAs of the cluster that this variant of the runtime does not know of.
-DEVICE bool has_strangers() {
-#if __CUDA_ARCH__ >= 900 && !CONSAN_CLUSTER
-    u32 v;
-    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(v));
-    return v > 1;
-#else
-    return false;
-#endif
-}
 
 // A wait: kind and number of the barrier; phase, generation, or how many barriers of the whole CTA the thread has passed.
 DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << 16 | index, number); }
@@ -247,7 +237,7 @@ DEVICE bool begin_look(u64 slot, u64 engine) {
 COLD void examine(u64 slot, u64 state, u32 mask) {
     u64 engine = engine_of(slot);
     bool leads = lane_id() == __ffs(mask) - 1;
-    if (load32(FIELD(engine, Engine, open)) || has_strangers()) return;
+    if (load32(FIELD(engine, Engine, open))) return;
     for (;;) {
         record_fence();
         if (!first_lanes(mask, leads && begin_look(slot, engine))) return;

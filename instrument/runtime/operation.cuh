@@ -179,7 +179,7 @@ DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
     }
     bool over = inside ? seen == 4 : seen != 0;
     // Groups retire in order: what a warp has found once holds for all before.
-    if (over && !lane_acquired(c.slot, c.me)) store64(known_at, pack(o.group + 1, base));
+    if (over && !lane_acquired(c.slot, c.me) && !(c.flags & (ACCESS_WIDE_WAIT | ACCESS_WIDE))) store64(known_at, pack(o.group + 1, base));
     return over;
 }
 
@@ -284,11 +284,7 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     f.own_operation = own_operation;
     describe_operation(c, f, o);
 #if CONSAN_CLUSTER
-    Caller wide = c;
-    wide.flags |= ACCESS_WIDE_WAIT;
-    bool waited = !race && observed(wide, o);
-    wide.flags |= ACCESS_WIDE;
-    if (!race && (waited || observed(wide, o))) { f.kind = KIND_SCOPE; f.reason = waited ? REASON_WAIT_SCOPE : REASON_ARRIVE_SCOPE; }
+    if (!race) look_for_scope(c, f, [&](const Caller &wide) { return observed(wide, o); });
 #endif
     report(c.slot, f);
 }
@@ -384,9 +380,7 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
         f.reason = why_refilled(c.slot, o, other, why_not_observed(c, o));
     }
 #if CONSAN_CLUSTER
-    f.kind = wait && !same_cta(c.slot, other >> 5, c.me >> 5) ? KIND_DATA_RACE : f.kind;
     look_for_scope(c, f, other, epoch);
-    f.kind = wait && f.kind == KIND_DATA_RACE ? KIND_MISSING_WAIT : f.kind;
 #endif
     report(c.slot, f);
 }

@@ -306,13 +306,16 @@ COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     u32 limit = gpu_load32(FIELD(runtime, Runtime, cta_limit));
 #if CONSAN_CLUSTER
     u32 ctas = cluster_size();
-    if (limit == 0 || linear_cluster() * ctas < limit) {
+    bool watched = limit == 0 || linear_cluster() * ctas < limit;
 #else
     u32 ctas = 1;
-    if (limit == 0 || linear_cta() < limit) {
+    bool watched = limit == 0 || linear_cta() < limit;
 #endif
+    // A launch in clusters that nobody told of: this variant takes each CTA for one alone, and would not know its addresses.
+    if (watched && cluster_size() > MAX_CTAS) gpu_add64(FIELD(runtime, Runtime, foreign_ctas), ctas);
+    else if (watched) {
         Shape s = shape_of(threads, bytes);
-        slot = ctas <= MAX_CTAS ? acquire_slot(runtime, s) : 0;
+        slot = acquire_slot(runtime, s);
         if (slot) { prepare_slot(slot, runtime, s, threads, bytes, module, entry, place); gpu_add64(FIELD(runtime, Runtime, checked_ctas), ctas); }
         else { slot = NO_SLOT; gpu_add64(FIELD(runtime, Runtime, dropped_ctas), ctas); }
     }

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +76,15 @@ else:
 
 
 def run(folder: Path, script: str, *words: str) -> tuple[int, dict[str, Any], str]:
-    """The status, the report and the output; the temporary folder is the test's."""
+    """The status, the report and the output; the temporary folder has a short name, for forkserver binds a socket in it."""
     (folder / "common.py").write_text(COMMON)
     (folder / "script.py").write_text(script)
-    (folder / "tmp").mkdir()
     command = [sys.executable, "-m", "consan", "run", "--device", "cpu", "-o", "r.json", "script.py", *words]
-    environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert "Traceback" not in done.stderr, done.stderr
-    assert not [path for path in (folder / "tmp").iterdir() if path.name.startswith("consan")]
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+        environment = {**os.environ, "TMPDIR": temporary}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert not [path for path in Path(temporary).iterdir() if path.name.startswith("consan")]
     return done.returncode, json.loads((folder / "r.json").read_text()), done.stdout
 
 

@@ -141,6 +141,20 @@ def test_a_module_is_instrumented_again_for_a_launch_in_clusters() -> None:
     assert sum(kernel.launches for kernel in report.kernels if kernel.name == "barrier") == 4
 
 
+def test_clusters_are_among_what_is_checked() -> None:
+    assert "clusters" in launched(PLAIN, "barrier", 2).checked
+
+
+def test_a_launch_in_clusters_that_the_session_is_not_told_of_is_incomplete() -> None:
+    """As frameworks do that launch by themselves: the module has hooks for one CTA alone."""
+    session = Session(device="cpu")
+    prepared = session.prepare(PLAIN)
+    session.backend.launch(prepared.loaded, "peer", (4, 1, 1), (32, 1, 1), [], cluster=(2, 1, 1))
+    report = session.report()
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert report.incomplete == ("4 CTAs ran unchecked: in clusters that their module was not instrumented for",)
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     file, out = tmp_path / "k.ptx", tmp_path / "r.json"
     file.write_text(PLAIN)

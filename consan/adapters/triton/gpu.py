@@ -24,7 +24,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.base import PreparedLike, SessionLike, renewed
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.seam import Seam
 from consan.backends.cuda import CudaModule
@@ -139,12 +139,12 @@ class TritonAdapter(Seam):
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Give a kernel that an earlier session loaded to this one; it must have the same hooks."""
-        renewed = self._open.instrument(prepared.plain, name=prepared.name)
-        if renewed.instrumented.ptx != prepared.instrumented.ptx:
+        found = renewed(self._open, prepared)
+        if found is None:
             self._open.note(f"{prepared.name} was loaded under other settings: where it is still in use, it is not checked in this session")
             return prepared
-        self._attach(renewed, kernel)
-        return renewed
+        self._attach(found, kernel)
+        return found
 
     def _count(self, metadata: Any) -> None:
         """`launch_enter_hook`: list what runs without hooks."""
