@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from chip_kernels import FAMILIES, THREADS, Case, kernel, opcodes, operand_buffer, pool, result_bytes, result_of, wanted
+from chip_kernels import FAMILIES, THREADS, Case, immediate, kernel, opcodes, operand_buffer, pool, result_bytes, result_of, wanted
 
 from consan._errors import UsageError
 from consan.backends.driver import why_unavailable
@@ -65,7 +65,8 @@ def _differ(one: Array, other: Array, word: str, case: Case) -> Array:
     """Where two results are not the same, as far as the ISA fixes them."""
     if word not in _LOOSE and word != "f32x2":
         return _words(one) != _words(other)
-    left, right = _as_floats(one, word).astype(np.float64), _as_floats(other, word).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        left, right = _as_floats(one, word).astype(np.float64), _as_floats(other, word).astype(np.float64)
     same = (left == right) & (np.signbit(left) == np.signbit(right)) | (np.isnan(left) & np.isnan(right))
     if case.approximate:
         with np.errstate(all="ignore"):
@@ -73,14 +74,23 @@ def _differ(one: Array, other: Array, word: str, case: Case) -> Array:
     return ~same
 
 
-def _compare(cases: Sequence[Case], left: Array, right: Array) -> list[str]:
+def _operands(case: Case, values: dict[tuple[str, int], Array], thread: int) -> str:
+    words = [_words(values[word, position])[thread] for position, word in enumerate(case.op.sources) if immediate(case, position) is None]
+    return ", ".join(f"{int(word):#x}" for word in words)
+
+
+def _compare(cases: Sequence[Case], values: dict[tuple[str, int], Array], left: Array, right: Array) -> list[str]:
+    """One line for each result that differs somewhere: the operands of the first thread, and both results."""
     wrong = []
     for number, case in enumerate(cases):
         for place, word in enumerate(case.op.dests):
             one, other = result_of(left, number, place, word), result_of(right, number, place, word)
-            bad = int(_differ(one, other, word, case).sum())
-            if bad:
-                wrong.append(f"{case.opcode}: {bad} results differ")
+            differ = _differ(one, other, word, case).reshape(THREADS, -1).any(1)
+            bad = np.flatnonzero(differ)
+            if bad.size:
+                first = int(bad[0])
+                results = f"machine {int(_words(one)[first]):#x}, chip {int(_words(other)[first]):#x}"
+                wrong.append(f"{case.opcode} ({bad.size} threads): {_operands(case, values, first)}: {results}")
     return wrong
 
 
@@ -134,5 +144,5 @@ def test_the_machine_and_the_chip_agree(family: str) -> None:
         for group in _groups(_cases(family)):
             cases = supported(group, chip.arch)
             text = kernel(cases, target=chip.arch)
-            wrong += _compare(cases, _run(machine, kernel(cases), cases, values), _run(chip, text, cases, values))
-    assert wrong == []
+            wrong += _compare(cases, values, _run(machine, kernel(cases), cases, values), _run(chip, text, cases, values))
+    assert not wrong, "\n".join(wrong)
