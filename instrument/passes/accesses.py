@@ -26,7 +26,7 @@ from consan.instrument.passes.emit import (
     value_words,
     wide_address,
 )
-from consan.instrument.ptx import Operand, Vector
+from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
@@ -141,15 +141,41 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
     if access.access != "write" or access.is_strong:
         return []
     words = max(1, _bytes(work, access) // 4)
-    if work.row.family == "stmatrix":
-        # The row's bytes come from other lanes. Different threads are taken to store different values.
-        return [SELF] * words
     roles = work.row.roles(work.instruction)
     source: Operand = work.instruction.operands[roles.index("src")]
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
+    if work.row.family == "stmatrix":
+        matrices = value_words(elements, 4, snippet, work.instruction.scope)
+        return [_row_word(work.instruction, matrices, word, snippet) for word in range(words)]
     if access.width_bytes == 16:
         return [SELF] * words
     return value_words(elements, access.width_bytes, snippet, work.instruction.scope)
+
+
+def _row_word(instruction: Instruction, matrices: list[str], word: int, snippet: Snippet) -> str:
+    """A word of the row that this lane gives the address of, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
+
+    Lane L gives row L % 8 of matrix L / 8. Words of row r are in lanes 4r to 4r + 3. With `.trans`, element j of row r is in lane
+    4j + r / 2, in the half that the parity of r says. Every lane has come here, as `.aligned` asks, so all take part.
+    """
+    guard, lane, row, result, of_matrix = guard_text(instruction), *(snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
+    snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3;")
+    for number, matrix in enumerate(matrices):
+        got = _transposed_word(guard, matrix, row, word, snippet) if "trans" in instruction.parts else snippet.register("b32")
+        if "trans" not in instruction.parts:
+            holder = snippet.register("b32")
+            snippet.add(f"mad.lo.u32 {holder}, {row}, 4, {word}; {guard}shfl.sync.idx.b32 {got}, {matrix}, {holder}, 31, -1;")
+        snippet.add(f"setp.eq.u32 {of_matrix}, {lane}, {number}; @{of_matrix} mov.b32 {result}, {got};")
+    return result
+
+
+def _transposed_word(guard: str, matrix: str, row: str, word: int, snippet: Snippet) -> str:
+    holder, low, high, half = (snippet.register("b32") for _ in range(4))
+    snippet.add(f"shr.u32 {holder}, {row}, 1; add.u32 {holder}, {holder}, {8 * word};")
+    snippet.add(f"{guard}shfl.sync.idx.b32 {low}, {matrix}, {holder}, 31, -1; add.u32 {holder}, {holder}, 4;")
+    snippet.add(f"{guard}shfl.sync.idx.b32 {high}, {matrix}, {holder}, 31, -1;")
+    snippet.add(f"and.b32 {half}, {row}, 1; mad.lo.u32 {half}, {half}, 0x2222, 0x5410; prmt.b32 {low}, {low}, {high}, {half};")
+    return low
 
 
 def _global_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:

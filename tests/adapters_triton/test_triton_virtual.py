@@ -191,8 +191,19 @@ def test_an_architecture_that_does_not_run_here() -> None:
         pass
 
 
+def test_the_backend_is_active_for_programs_that_ask_it() -> None:
+    with consan.triton.cpu():
+        assert triton.backends.backends["nvidia"].driver.is_active()
+        assert triton.runtime.driver.active.get_current_target().backend == "cuda"
+
+
 def test_everything_is_put_back() -> None:
-    before = (triton.runtime.driver._active, triton.JITFunction.run, triton.testing.do_bench, triton.compiler.CompiledKernel._init_handles)
+    def replaced() -> tuple[Any, ...]:
+        asked = vars(triton.backends.backends["nvidia"].driver).get("is_active")
+        kernel = triton.compiler.CompiledKernel
+        return triton.runtime.driver._active, triton.JITFunction.run, triton.testing.do_bench, kernel._init_handles, asked
+
+    before = replaced()
     x = np.zeros(256, np.float32)
     with consan.triton.cpu() as outer:
         kernels.add[(1,)](x, x, x, 256, BLOCK=256)
@@ -201,6 +212,5 @@ def test_everything_is_put_back() -> None:
             kernels.add[(1,)](x, x, x, 256, BLOCK=256)
         kernels.add[(1,)](x, x, x, 256, BLOCK=256)
     assert (inner.kernels[0].launches, outer.kernels[0].launches) == (2, 2)
-    after = (triton.runtime.driver._active, triton.JITFunction.run, triton.testing.do_bench, triton.compiler.CompiledKernel._init_handles)
-    assert before == after
+    assert before == replaced()
     assert not adapters._sessions

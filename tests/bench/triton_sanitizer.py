@@ -43,6 +43,7 @@ MEANINGS = {
 }
 NOT_VERDICTS = {"test_consan_uses_profile_scratch": "asks where Triton's own instrumentation keeps its memory"}
 UNTOLD = ("not modelled", "skipped", "no verdict")  # outcomes that the table leaves out and the counts give
+ANY = "a failure"  # what a test expects that looks for no message
 CTAS = "num_ctas"  # the parameter that gives the size of the cluster
 
 Session = Callable[[], AbstractContextManager[Any]]
@@ -91,8 +92,8 @@ def judge(expects: Sequence[str], verdict: str, kinds: Sequence[str]) -> str:
     """`agree`, `kind`, `disagree`, or `incomplete` where consan does not say clean though it found nothing."""
     if not expects:
         return {"clean": "agree", "incomplete": "incomplete"}.get(verdict, "disagree")
-    if verdict != "violations":
-        return "disagree"
+    if verdict != "violations" or set(expects) == {ANY}:
+        return "agree" if verdict == "violations" else "disagree"
     meant = set().union(*(next((kinds for part, kinds in MEANINGS.items() if part in text.lower()), set()) for text in expects))
     return "agree" if meant & set(kinds) else "kind"
 
@@ -220,7 +221,7 @@ def _messages(function: Any, arguments: dict[str, Any]) -> Iterator[str]:
         with contextlib.suppress(AssertionError), _helper(function, lambda *args, heard=heard, **kwargs: Result(True, heard)):
             function(**arguments)
         asked += heard.asked
-    yield from dict.fromkeys(asked or ["a failure"])
+    yield from dict.fromkeys(asked or [ANY])
 
 
 # -- on Triton ----------------------------------------------------------------------------------------------------------------------------

@@ -140,6 +140,8 @@ def test_every_variant_of_a_file(script: ModuleType, yardstick: Any, tmp_path: P
         (["Accessing buffer with pending access. Pending access type: x"], "violations", ["data-race"], "kind"),
         (["Barrier arrive underflow"], "violations", ["barrier-misuse"], "agree"),
         (["Deadlock detected", "outstanding"], "violations", ["data-race"], "agree"),
+        (["a failure"], "violations", ["data-race"], "agree"),
+        (["a failure"], "clean", [], "disagree"),
         (["words that nobody knows"], "violations", ["data-race"], "kind"),
     ],
 )

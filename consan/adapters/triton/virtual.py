@@ -49,6 +49,9 @@ class TritonVirtual(Seam):
     def _patch(self, triton: ModuleType) -> None:
         driver = VirtualDriver(self._open, getattr(self._open, "triton_arch", "sm_90"))
         self._patches.set(triton.runtime.driver, "_active", driver)  # as `set_active` does
+        own = getattr(triton.backends.backends.get("nvidia"), "driver", None)  # programs may ask it, and since 3.9 Triton's test helpers do
+        if own is not None:
+            self._patches.set(own, "is_active", staticmethod(VirtualDriver.is_active))
         compiler, jit = sys.modules["triton.compiler.compiler"], sys.modules["triton.runtime.jit"]
         self._wrap(compiler.CompiledKernel, "_init_handles", self._load)
         self._wrap(jit.JITFunction, "run", _run_with_arrays)
