@@ -1,4 +1,4 @@
-"""CUTLASS kernels for Hopper together with their host code: PTX, and a library that says how the kernel is to be launched.
+"""CUTLASS kernels for Ampere and Hopper together with their host code: PTX, and a library that says how the kernel is to be launched.
 
 One run of nvcc makes both. The library holds CUTLASS's own host code, linked against `cutlass_launches/recorder.cpp` in place of a
 CUDA runtime, so that it needs no GPU: `record` calls it with addresses and gets back grid, block, cluster, shared memory and the
@@ -24,8 +24,16 @@ from .tools import CACHE, nvcc_version, run
 SOURCES = Path(__file__).resolve().parent / "cutlass_launches"
 Dim3 = tuple[int, int, int]
 Encode = Callable[[int, dict[str, Any]], bytes]
+
+
+def _tile(cta: Dim3, warp: Dim3) -> dict[str, str]:
+    return {f"{whose}_{axis}": str(n) for whose, shape in (("TILE", cta), ("WARP", warp)) for axis, n in zip("MNK", shape, strict=True)}
+
+
 _SPECIALISED = {"EPILOGUE": "TmaWarpSpecialized", "CLUSTER_M": "1", "TILE_M": "64"}
 _COOPERATIVE = {"MAINLOOP": "KernelTmaWarpSpecializedCooperative", "EPILOGUE": "TmaWarpSpecializedCooperative", "TILE_M": "128"}
+_TENSOR = {"SIMT": "0", **_tile((64, 64, 32), (32, 32, 32))}
+_SIMT = {"SIMT": "1", **_tile((32, 64, 8), (32, 32, 8))}
 _TUTORIALS = "cute/tutorial/hopper"
 
 # name -> (source, macros)
@@ -38,7 +46,18 @@ KERNELS = {
     "gemm_pingpong": ("gemm_sm90.cu", {**_SPECIALISED, "MAINLOOP": "KernelTmaWarpSpecializedPingpong"}),
     "gemm_cooperative": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "1"}),
     "gemm_cooperative_cluster": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "2"}),
+    "gemm_two_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "2"}),
+    "gemm_three_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "3"}),
+    "gemm_five_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "5"}),
+    "gemm_shared_k": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "3", "TILE_K": "64"}),
+    "gemm_simt_two_stages": ("gemm_sm80.cu", {**_SIMT, "STAGES": "2"}),
+    "gemm_simt_four_stages": ("gemm_sm80.cu", {**_SIMT, "STAGES": "4"}),
 }
+
+
+def architecture(name: str) -> str:
+    """What a kernel is compiled for."""
+    return "sm_80" if KERNELS[name][0] == "gemm_sm80.cu" else "sm_90a"
 
 
 @dataclass(frozen=True)
@@ -71,18 +90,19 @@ def ptx(name: str, include: Path) -> str:
 def build(name: str, include: Path) -> tuple[bytes, bytes]:
     """PTX and library, from the cache or from nvcc."""
     source, macros = KERNELS[name]
+    number = architecture(name).removeprefix("sm_")
     texts = [(SOURCES / file).read_text() for file in (source, "recorder.cpp")]
     version = (include / "cutlass" / "version.h").read_text()
     identities = [key("corpus-host", part, *texts, repr(macros), version, str(include), nvcc_version() or "") for part in ("ptx", "so")]
     found = [CACHE.get(identity) for identity in identities]
     if found[0] is None or found[1] is None:
-        found = list(_compile(source, macros, include))
+        found = list(_compile(source, macros, include, number))
         for identity, data in zip(identities, found, strict=True):
             CACHE.put(identity, data or b"")
     return found[0] or b"", found[1] or b""
 
 
-def _compile(source: str, macros: dict[str, str], include: Path) -> tuple[bytes, bytes]:
+def _compile(source: str, macros: dict[str, str], include: Path, number: str) -> tuple[bytes, bytes]:
     root = include.parent
     folders = [f"-I{folder}" for folder in (include, root / "tools" / "util" / "include", root / "examples")]
     defines = [f"-D{name}={value}" for name, value in macros.items()]
@@ -99,7 +119,7 @@ def _compile(source: str, macros: dict[str, str], include: Path) -> tuple[bytes,
                     "-DNDEBUG",
                     "-DCUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL",
                 ),
-                *("-gencode", "arch=compute_90a,code=compute_90a", "-cudart", "none", "-shared", "-Xcompiler", "-fPIC"),
+                *("-gencode", f"arch=compute_{number},code=compute_{number}", "-cudart", "none", "-shared", "-Xcompiler", "-fPIC"),
                 *("-Xlinker", "-Bsymbolic", "-keep", "-keep-dir", folder, *folders, *defines),
                 *(str(SOURCES / source), str(SOURCES / "recorder.cpp"), "-o", str(library)),
             ]

@@ -169,7 +169,8 @@ def _cutlass_entries() -> Iterator[Entry]:
         yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, in_process, absent or without_nvrtc)
     for name in host.KERNELS:
         skip = absent or host.problem(name, Path(str(include)))
-        yield Entry(f"cutlass/{name}/sm_90a", "nvcc", "sm_90a", functools.partial(host.ptx, name, Path(str(include))), skip)
+        arch = host.architecture(name)
+        yield Entry(f"cutlass/{name}/{arch}", "nvcc", arch, functools.partial(host.ptx, name, Path(str(include))), skip)
 
 
 def cutlass_launch(name: str, sizes: host.Dim3, addresses: host.Dim3, multiprocessors: int, encode: host.Encode) -> host.Recorded:
