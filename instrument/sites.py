@@ -31,7 +31,8 @@ class Place:
 class Site:
     """One instrumented instruction.
 
-    `number` is 1-based within the module (0 on the device means unknown); `bytes` counts what one thread touches.
+    `number` is 1-based within the module (0 on the device means unknown); `bytes` counts what one thread touches. An instruction of which
+    something is `unused` has several sites.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Site:
     file: str | None = None
     line: int | None = None
     column: int | None = None
+    unused: bool = False  # what is loaded goes to registers that nothing reads
     inlined: tuple[Frame, ...] = ()
 
 

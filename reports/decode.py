@@ -185,7 +185,20 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record),
     )
-    return describe(finding, _situation(record, kind), **_facts(record))
+    unused = kind in _OF_VALUES and _is_unused(record, module)
+    if unused and kind is Kind.UNINITIALIZED_READ:
+        return describe(finding, "unused", **_facts(record))
+    described = describe(finding, _situation(record, kind), **_facts(record))
+    return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
+
+
+# Kinds whose only harm is to the value that is loaded.
+_OF_VALUES = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
+
+
+def _is_unused(record: Any, module: ModuleSites) -> bool:
+    sites = (module.site(int(record[name])) for name in ("site", "other_site"))
+    return any(site is not None and site.unused for site in sites)
 
 
 def _hazard(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> str | None:

@@ -8,11 +8,12 @@ value stored goes to the hook too, so that two writers of the same value can be 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from consan.instrument.isa import Access
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
 from consan.instrument.passes.emit import (
     SELF,
     SLOT,
@@ -26,7 +27,7 @@ from consan.instrument.passes.emit import (
     value_words,
     wide_address,
 )
-from consan.instrument.ptx import Instruction, Operand, Vector
+from consan.instrument.ptx import Instruction, Operand, Underscore, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
 _ROWS = {"x1": 8, "x2": 16, "x4": 32}
@@ -83,17 +84,59 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
     address = context.located(snippet, address, ranked=is_ranked(instruction, access.space))
     if work.row.family in ("ldmatrix", "stmatrix"):
         condition = _participates(snippet, instruction.parts)
-    values = _values(work, access, snippet)
-    site = context.site(plan, work, access.access, access.space, nbytes)
-    number = site.number | _CTA_SCOPE if context.variant.cluster and access.is_strong and access.scope == "cta" else site.number
+    values = [("b32", value) for value in _values(work, access, snippet)]
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(number))]
-    context.access_hook(snippet, _hook_name(work, access, nbytes), arguments, [("b32", value) for value in values], guard)
+    narrow = _CTA_SCOPE if context.variant.cluster and access.is_strong and access.scope == "cta" else 0
+    for piece in _pieces(plan, work, access, nbytes):
+        site = context.site(plan, work, access.access, access.space, piece.size, unused=piece.unused)
+        place = address
+        if piece.offset:
+            place = snippet.register("b32")
+            snippet.add(f"add.u32 {place}, {address}, {piece.offset};")
+        arguments = [*caller_arguments(), ("b32", place), ("b32", str(site.number | narrow))]
+        context.access_hook(snippet, _hook_name(work, access, piece.size), arguments, values, guard)
     if access.space == "generic" and work.row.family in global_sides.FAMILIES:
         global_sides.add_access(context, work, access, site, snippet)
     if context.variant.flags and access.is_strong:
         _flag_hooks(context, work, access, snippet, address, guard)
     return snippet.text()
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Bytes of an access that have a hook and a site of their own."""
+
+    offset: int
+    size: int
+    unused: bool = False
+
+
+def _pieces(plan: FunctionPlan, work: Work, access: Access, nbytes: int) -> list[_Piece]:
+    """What a load brings that something reads, and what nothing does.
+
+    Compilers widen loads to whole vectors, and what comes along may be padding or somebody else's. A vector load is a scalar load of
+    each element ("Vector Data-types", 8.2.4), and what goes to a register that is named nowhere else in the function changes nothing.
+    Loads of which nothing is used are left whole: somebody meant them.
+    """
+    target = operand_of(work, "dst") if work.row.family == "load" and access.space == "shared" and not access.is_strong else None
+    if not isinstance(target, Vector):
+        return [_Piece(0, nbytes)]
+    width = access.width_bytes
+    unused = [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in target.elements]
+    if all(unused) or not any(unused):
+        return [_Piece(0, nbytes)]
+    pieces: list[_Piece] = []
+    for index, alone in enumerate(unused):
+        pieces.append(_Piece(index * width, width, alone))
+        while len(pieces) > 1 and (both := _joined(*pieces[-2:])):
+            pieces[-2:] = [both]
+    return pieces
+
+
+def _joined(left: _Piece, right: _Piece) -> _Piece | None:
+    """Two neighbours as one, where a hook can take them together: aligned, and a power of two of bytes."""
+    fits = (left.size, left.unused) == (right.size, right.unused) and left.offset % (2 * left.size) == 0
+    return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
 
 _CTA_SCOPE = 1 << 31  # in the number of a strong access's site, in clusters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
 _LENGTH = re.compile(r"\d+")
+_NAME = re.compile(r"[%\w$]+")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class FunctionPlan:
     def is_entry(self) -> bool:
         """Whether the function is a kernel."""
         return self.function.kind == "entry"
+
+    @cached_property
+    def names(self) -> Counter[str]:
+        """How often each name stands in the function."""
+        return Counter(_NAME.findall(self.function.text))
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ class Context:
         self.hooks |= set(self.library.callees[fast])
         snippet.paste(self.library.inlined(fast, values, label), guard, label)
 
-    def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int) -> Site:
+    def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int, *, unused: bool = False) -> Site:
         """Number an instruction. A module with more sites than a record can name has instructions that are not checked."""
         if len(self.sites) >= SITE_LIMIT:
             raise Unsupported(f"more than {SITE_LIMIT} sites")
@@ -135,6 +142,7 @@ class Context:
             access=access,
             space=space,
             bytes=nbytes,
+            unused=unused,
             **vars(place),
         )
         self.sites.append(site)

@@ -12,6 +12,7 @@ Not recorded: clusters of several CTAs, data in global memory (strong accesses t
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,6 +127,16 @@ def _stored(context: Context, operand: Any) -> Callable[[Array], list[bytes]] | 
     return values
 
 
+def _used_elements(instruction: Any) -> list[int] | None:
+    """Which elements of a vector something reads, where that is not all or none: the others are as if they were not loaded."""
+    block = instruction.scope
+    while block.parent is not None:
+        block = block.parent
+    targets = flatten(instruction.operands[0])
+    used = [i for i, one in enumerate(targets) if one.text != "_" and len(re.findall(re.escape(one.text) + r"(?![\w$])", block.text)) > 1]
+    return used if 0 < len(used) < len(targets) else None
+
+
 def _data_access(trace: Trace, context: Context, step: Step) -> Step:
     """ld, st, atom, red, ldmatrix, stmatrix."""
     instruction, parts = context.instruction, context.parts
@@ -139,15 +150,19 @@ def _data_access(trace: Trace, context: Context, step: Step) -> Step:
     nbytes = 16 if parts[0] in ("ldmatrix", "stmatrix") else one.total_bytes
     values = _stored(context, instruction.operands[1]) if parts[0] == "st" else None
     element = one.width_bytes if parts[0] in ("ld", "st") else nbytes
+    used = _used_elements(instruction) if parts[0] == "ld" and one.space == "shared" and not one.is_strong else None
+    pieces = [(0, nbytes)] if used is None else [(index * element, element) for index in used]
 
     def before(lanes: Array) -> None:
         lanes = lanes[context.wave.lane_in_warp[lanes] < senders]
         places, given = find(lanes)
         if one.is_strong or (places != ELSEWHERE).any():
-            trace.emit(
-                "access", lanes, places=places, addresses=given, nbytes=nbytes, access=one.access, sem=one.sem, scope=one.scope,
-                strong=one.is_strong, element=element, values=values(lanes) if values else None, atomic=one.access == "rmw",
-            )  # fmt: skip
+            for offset, size in pieces:
+                trace.emit(
+                    "access", lanes, places=np.where(places == ELSEWHERE, places, places + offset), addresses=given + offset, nbytes=size,
+                    access=one.access, sem=one.sem, scope=one.scope, strong=one.is_strong, element=element,
+                    values=values(lanes) if values else None, atomic=one.access == "rmw",
+                )  # fmt: skip
 
     return _around(trace, context, step, before)
 

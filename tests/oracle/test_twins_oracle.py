@@ -40,6 +40,8 @@ NOT_SEEN = {
     "tensormap_not_acquired": "tensor maps in global memory",
     "tensormap_stored_not_fenced": "tensor maps in global memory",
     "tma_epilogue_issuer_fences": "policy isa",
+    "vector_neighbour": "values that nobody uses",
+    "vector_padding": "values that nobody uses",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
 }

@@ -1,27 +1,6 @@
-// CUB's block-wide and warp-wide collectives behind one interface, for cub_reuse.cu and cub_union.cu.
+// CUB's block-wide and warp-wide collectives behind one interface: each has a `Storage`, and `use(storage, items, memory)`.
 //
-// `COLLECTIVE` names the one to compile; each has a `Storage` and `use(storage, items)`. THREADS and ITEMS come from the command line.
-#pragma once
-
-#include <cub/block/block_adjacent_difference.cuh>
-#include <cub/block/block_discontinuity.cuh>
-#include <cub/block/block_exchange.cuh>
-#include <cub/block/block_histogram.cuh>
-#include <cub/block/block_load.cuh>
-#include <cub/block/block_merge_sort.cuh>
-#include <cub/block/block_radix_rank.cuh>
-#include <cub/block/block_radix_sort.cuh>
-#include <cub/block/block_reduce.cuh>
-#include <cub/block/block_run_length_decode.cuh>
-#include <cub/block/block_scan.cuh>
-#include <cub/block/block_shuffle.cuh>
-#include <cub/block/block_store.cuh>
-#include <cub/warp/warp_exchange.cuh>
-#include <cub/warp/warp_load.cuh>
-#include <cub/warp/warp_merge_sort.cuh>
-#include <cub/warp/warp_reduce.cuh>
-#include <cub/warp/warp_scan.cuh>
-#include <cub/warp/warp_store.cuh>
+// Included once for each size, in a namespace of its own: THREADS and ITEMS are set before.
 
 using Item = unsigned;
 using Items = Item[ITEMS];
@@ -114,6 +93,7 @@ struct RankOf {
 struct RadixRank : RankOf<cub::BlockRadixRank<THREADS, 4, false>> {};
 struct RadixRankMatch : RankOf<cub::BlockRadixRankMatch<THREADS, 4, false>> {};
 
+#if (THREADS & (THREADS - 1)) == 0  // it sorts no other numbers
 struct MergeSort {
     using Block = cub::BlockMergeSort<Item, THREADS, ITEMS>;
     using Storage = typename Block::TempStorage;
@@ -128,6 +108,7 @@ struct MergeSortSome {
         Block(storage).StableSort(items, Less{}, THREADS * ITEMS - 5, 0xFFFFFFFFu);
     }
 };
+#endif
 
 template <bool timeslice>
 struct Exchange {
@@ -179,7 +160,12 @@ template <cub::BlockLoadAlgorithm algorithm>
 struct Load {
     using Block = cub::BlockLoad<Item, THREADS, ITEMS, algorithm>;
     using Storage = typename Block::TempStorage;
-    static __device__ void use(Storage& storage, Items& items, Item* memory) { Block(storage).Load(memory, items); }
+    static __device__ void use(Storage& storage, Items& items, Item* memory)
+    {
+        Items loaded;
+        Block(storage).Load(memory, loaded);
+        for (int i = 0; i < ITEMS; ++i) items[i] += loaded[i];  // used, or the compiler leaves the first of two loads out
+    }
 };
 
 template <cub::BlockStoreAlgorithm algorithm>
@@ -313,7 +299,9 @@ struct WarpLoad {
     using Storage = typename Warp::TempStorage;
     static __device__ void use(Storage& storage, Items& items, Item* memory)
     {
-        Warp(storage).Load(memory + threadIdx.x / 32 * 32 * ITEMS, items);
+        Items loaded;
+        Warp(storage).Load(memory + threadIdx.x / 32 * 32 * ITEMS, loaded);
+        for (int i = 0; i < ITEMS; ++i) items[i] += loaded[i];
     }
 };
 struct WarpStore {

@@ -13,8 +13,8 @@ from pathlib import Path
 from suite_model import CLEAN, RACY, Case
 
 HERE = Path(__file__).resolve().parent
-SIZES = ((64, 1), (128, 4), (96, 3))  # threads, items of each
-ONE_WARP = (32, 2)
+SIZES = ((64, 1), (128, 4), (96, 3))  # threads, items of each; as in cub_reuse.cu
+UNION_SIZE = SIZES[1]
 
 _REDUCE = ("RAKING", "RAKING_COMMUTATIVE_ONLY", "WARP_REDUCTIONS", "WARP_REDUCTIONS_NONDETERMINISTIC")
 _SCAN = ("RAKING", "RAKING_MEMOIZE", "WARP_SCANS")
@@ -54,37 +54,32 @@ def cases() -> Iterator[Case]:
     """All launches, those of one module next to each other."""
     for group, collectives in BLOCK_WIDE.items():
         for collective in collectives:
-            for size in SIZES:
-                if collective not in POWERS_OF_TWO or size[0] & (size[0] - 1) == 0:
-                    yield from _reuse(group, collective, size, 1)
+            yield from _reuse(group, collective)
     for collective in WARP_WIDE:
-        for size in SIZES:
-            yield from _reuse("warp-wide collectives", collective, size, size[0] // 32)
+        yield from _reuse("warp-wide collectives", collective)
     for collective in IN_UNION:
-        yield from _union(collective, SIZES[1])
+        for entry in ("with_barrier", "only_after_load", "only_after_work", "without_barrier"):
+            yield _case("load, work, store in a union", collective, UNION_SIZE, "cub_union.cu", entry, {})
 
 
-def _reuse(group: str, collective: str, size: tuple[int, int], instances: int) -> Iterator[Case]:
-    for entry, label in (("with_barrier", CLEAN), ("without_barrier", RACY)):
-        yield _case(group, collective, size, instances, "cub_reuse.cu", entry, label)
+def _reuse(group: str, collective: str) -> Iterator[Case]:
+    odd = collective not in POWERS_OF_TWO
+    defines = {"WARP_WIDE": str(int(collective in WARP_WIDE)), "ODD_SIZE": str(int(odd))}
+    for threads, items in SIZES if odd else SIZES[:2]:
+        for entry in ("with_barrier", "without_barrier"):
+            yield _case(group, collective, (threads, items), "cub_reuse.cu", f"{entry}_{threads}x{items}", defines)
 
 
-def _union(collective: str, size: tuple[int, int]) -> Iterator[Case]:
-    for entry in ("with_barrier", "first_barrier", "second_barrier", "without_barrier"):
-        yield _case("load, work, store in a union", collective, size, 1, "cub_union.cu", entry, CLEAN if entry == "with_barrier" else RACY)
-
-
-def _case(group: str, collective: str, size: tuple[int, int], instances: int, file: str, entry: str, label: str) -> Case:
+def _case(group: str, collective: str, size: tuple[int, int], file: str, entry: str, defines: dict[str, str]) -> Case:
     threads, items = size
-    defines = {"COLLECTIVE": collective, "THREADS": str(threads), "ITEMS": str(items), "INSTANCES": str(instances)}
     return Case(
         group=group,
-        name=f"{collective} {threads}x{items} {entry}",
+        name=f"{collective} {entry}",
         file=str(HERE / file),
         entry=entry,
         grid=1,
         block=threads,
         args=(f"u32[{3 * threads * items}]=random",),
-        label=label,
-        defines=tuple(defines.items()),
+        label=CLEAN if entry.startswith("with_") else RACY,
+        defines=(("COLLECTIVE", collective), *defines.items()),
     )

@@ -1,32 +1,21 @@
-// Two uses of one collective on the same temporary storage, with and without the barrier that CUB asks for between them.
-#include "cub_block.cuh"
+// Two uses of one collective (COLLECTIVE) on the same temporary storage, with and without the barrier that CUB asks for between them: of the
+// CTA, or of the warp where WARP_WIDE is 1. ODD_SIZE is 0 for collectives that need a power of two of threads.
+#include "cub_headers.cuh"
 
-template <typename Collective, int instances, bool barrier>
-__device__ void reuse(Item* data)
-{
-    __shared__ typename Collective::Storage storage[instances];
-    Items items;
-    auto& own = storage[threadIdx.x * instances / THREADS];
-    const int first = threadIdx.x * ITEMS;
-    for (int i = 0; i < ITEMS; ++i) items[i] = data[first + i];
-    Collective::use(own, items, data);
-    if (barrier && instances == 1) __syncthreads();
-    if (barrier && instances > 1) __syncwarp();
-    Collective::use(own, items, data + THREADS * ITEMS);
-    for (int i = 0; i < ITEMS; ++i) data[2 * THREADS * ITEMS + first + i] = items[i];
-}
+#define THREADS 64
+#define ITEMS 1
+#include "cub_reuse.cuh"
+#undef THREADS
+#undef ITEMS
 
-extern "C" __global__ void __launch_bounds__(THREADS) once(Item* data)
-{
-    using Collective = COLLECTIVE;
-    __shared__ Collective::Storage storage[INSTANCES];
-    Items items;
-    const int first = threadIdx.x * ITEMS;
-    for (int i = 0; i < ITEMS; ++i) items[i] = data[first + i];
-    Collective::use(storage[threadIdx.x * INSTANCES / THREADS], items, data);
-    for (int i = 0; i < ITEMS; ++i) data[2 * THREADS * ITEMS + first + i] = items[i];
-}
+#define THREADS 128
+#define ITEMS 4
+#include "cub_reuse.cuh"
+#undef THREADS
+#undef ITEMS
 
-extern "C" __global__ void __launch_bounds__(THREADS) with_barrier(Item* data) { reuse<COLLECTIVE, INSTANCES, true>(data); }
-
-extern "C" __global__ void __launch_bounds__(THREADS) without_barrier(Item* data) { reuse<COLLECTIVE, INSTANCES, false>(data); }
+#if ODD_SIZE
+#define THREADS 96
+#define ITEMS 3
+#include "cub_reuse.cuh"
+#endif

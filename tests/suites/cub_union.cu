@@ -1,29 +1,33 @@
-// Load, work and store through one union, as CUB's examples do; bit 0 of BARRIERS is the barrier after the load, bit 1 the one after the work.
+// Load, work (COLLECTIVE) and store through one union, as CUB's examples do, with some of the two barriers between them.
+#include "cub_headers.cuh"
+
+#define THREADS 128
+#define ITEMS 4
 #include "cub_block.cuh"
 
-template <typename Loads, typename Works, typename Stores, int barriers>
+template <bool after_load, bool after_work>
 __device__ void through_union(Item* data)
 {
+    using Loads = Load<cub::BLOCK_LOAD_TRANSPOSE>;
+    using Works = COLLECTIVE;
+    using Stores = Store<cub::BLOCK_STORE_TRANSPOSE>;
     __shared__ union {
-        typename Loads::Storage load;
-        typename Works::Storage work;
-        typename Stores::Storage store;
+        Loads::Storage load;
+        Works::Storage work;
+        Stores::Storage store;
     } storage;
-    Items items;
+    Items items = {};
     Loads::use(storage.load, items, data);
-    if (barriers & 1) __syncthreads();
+    if (after_load) __syncthreads();
     Works::use(storage.work, items, data);
-    if (barriers & 2) __syncthreads();
+    if (after_work) __syncthreads();
     Stores::use(storage.store, items, data + THREADS * ITEMS);
 }
 
-using Loads = Load<cub::BLOCK_LOAD_TRANSPOSE>;
-using Stores = Store<cub::BLOCK_STORE_TRANSPOSE>;
+extern "C" __global__ void __launch_bounds__(THREADS) with_barrier(Item* data) { through_union<true, true>(data); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) with_barrier(Item* data) { through_union<Loads, COLLECTIVE, Stores, 3>(data); }
+extern "C" __global__ void __launch_bounds__(THREADS) only_after_load(Item* data) { through_union<true, false>(data); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) first_barrier(Item* data) { through_union<Loads, COLLECTIVE, Stores, 1>(data); }
+extern "C" __global__ void __launch_bounds__(THREADS) only_after_work(Item* data) { through_union<false, true>(data); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) second_barrier(Item* data) { through_union<Loads, COLLECTIVE, Stores, 2>(data); }
-
-extern "C" __global__ void __launch_bounds__(THREADS) without_barrier(Item* data) { through_union<Loads, COLLECTIVE, Stores, 0>(data); }
+extern "C" __global__ void __launch_bounds__(THREADS) without_barrier(Item* data) { through_union<false, false>(data); }

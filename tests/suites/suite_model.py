@@ -130,7 +130,7 @@ def judge(case: Case, *, with_oracle: bool = False) -> Outcome:
             verdicts = [oracle(kernel, case.grid, case.block, case.parameters(), smem=case.smem, seed=seed) for seed in range(case.seeds)]
             outcome.oracle = CLEAN if all(verdict.clean and not verdict.pairs for verdict in verdicts) else RACY
     except ConsanError as error:
-        outcome.verdict, outcome.why = "failed", str(error).splitlines()[0]
+        outcome.verdict, outcome.why = "failed", " ".join(str(error).split()[:30])
     outcome.seconds = time.monotonic() - start
     return outcome
 
