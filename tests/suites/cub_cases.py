@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 SIZES = ((64, 1), (128, 4), (96, 3))  # threads, items of each; as in cub_reuse.cu
 UNION_SIZE = SIZES[1]
 
-_REDUCE = ("RAKING", "RAKING_COMMUTATIVE_ONLY", "WARP_REDUCTIONS", "WARP_REDUCTIONS_NONDETERMINISTIC")
+_REDUCE = ("RAKING", "RAKING_COMMUTATIVE_ONLY", "WARP_REDUCTIONS")
 _SCAN = ("RAKING", "RAKING_MEMOIZE", "WARP_SCANS")
 _TRANSPOSED = ("TRANSPOSE", "WARP_TRANSPOSE", "WARP_TRANSPOSE_TIMESLICED")
 _EXCHANGES = (
@@ -29,7 +29,10 @@ _EXCHANGES = (
 )
 
 BLOCK_WIDE: dict[str, tuple[str, ...]] = {
-    "BlockReduce": tuple(f"{kind}<cub::BLOCK_REDUCE_{how}>" for how in _REDUCE for kind in ("Reduce", "ReduceMaxOfSome")),
+    "BlockReduce": (
+        *(f"{kind}<cub::BLOCK_REDUCE_{how}>" for how in _REDUCE for kind in ("Reduce", "ReduceMaxOfSome")),
+        "Reduce<cub::BLOCK_REDUCE_WARP_REDUCTIONS_NONDETERMINISTIC>",  # sums only
+    ),
     "BlockScan": tuple(f"{kind}<cub::BLOCK_SCAN_{how}>" for how in _SCAN for kind in ("Scan", "ScanMax")),
     "BlockRadixSort": (
         *("RadixSort<true,cub::BLOCK_SCAN_WARP_SCANS>", "RadixSort<false,cub::BLOCK_SCAN_RAKING>"),

@@ -102,6 +102,8 @@ def test_vote() -> None:
         each_lane("vote.sync.any.pred", p, lambda peers, w, _l, p=p: any(p[w, peers]))
         each_lane("vote.sync.uni.pred", p, lambda peers, w, _l, p=p: len(set(p[w, peers].tolist())) == 1)
         each_lane("vote.sync.ballot.b32", p, lambda peers, w, _l, p=p: sum(1 << i for i in peers if p[w, i]))
+        each_lane("vote.ballot.sync.b32", p, lambda peers, w, _l, p=p: sum(1 << i for i in peers if p[w, i]))
+        each_lane("vote.any.sync.pred", p, lambda peers, w, _l, p=p: any(p[w, peers]))
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -194,10 +194,20 @@ def _elect(mask: Array, members: Array) -> tuple[Array, Array]:
 
 _S = "Parallel Synchronization and Communication Instructions: "
 
+
+def _either(name: str) -> tuple[tuple[str, str], ...]:
+    return ("sync", name), (name, "sync")
+
+
 ROWS: list[Row] = [
     Row("shfl", slots("sync", ("up", "down", "bfly", "idx"), "b32"), _shfl, "Data Movement and Conversion Instructions: shfl.sync"),
-    *(Row("vote", slots("sync", name, "pred"), partial(warp, "pred b32", "pred", fn), _S + "vote.sync") for name, fn in VOTES.items()),
-    Row("vote", slots("sync", "ballot", "b32"), lambda: warp("pred b32", "b32", _ballot), _S + "vote.sync"),
+    # CUB writes vote.ballot.sync, which the ISA does not have and assemblers take.
+    *(
+        Row("vote", slots(*s, "pred"), partial(warp, "pred b32", "pred", fn), _S + "vote.sync")
+        for name, fn in VOTES.items()
+        for s in _either(name)
+    ),
+    *(Row("vote", slots(*s, "b32"), lambda: warp("pred b32", "b32", _ballot), _S + "vote.sync") for s in _either("ballot")),
     Row("match", slots("any", "sync", ("b32", "b64")), lambda word: warp((word, "b32"), "b32", _match_any), _S + "match.sync"),
     Row("match", slots("all", "sync", ("b32", "b64")), _match_all_op, _S + "match.sync"),
     Row("redux", slots("sync", tuple(BITWISE), "b32"), _redux_bits, _S + "redux.sync"),
