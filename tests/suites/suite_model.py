@@ -1,12 +1,13 @@
 """A labelled kernel, how to launch it, and how consan's verdict stands to the label.
 
 A case is one launch of one kernel: `label` is what its suite says of it ("racy" or "clean"), `about` what the label speaks of. A racy
-kernel that is reported is a true positive (TP), one that is not a false negative (FN); a clean one that is reported is a false positive
-(FP), else a true negative (TN). Reported means a finding of severity error or warning. Labels about what consan does not check (plain data
-races in global memory) are `outside`, whatever is found; a launch without findings that is `incomplete`, or that failed, is `not judged`.
+kernel of which that is reported is a true positive (TP), one of which it is not a false negative (FN); a clean one that is reported
+for anything is a false positive (FP), else a true negative (TN). Reported means a finding of severity error or warning. Labels about
+what consan does not check (plain data races in global memory) are `outside`, whatever is found; a launch without findings that is
+`incomplete`, or that failed, is `not judged`.
 
 The oracle (`tests/oracle`) judges the plain kernel too where it is asked: it knows nothing of labels nor of consan's shadow memory, and
-says who is right where the two differ. It sees neither accesses out of bounds of global memory nor clusters.
+says who is right where the two differ. It does not see clusters.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,12 @@ sys.path.append(str(Path(__file__).parents[1] / "oracle"))
 from oracle_run import oracle
 
 RACY, CLEAN = "racy", "clean"
-OUTSIDE = ("global memory",)  # what labels may be about, and consan does not judge
-JUDGED = ("shared memory", "bounds", "barriers")
+OUTSIDE = ("global memory",)  # what labels may also be about, and consan does not judge
+# What labels may be about -> whether a kind of finding bears the label "racy" out.
+BEARS_OUT: dict[str, Callable[[str], bool]] = {
+    "shared memory": lambda kind: kind != "uninitialized-read",
+    "bounds": lambda kind: kind == "out-of-bounds",
+}
 COLUMNS = ("TP", "FN", "FP", "TN", "outside", "not judged")
 VERDICTS = (CLEAN, "incomplete", "violations")  # the worst one last
 TIMEOUT = 60.0  # seconds: kernels of the suites may spin
@@ -67,7 +72,7 @@ class Case:
 
     def __post_init__(self) -> None:
         assert self.label in (RACY, CLEAN), self
-        assert self.about in OUTSIDE + JUDGED, self
+        assert self.about in (*OUTSIDE, *BEARS_OUT), self
 
     def kernel(self) -> consan.Kernel:
         """The kernel, compiled."""
@@ -96,7 +101,9 @@ class Outcome:
             return "outside"
         if not self.findings and self.verdict != CLEAN:
             return "not judged"
-        return ("TP" if self.findings else "FN") if self.case.label == RACY else ("FP" if self.findings else "TN")
+        if self.case.label == CLEAN:
+            return "FP" if self.findings else "TN"
+        return "TP" if any(BEARS_OUT[self.case.about](what.split()[0]) for what in self.findings) else "FN"
 
     @property
     def strange(self) -> bool:

@@ -14,9 +14,14 @@ from suite_model import CLEAN, RACY, Case, Outcome, judge, judge_all, read_cases
 CASE = Case("reductions", "sum", "sum.cu", "sum", 1, 32, (), RACY)
 
 
-def _outcome(label: str = RACY, about: str = "shared memory", verdict: str = "clean", found: int = 0, oracle: str = "") -> Outcome:
+RACE = "data-race RAW error"
+
+
+def _outcome(
+    label: str = RACY, about: str = "shared memory", verdict: str = "clean", found: int = 0, oracle: str = "", kind: str = RACE
+) -> Outcome:
     case = dataclasses.replace(CASE, label=label, about=about)
-    return Outcome(case, verdict, collections.Counter({"data-race RAW error": found} if found else {}), oracle)
+    return Outcome(case, verdict, collections.Counter({kind: found} if found else {}), oracle)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +37,10 @@ def _outcome(label: str = RACY, about: str = "shared memory", verdict: str = "cl
         (_outcome(CLEAN, verdict="clean", found=1), "FP", True),  # a warning
         (_outcome(CLEAN, verdict="incomplete"), "not judged", True),
         (_outcome(verdict="failed"), "not judged", True),
+        (_outcome(kind="uninitialized-read error", verdict="violations", found=1), "FN", True),
+        (_outcome(CLEAN, kind="uninitialized-read error", verdict="violations", found=1), "FP", True),
+        (_outcome(about="bounds", verdict="violations", found=1), "FN", True),
+        (_outcome(about="bounds", kind="out-of-bounds error", verdict="violations", found=1), "TP", False),
         (_outcome(about="global memory"), "outside", False),
         (_outcome(about="global memory", verdict="violations", found=1), "outside", True),
     ],
@@ -69,7 +78,7 @@ def test_a_list_of_cases_is_run(tmp_path: Path) -> None:
     rows = [row | {"label": RACY, "seeds": 2}, row | {"name": "with", "label": CLEAN, "defines": {"BARRIER": "1"}}]
     (tmp_path / "cases.json").write_text(json.dumps(rows))
     racy, clean = judge_all(read_cases(tmp_path / "cases.json"), with_oracle=True)
-    assert (racy.column, racy.oracle, list(racy.findings)) == ("TP", RACY, ["data-race RAW error"])
+    assert (racy.column, racy.oracle, list(racy.findings)) == ("TP", RACY, [RACE])
     assert (clean.column, clean.oracle, clean.verdict) == ("TN", CLEAN, "clean")
 
 
@@ -85,6 +94,8 @@ def test_what_does_not_compile_is_not_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", dict.fromkeys(case.group for case in cub_cases.cases()))
 def test_cub(group: str) -> None:
     outcomes = list(judge_all([case for case in cub_cases.cases() if case.group == group], with_oracle=True))
-    safe = [o for o in outcomes if o.column == "FN" and o.oracle == CLEAN and cub_cases.safe(o.case)]
-    assert [o.line() for o in outcomes if o.strange and o not in safe] == []
-    assert [o.line() for o in outcomes if o.case.label == RACY and cub_cases.safe(o.case) and o not in safe] == []
+    assert [o.line() for o in outcomes if o.oracle != (RACY if o.findings else CLEAN)] == []
+    assert [o.line() for o in outcomes if o.column == "not judged"] == []
+    assert {o.case.name for o in outcomes if o.column == "FN"} == {o.case.name for o in outcomes if cub_cases.safe(o.case)}
+    past = {o.case.name: set(o.findings) for o in outcomes if o.column == "FP"}
+    assert past == {name: {"uninitialized-read error"} for name in past.keys() & set(cub_cases.PAST)}
