@@ -49,7 +49,7 @@ KERNELS = {
     "gemm_two_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "2"}),
     "gemm_three_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "3"}),
     "gemm_five_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "5"}),
-    "gemm_shared_k": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "3", "TILE_K": "64"}),
+    "gemm_shared_k": ("gemm_sm80.cu", {**_TENSOR, **_tile((128, 64, 64), (64, 64, 32)), "STAGES": "3"}),
     "gemm_simt_two_stages": ("gemm_sm80.cu", {**_SIMT, "STAGES": "2"}),
     "gemm_simt_four_stages": ("gemm_sm80.cu", {**_SIMT, "STAGES": "4"}),
 }

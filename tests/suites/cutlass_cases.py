@@ -28,7 +28,7 @@ from real_run import run_checked
 
 AMPERE = ("two_stages", "three_stages", "five_stages", "shared_k", "simt_two_stages", "simt_four_stages")
 # M, N, K: K ends with a part of a step, and N with whole tiles or with a part of one.
-SIZES = {"whole tiles": (64, 64, 144), "part of a tile": (64, 80, 144)}
+SIZES = {"whole tiles": (128, 64, 144), "part of a tile": (128, 80, 144)}
 
 
 def _ampere(name: str, sizes: real_cases.Dim3) -> real_cases.Case:
