@@ -246,11 +246,35 @@ def run(file: Path, yardstick: Yardstick, words: str = "") -> None:
         raise SystemExit(f"{file}: pytest ended with {pytest.ExitCode(status).name}")
 
 
-def line(row: Row) -> str:
-    """A row of the table."""
-    expects = " or ".join(row.expects) if row.expects else "clean" if row.verdict else ""
-    cells = (row.test, row.variant, row.ctas, expects, row.verdict, ", ".join(row.kinds), row.outcome, row.remark)
-    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+def table(*rows: Sequence[str]) -> str:
+    """Markdown; the first row is the head."""
+    lines = ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def by_test(rows: Sequence[Row]) -> str:
+    """How many variants of each test agree: those that Triton's test wants to fail, and the clean ones."""
+    told = []
+    for test, group in itertools.groupby(rows, key=lambda row: row.test):
+        of_test = list(group)
+        wrong, fine = [row for row in of_test if row.expects], [row for row in of_test if not row.expects]
+        kinds = sorted({kind for row in wrong for kind in row.kinds})
+        told.append((test, " ".join(sorted({row.ctas for row in of_test})), _agreeing(wrong), ", ".join(kinds), _agreeing(fine)))
+    return table(("test", "CTAs", "faulty variants that agree", "kinds found in them", "clean variants that agree"), *told)
+
+
+def _agreeing(rows: Sequence[Row]) -> str:
+    return f"{sum(row.outcome == 'agree' for row in rows)} of {len(rows)}" if rows else ""
+
+
+def differing(rows: Sequence[Row]) -> str:
+    """The rows that do not agree, and those with a remark."""
+    shown = [row for row in merged(rows) if row.outcome != "agree" or row.remark]
+    told = [
+        (row.test, row.variant, row.ctas, " or ".join(row.expects) or "clean", row.verdict, ", ".join(row.kinds), row.outcome, row.remark)
+        for row in shown
+    ]
+    return table(("test", "variant", "CTAs", "Triton's test expects", "consan", "kinds of errors", "outcome", "remark"), *told)
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
@@ -266,24 +290,48 @@ def _progress(row: Row) -> None:
     print(f"{row.outcome:12} {row.test}[{row.variant}] {row.ctas}:", *filter(None, said), file=sys.stderr)
 
 
+def stored(files: Sequence[Path]) -> list[Row]:
+    """The rows of earlier runs; of a variant that ran twice, the later one, in the place of the first."""
+    found: dict[tuple[str, str, str], Row] = {}
+    for file in files:
+        for told in json.loads(file.read_text()):
+            row = Row(**{name: tuple(value) if isinstance(value, list) else value for name, value in told.items()})
+            judged = judge(row.expects, row.verdict, row.kinds) if row.verdict else row.outcome
+            found[row.test, row.variant, row.ctas] = replace(row, outcome=judged)
+    return list(found.values())
+
+
+def show(rows: Sequence[Row]) -> None:
+    """The tables, and the counts."""
+    judged = [row for row in rows if row.outcome not in UNTOLD]
+    names = list(dict.fromkeys(row.test for row in judged))
+    print(by_test(sorted(judged, key=lambda row: names.index(row.test))), differing(judged), sep="\n\n")
+    print("\n" + ", ".join(f"{count} {outcome}" for outcome, count in Counter(row.outcome for row in rows).most_common()))
+
+
 def main() -> None:
-    """The table, and the counts."""
+    """Run the tests of a file, or show what earlier runs have stored."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("file", type=Path, help="Triton's python/test/gluon/test_consan.py")
+    parser.add_argument("files", type=Path, nargs="+", help="Triton's python/test/gluon/test_consan.py; or rows that -o has stored")
     parser.add_argument("-k", dest="words", default="", help="as pytest's -k")
     parser.add_argument("--ctas", default="", help="only these sizes of the cluster, as 1,2")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", dest="output", type=Path, help="store all rows, with their findings, as JSON")
     told = parser.parse_args()
-    if not told.file.is_file():
-        parser.error(f"{told.file}: no such file")
-    yardstick = Yardstick(on_the_machine(told.seed), [int(count) for count in told.ctas.split(",") if count], _progress)
-    run(told.file, yardstick, told.words)
-    if told.output:
-        told.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
-    print("| test | variant | CTAs | Triton's test expects | consan | kinds | outcome | remark |\n|---|---|---|---|---|---|---|---|")
-    print("\n".join(line(row) for row in merged(yardstick.rows) if row.outcome not in UNTOLD))
-    print("\n" + ", ".join(f"{count} {outcome}" for outcome, count in Counter(row.outcome for row in yardstick.rows).most_common()))
+    missing = next((file for file in told.files if not file.is_file()), None)
+    if missing:
+        parser.error(f"{missing}: no such file")
+    if told.files[0].suffix == ".json":
+        return show(stored(told.files))
+
+    def keep(row: Row) -> None:  # at once: a run takes long, and somebody may stop it
+        _progress(row)
+        if told.output:
+            told.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
+
+    yardstick = Yardstick(on_the_machine(told.seed), [int(count) for count in told.ctas.split(",") if count], keep)
+    run(told.files[0], yardstick, told.words)
+    return show(yardstick.rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Two writers of the same bytes: a warning where they store the same value, an error where they do not; `stmatrix`, whose rows lie across lanes."""
+"""Two writers of the same bytes: a warning where they store the same, else an error; also by `stmatrix`, whose rows lie across lanes."""
 
 from __future__ import annotations
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -112,6 +114,13 @@ def test_every_variant_of_a_file(script: ModuleType, yardstick: Any, tmp_path: P
     script.run(file, yardstick)
     outstanding, process, here = ("outstanding writes", "outstanding reads"), "test_in_a_process", "test_fine_one_in_this_process"
     told = [(row.test, row.variant, row.ctas, row.expects, row.verdict, row.outcome, row.remark) for row in script.merged(yardstick.rows)]
+    assert script.by_test([row for row in yardstick.rows if row.test == process]).splitlines()[2:] == [
+        "| test_in_a_process | 1 2 | 2 of 2 | data-race | 2 of 2 |"
+    ]
+    assert process not in script.differing(yardstick.rows)
+    rows = tmp_path / "rows.json"
+    rows.write_text(json.dumps([asdict(row) for row in yardstick.rows]))
+    assert script.stored([rows, rows]) == list({(row.test, row.variant, row.ctas): row for row in yardstick.rows}.values())
     assert sorted(told) == sorted(
         [
             (process, "FAILURE=True", "1 2", outstanding, "violations", "agree", ""),
