@@ -337,8 +337,10 @@ COLD void read_slow(Caller c, u32 cell) {
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
     if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD & ~CTA_SCOPE) == c.bytes && mutual_scope(c, record_warp(record), (u32)record)) return;
-    if (!ordered(c, record_thread(record), epoch)) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
-    else if (atomic) look_for_atomics(c, cell);
+    bool before = ordered(c, record_thread(record), epoch);
+    if (!before) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
+    // A race with a lane of the own warp is a warning: what it has replaced may be worse.
+    if (atomic && (before || record_thread(record) >> 5 == c.me >> 5)) look_for_atomics(c, cell);
 }
 
 #if CONSAN_ASYNC && !CONSAN_PARTIAL
