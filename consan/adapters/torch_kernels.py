@@ -1,6 +1,6 @@
 """`torch.cuda._compile_kernel` on the GPU: the kernels that it compiles are launched instrumented.
 
-Read against torch 2.13. `_compile_kernel` looks up `_nvrtc_compile` and `_cuda_load_module` in `torch.cuda._utils` when it is called:
+Read against torch 2.11 and 2.13. `_compile_kernel` looks up `_nvrtc_compile` and `_cuda_load_module` in `torch.cuda._utils` when it runs:
 
 - `_nvrtc_compile` runs as it is, but with line information, and the NVRTC library that it asks for gives PTX where it wants the cubin;
   the instrumented cubin is returned in its place;
@@ -23,7 +23,7 @@ from consan.adapters.base import PreparedLike, SessionLike, renewed
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 
-_OLDEST = _NEWEST = (2, 13)
+_OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
 _INSTEAD = {"nvrtcGetCUBINSize": "nvrtcGetPTXSize", "nvrtcGetCUBIN": "nvrtcGetPTX"}
 _LINE_INFO = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")

@@ -46,6 +46,7 @@ _STREAM_NON_BLOCKING = 1
 _EVENT_DISABLE_TIMING = 2
 _REGISTER_PORTABLE_MAPPED = 3
 _PORTABLE_CLUSTER = 8
+_REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 where the kernel leaves it to the launch
 _LONGEST_NAP = 0.005
 _Array = npt.NDArray[Any]
 # Pages that the driver has mapped, by device address. They outlive their backend, whose end does not unregister them.
@@ -66,6 +67,7 @@ class _Function:
     handle: int
     parameters: tuple[int, ...] | None  # bytes of each; None where the driver (before 12.4) cannot say
     dynamic_shared: int = 0  # limit set so far; the default one depends on the static size, so any request sets it
+    required_cluster: int | None = None  # CTAs, as compiled; 0 where the launch decides
     large_clusters: bool = False
 
 
@@ -185,9 +187,7 @@ class CudaBackend:
         """Read device memory while kernels run or hang."""
         target = np.empty(nbytes, np.uint8)
         with self._current():
-            self._driver.call(
-                "cuMemcpyDtoHAsync_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control
-            )
+            self._driver.call("cuMemcpyDtoHAsync_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
             self._driver.call("cuStreamSynchronize", self._control)
         return target.tobytes()
 
@@ -289,7 +289,8 @@ class CudaBackend:
         config = _launch_config(grid, block, shared, stream or 0, attributes)
         with self._current():
             self._allow_shared(function, shared)
-            self._allow_clusters(function, cluster)
+            if self.attributes["clusters"]:
+                self._allow_clusters(function, cluster)
             self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function.handle), _parameters(args), None)
             self._watch(stream or 0)
 
@@ -373,7 +374,9 @@ class CudaBackend:
             function.dynamic_shared = shared
 
     def _allow_clusters(self, function: _Function, cluster: Dim3) -> None:
-        if cluster[0] * cluster[1] * cluster[2] > _PORTABLE_CLUSTER and not function.large_clusters:
+        if function.required_cluster is None:  # a kernel that names its cluster itself is launched without one
+            function.required_cluster = math.prod(self._function_attribute(function, number) for number in _REQUIRED_CLUSTER)
+        if max(math.prod(cluster), function.required_cluster) > _PORTABLE_CLUSTER and not function.large_clusters:
             self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _NON_PORTABLE_CLUSTER, 1)
             function.large_clusters = True
 

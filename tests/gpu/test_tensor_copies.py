@@ -87,7 +87,7 @@ def test_stores(shape: Any, box: Any, start: Any, steps: Any, dtype: str, swizzl
 @pytest.mark.parametrize(("operation", "dtype"), [(name, dtype) for name, (_, dtypes) in vm.REDUCTIONS.items() for dtype in dtypes])
 def test_reductions(operation: str, dtype: str) -> None:
     tensor = vm.tensor((20, 16), dtype)
-    check(vm.REDUCE.replace("OP", operation), tensor, info_of(tensor, dtype, box=(16 // tensor.itemsize, 5)), (4, 17))
+    check(vm.REDUCE.replace("OP", operation), tensor, info_of(tensor, dtype, box=(16 // tensor.itemsize, 5)), (8, 17))
 
 
 @vm.IMAGE

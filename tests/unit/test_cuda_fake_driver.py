@@ -37,6 +37,7 @@ class FakeCuda:
         self.parameters = [8, 4, 1]
         self.memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.attributes: list[tuple[int, int]] = []
+        self.required = 0  # CTAs of the cluster that the kernel names
         self.launches: list[dict[str, Any]] = []
         self.busy = 0
         self.depth = 0
@@ -117,7 +118,9 @@ class FakeCuda:
         return 0
 
     def do_cuFuncGetAttribute(self, out: Any, attribute: int, _function: Any) -> None:
-        out._obj.value = {0: 512, 1: STATIC, 3: 16, 4: 40}[attribute]
+        out._obj.value = {0: 512, 1: STATIC, 3: 16, 4: 40, 11: self.required, 12: min(self.required, 1), 13: min(self.required, 1)}[
+            attribute
+        ]
 
     def do_cuFuncSetAttribute(self, _function: Any, attribute: int, value: int) -> None:
         self.attributes.append((attribute, value))
@@ -218,6 +221,12 @@ def test_large_clusters_are_allowed_once(backend: CudaBackend, fake: FakeCuda, m
     for _ in range(2):
         backend.launch(module, "k", (16, 1, 1), (32, 1, 1), ARGS, cluster=(16, 1, 1))
     backend.launch(module, "k", (16, 1, 1), (32, 1, 1), ARGS, cluster=(8, 1, 1))
+    assert fake.attributes == [(14, 1)]
+
+
+def test_a_large_cluster_that_the_kernel_names_itself_is_allowed(backend: CudaBackend, fake: FakeCuda, module: CudaModule) -> None:
+    fake.required = 16
+    backend.launch(module, "k", (16, 1, 1), (32, 1, 1), ARGS)
     assert fake.attributes == [(14, 1)]
 
 

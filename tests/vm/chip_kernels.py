@@ -102,6 +102,20 @@ def immediate(case: Case, position: int) -> int | None:
     return sum(map(ord, case.opcode)) & 0xFF if case.opcode.startswith("lop3") and position == 3 else None
 
 
+# The ISA leaves fns open beyond bit 31. Bit fields of 64 bits take position and length modulo 256 there, and all 32 bits on Hopper.
+_MASKS = {
+    ("fns", "b32", 1): 31,
+    **{("bfe", word, position): 255 for word in ("u64", "s64") for position in (1, 2)},
+    **{("bfi", "b64", position): 255 for position in (2, 3)},
+}
+
+
+def mask_of(case: Case, position: int) -> int | None:
+    """What an operand is cut to."""
+    parts = case.opcode.split(".")
+    return _MASKS.get((parts[0], parts[-1], position))
+
+
 # -- the kernel -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +152,8 @@ def _lines(number: int, case: Case) -> Iterator[str]:
             yield f"ld.global.u32 %wide, {where}; setp.ne.u32 {names[-1]}, %wide, 0;"
         else:
             yield f"ld.global.u{8 * DTYPES[word].itemsize} {names[-1]}, {where};"
+        if (mask := mask_of(case, position)) is not None:
+            yield f"and.b32 {names[-1]}, {names[-1]}, {mask};"
     results = [_register(word, 5 if word == "pred" else 6 + place) for place, word in enumerate(case.op.dests)]
     yield f"{case.opcode} {'|'.join(results)}, {', '.join(names)};"
     for place, (word, name) in enumerate(zip(case.op.dests, results, strict=True)):
@@ -162,12 +178,16 @@ def result_of(buffer: Array, number: int, place: int, word: str) -> Array:
     return raw.astype(f"u{DTYPES[word].itemsize}").view(DTYPES[word])
 
 
+def _operand(case: Case, position: int, word: str, values: dict[tuple[str, int], Array]) -> Array:
+    literal, mask = immediate(case, position), mask_of(case, position)
+    if literal is not None:
+        return np.asarray(literal, DTYPES[word])
+    return values[word, position] if mask is None else values[word, position] & DTYPES[word].type(mask)
+
+
 def wanted(case: Case, values: dict[tuple[str, int], Array]) -> tuple[Array, ...]:
     """What the semantics say, without the machine."""
-    operands = [
-        values[word, position] if (literal := immediate(case, position)) is None else np.asarray(literal, DTYPES[word])
-        for position, word in enumerate(case.op.sources)
-    ]
+    operands = [_operand(case, position, word, values) for position, word in enumerate(case.op.sources)]
     with np.errstate(all="ignore"):
         found = case.op.fn(*operands)
     found = found if isinstance(found, tuple) else (found,)

@@ -107,21 +107,21 @@ def tensor(shape: Sequence[int], dtype: str) -> Array:
 
 # shape, box, start, element strides: NumPy's order; the element type; the swizzle.
 BOXES: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], str, int]] = [
-    ((100,), (32,), (7,), (1,), "u8", 0),
+    ((100,), (32,), (16,), (1,), "u8", 0),
     ((104,), (16,), (96,), (1,), "f32", 0),
     ((40, 64), (8, 64), (3, 0), (1, 1), "f16", 128),
     ((40, 64), (16, 64), (30, 32), (1, 1), "f16", 128),
-    ((40, 64), (8, 64), (-3, -5), (1, 1), "bf16", 128),
+    ((40, 64), (8, 64), (-3, -8), (1, 1), "bf16", 128),
     ((40, 64), (12, 32), (1, 8), (1, 1), "f16", 64),
     ((40, 64), (10, 16), (35, 56), (1, 1), "f16", 32),
     ((40, 64), (7, 24), (0, 8), (1, 1), "f16", 0),
-    ((33, 48), (9, 16), (2, 3), (3, 1), "u32", 64),
-    ((33, 48), (8, 8), (100, 3), (1, 1), "u64", 64),
+    ((33, 48), (9, 16), (2, 4), (3, 1), "u32", 64),
+    ((33, 48), (8, 8), (100, 2), (1, 1), "u64", 64),
     ((9, 10, 32), (3, 4, 32), (7, -1, 0), (1, 1, 1), "f32", 128),
     ((9, 10, 32), (5, 7, 8), (1, 1, 4), (2, 3, 1), "s32", 32),
-    ((5, 6, 7, 32), (2, 3, 2, 32), (4, -1, 6, 5), (1, 1, 1, 1), "f16", 64),
+    ((5, 6, 7, 32), (2, 3, 2, 32), (4, -1, 6, 8), (1, 1, 1, 1), "f16", 64),
     ((5, 6, 7, 32), (2, 5, 4, 32), (0, 1, -2, 0), (1, 4, 2, 1), "f16", 64),
-    ((3, 4, 5, 6, 16), (2, 2, 3, 2, 16), (2, -1, 3, 5, 3), (1, 1, 1, 1, 1), "f32", 64),
+    ((3, 4, 5, 6, 16), (2, 2, 3, 2, 16), (2, -1, 3, 5, 4), (1, 1, 1, 1, 1), "f32", 64),
     ((3, 4, 5, 6, 16), (3, 4, 5, 3, 16), (0, 0, 0, 1, 0), (2, 3, 4, 2, 1), "u8", 0),
 ]
 BOX = pytest.mark.parametrize(("shape", "box", "start", "steps", "dtype", "swizzle"), BOXES)
@@ -172,7 +172,7 @@ REDUCTIONS = {
 def test_reductions(operation: str, dtype: str) -> None:
     values = tensor((20, 16), dtype)
     case = Case(REDUCE.replace("OP", operation), values, dtype)
-    box, start = (5, 32 // values.itemsize), (17, 3)
+    box, start = (5, 32 // values.itemsize), (17, 8)
     assert case.launch(case.tiled(box, swizzle=32), start, 0).completed
     combine = REDUCTIONS[operation][0]
     with np.errstate(over="ignore"):
@@ -194,7 +194,7 @@ IMAGES: list[tuple[Any, ...]] = [
     ((2, 9, 16), (0, 5, 8), (2,), (-1,), (-1,), (2,), 8, 11),
     ((3, 5, 7, 16), (1, 2, 3, 0), (0, 0), (-1, -1), (-1, -1), (1, 1), 16, 32),
     ((3, 5, 7, 16), (1, 1, 2, 0), (2, 1), (0, 0), (-2, -2), (1, 1), 16, 40),
-    ((3, 5, 7, 16), (0, -1, 1, 4), (1, 1), (-1, -1), (-1, 0), (2, 3), 16, 24),
+    ((3, 5, 7, 16), (0, -1, 1, 8), (1, 1), (-1, -1), (-1, 0), (2, 3), 16, 24),
     ((2, 3, 4, 5, 16), (0, 1, 2, 3, 0), (1, 0, 2), (-1, -1, -2), (0, -1, 1), (1, 1, 1), 16, 64),
     ((2, 3, 4, 5, 16), (1, 0, -1, 0, 8), (0, 2, 1), (-1, -1, 0), (1, 2, 0), (2, 1, 2), 8, 50),
 ]
@@ -244,7 +244,7 @@ def test_random_boxes() -> None:
         shape = (*(chance.randint(1, 7) for _ in range(rank - 1)), 8 * chance.randint(1, 6))
         swizzle = chance.choice((0, 32, 64, 128))
         box = (*(chance.randint(1, 4) for _ in range(rank - 1)), (swizzle or 48) // 2)
-        start = tuple(chance.randint(-3, extent) for extent in shape)
+        start = (*(chance.randint(-3, extent) for extent in shape[:-1]), 8 * chance.randint(-1, shape[-1] // 8))
         steps = (*(chance.randint(1, 3) for _ in range(rank - 1)), 1)
         check_load(shape, box, start, steps, "f16", swizzle, chance.choice((0, 3, 4)))
 
@@ -269,8 +269,8 @@ def test_the_whole_box_counts_whatever_lies_outside(seed: int) -> None:
     assert stats.blocked[0].mbarrier.tx == 16
 
 
-GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [at], [%rd0, {1, 5, -1, 0, 9}], [bar];"
-SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd0, {1, 5, 7, 0, 9}], [at];"
+GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [at], [%rd0, {4, 5, -1, 0, 9}], [bar];"
+SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd0, {4, 5, 7, 0, 9}], [at];"
 ROWS = """.version 8.7
 .target sm_100a
 .address_size 64
@@ -300,11 +300,11 @@ def test_gather4_and_scatter4(seed: int) -> None:
         data = encode_tiled("u32", address, (8, 10), (32,), (4, 1))
         assert device.launch("k", 1, 32, data, out, seed=seed).completed
         if copy is GATHER:
-            expected = [*values[5, 1:5], *[0] * 4, *values[0, 1:5], *values[9, 1:5]]
+            expected = [*values[5, 4:8], *[0] * 4, *values[0, 4:8], *values[9, 4:8]]
             assert device.machine.view(out, np.uint32, 16).tolist() == expected
         else:
             expected = values.copy()
-            expected[[5, 7, 0, 9], 1:5] = np.arange(77, 93).reshape(4, 4)
+            expected[[5, 7, 0, 9], 4:8] = np.arange(77, 93).reshape(4, 4)
             np.testing.assert_array_equal(device.machine.view(address, np.uint32, 80).reshape(10, 8), expected)
 
 
@@ -342,6 +342,18 @@ def test_a_map_that_does_not_fit_ends_the_launch(change: str) -> None:
     (fault,) = case.launch(bytes(data), (0, 0, 0), 512).faults
     assert fault.kind == "trap"
     assert "tensor map" in fault.message
+
+
+@pytest.mark.parametrize("copy", [LOAD, STORE])
+def test_a_copy_that_starts_within_16_bytes_of_a_row_ends_the_launch(copy: str) -> None:
+    """As Hopper does, with an illegal instruction."""
+    case = Case(copy, tensor((40, 64), "f16"), "f16")
+    data = case.tiled((4, 64), swizzle=128)
+    nbytes = 512 if copy is LOAD else 0
+    assert case.launch(data, (3, 8), nbytes).completed
+    (fault,) = case.launch(data, (3, 4), nbytes).faults
+    assert fault.kind == "trap"
+    assert "the innermost coordinate, 4, is not on a multiple of 16 bytes" in fault.message
 
 
 @pytest.mark.parametrize(

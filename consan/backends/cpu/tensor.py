@@ -6,7 +6,8 @@ The map is read from its real bits when the copy is issued, and with it everythi
 A load fills what is outside of the tensor and completes the whole box on its mbarrier; a store or reduction leaves out what is outside.
 The ISA forbids stores that start at negative coordinates; they are cut off like at the far edge.
 
-A map that no driver would write, or one whose rank or mode is not the instruction's, ends the launch like a trap. Refused, since
+A map that no driver would write, one whose rank or mode is not the instruction's, and an innermost coordinate that is not on a multiple of
+16 bytes end the launch like a trap. Refused, since
 their effect is not documented: element types that a copy rounds or flushes (tf32, f32.ftz), and what tensor_boxes.py refuses.
 Which NaN fills is not documented either; here all bits but the sign are one.
 
@@ -54,6 +55,7 @@ _KNOWN_REST: Final = frozenset(
 )
 _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
+_ROW_START: Final = 16
 _ROUNDED: Final = frozenset(("f32.ftz", "tf32", "tf32.ftz"))
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
@@ -123,6 +125,8 @@ class Tensor:
         return LaneError("trap", lane, self.context.site, message=message)
 
     def _items(self, lane: int, info: TensorMapInfo, start: list[int], offsets: list[int], access: str) -> Items:
+        if start[0] * info.element_bytes % _ROW_START:  # not in the ISA; Hopper ends the kernel: an illegal instruction
+            raise self._trap(lane, f"the innermost coordinate, {start[0]}, is not on a multiple of {_ROW_START} bytes of its row")
         try:
             boxes.check(info)
             if info.im2col:
