@@ -81,7 +81,7 @@ def test_loads(shape: Any, box: Any, start: Any, steps: Any, dtype: str, swizzle
 @vm.BOX
 def test_stores(shape: Any, box: Any, start: Any, steps: Any, dtype: str, swizzle: int) -> None:
     tensor = vm.tensor(shape, dtype)
-    check(vm.STORE, tensor, info_of(tensor, dtype, box=box[::-1], element_strides=steps[::-1], swizzle=swizzle), start[::-1])
+    check(vm.STORE, tensor, info_of(tensor, dtype, box=box[::-1], element_strides=steps[::-1], swizzle=swizzle), vm.inside(start)[::-1])
 
 
 @pytest.mark.parametrize(("operation", "dtype"), [(name, dtype) for name, (_, dtypes) in vm.REDUCTIONS.items() for dtype in dtypes])
@@ -97,7 +97,7 @@ def test_im2col(shape: Any, start: Any, offsets: Any, lower: Any, upper: Any, st
     info = info_of(tensor, "f16", im2col=True, channels=channels, pixels=pixels, **corners)
     check(vm.LOAD_IM2COL, tensor, info, start[::-1], nbytes=info.box_bytes, offsets=offsets[::-1])
     if min(lower) >= 0 >= max(upper):
-        check(vm.STORE_IM2COL, tensor, info, start[::-1])
+        check(vm.STORE_IM2COL, tensor, info, vm.inside(start)[::-1])
 
 
 # What is not documented -----------------------------------------------------------------------------------------------------

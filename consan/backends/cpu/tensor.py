@@ -4,12 +4,11 @@
 The map is read from its real bits when the copy is issued, and with it everything is resolved and checked: which elements move
 (tensor_boxes.py), that they are in memory, where the box lies in shared memory. The bytes move when the operation lands (copies.py).
 A load fills what is outside of the tensor and completes the whole box on its mbarrier; a store or reduction leaves out what is outside.
-The ISA forbids stores that start at negative coordinates; they are cut off like at the far edge.
 
-A map that no driver would write, one whose rank or mode is not the instruction's, and an innermost coordinate that is not on a multiple of
-16 bytes end the launch like a trap. Refused, since
+A map that no driver would write, one whose rank or mode is not the instruction's, an innermost coordinate that is not on a multiple of
+16 bytes, and a store that starts at a negative coordinate end the launch like a trap. Refused, since
 their effect is not documented: element types that a copy rounds or flushes (tf32, f32.ftz), and what tensor_boxes.py refuses.
-Which NaN fills is not documented either; here all bits but the sign are one.
+Which NaN fills is not documented either; here it is Hopper's, 0x7ff7 in every 16 bits.
 
 Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
@@ -56,6 +55,7 @@ _KNOWN_REST: Final = frozenset(
 _BOX_ALIGNMENT: Final = 128
 _MAP_ALIGNMENT: Final = 64
 _ROW_START: Final = 16
+_NAN: Final = 0x7FF77FF77FF77FF7
 _ROUNDED: Final = frozenset(("f32.ftz", "tf32", "tf32.ftz"))
 # Element type of the map -> the type word of `red`, per operation (ISA, table of cp.reduce.async.bulk.tensor).
 _BITS: Final = {"u32": "b32", "s32": "b32", "u64": "b64", "s64": "b64"}
@@ -127,6 +127,8 @@ class Tensor:
     def _items(self, lane: int, info: TensorMapInfo, start: list[int], offsets: list[int], access: str) -> Items:
         if start[0] * info.element_bytes % _ROW_START:  # not in the ISA; Hopper ends the kernel: an illegal instruction
             raise self._trap(lane, f"the innermost coordinate, {start[0]}, is not on a multiple of {_ROW_START} bytes of its row")
+        if access != "read" and self.mode != "tile::scatter4" and min(start) < 0:  # the ISA forbids it, with the same effect
+            raise self._trap(lane, f"a store starts at a negative coordinate, {min(start)}")
         try:
             boxes.check(info)
             if info.im2col:
@@ -178,8 +180,8 @@ class Items:
         if len(self.index) == len(self.inside):
             return self.view[self.index]
         dtype = self.view.dtype
-        fill = np.iinfo(dtype).max >> 1 if self.info.oob == "nan" else 0
-        data = np.full(len(self.inside), fill, dtype)
+        fill = _NAN if self.info.oob == "nan" else 0
+        data = np.full(len(self.inside), fill & int(np.iinfo(dtype).max), dtype)
         data[self.inside] = self.view[self.index]
         return data
 
