@@ -18,6 +18,7 @@ import math
 import re
 import threading
 import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,7 @@ _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
+_KEPT = 48  # modules that the virtual machine keeps beyond those in use: a decoded one takes up to 50 MB
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
 
 
@@ -93,7 +95,9 @@ class Device:
 
     def __init__(self, backend: Any, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
-        self.modules: dict[tuple[str, Variant], Prepared] = {}
+        self.modules: OrderedDict[tuple[str, Variant], Prepared] = OrderedDict()  # the latest last
+        self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # those, and what somebody still holds
+        self._unused: deque[Any] = deque()  # loaded modules that nobody holds any more
         self.lost = False
         self.delay_seed: int | None = None  # of delays in what is assembled; None: there are none
         self._owner: weakref.ref[Session] | None = None
@@ -128,8 +132,33 @@ class Device:
         self.backend.machine.renew()
         if "shadow" in self.__dict__:
             self.shadow.renew()
-            for prepared in self.modules.values():
+            for prepared in self.prepared():
                 self.plant(prepared)
+
+    def recall(self, wanted: tuple[str, Variant]) -> Prepared | None:
+        """A module that was prepared before, if it is kept."""
+        found = self.modules.get(wanted)
+        if found is not None:
+            self.modules.move_to_end(wanted)
+        return found
+
+    def keep(self, wanted: tuple[str, Variant], prepared: Prepared) -> Prepared:
+        """Keep a module by its content. On the virtual machine the longest unused are dropped, and unloaded once nobody holds them."""
+        self.modules[wanted] = self._alive[prepared.number] = prepared
+        while self.backend.device_name == "cpu" and len(self.modules) > _KEPT:
+            self.modules.popitem(last=False)
+        while self._unused:
+            self.backend.unload(self._unused.popleft())
+        return prepared
+
+    def prepared(self) -> list[Prepared]:
+        """All modules that can still be launched."""
+        return list(self._alive.values())
+
+    def unload_with(self, prepared: Prepared, loaded: Any) -> None:
+        """Unload what was loaded for a module once that is gone (virtual machine only), at the next `keep`: no launch is under way then."""
+        if self.backend.device_name == "cpu":
+            weakref.finalize(prepared, self._unused.append, loaded).atexit = False
 
     def plant(self, prepared: Prepared) -> None:
         """Write the control block of a module that is loaded here."""
@@ -142,7 +171,7 @@ class Device:
     def delay(self, seed: int) -> None:
         """Delay warps at synchronising instructions, as the seed says; the first time before any module is prepared."""
         self.delay_seed = seed
-        for prepared in self.modules.values():
+        for prepared in self.prepared():
             self.plant(prepared)
 
     def delay_bytes(self) -> bytes:
@@ -261,9 +290,9 @@ class Session:
         base = replace(self._base, cluster=cluster_tier(cluster))
         with self._device.lock:
             _ = self.shadow
-            found = self._device.modules.get((ptx, base))
+            found = self._device.recall((ptx, base))
             if found is None:
-                found = self._device.modules[ptx, base] = self._instrument(ptx, name, base)
+                found = self._device.keep((ptx, base), self._instrument(ptx, name, base))
             self._used[found.number] = found
             return found
 
@@ -324,6 +353,7 @@ class Session:
     def _load(self, prepared: Prepared, name: str) -> None:
         backend, cubin, text = self.backend, prepared.cubin, prepared.instrumented.ptx
         prepared.loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
+        self._device.unload_with(prepared, prepared.loaded)
         self._device.plant(prepared)
 
     # -- launches --------------------------------------------------------------------------------------------------------
@@ -417,6 +447,7 @@ class Session:
     def _plain(self, prepared: Prepared) -> Any:
         if prepared.plain_loaded is None:
             prepared.plain_loaded = self.backend.load(prepared.plain, name=prepared.name)
+            self._device.unload_with(prepared, prepared.plain_loaded)
         return prepared.plain_loaded
 
     def _check_residency(self, handle: Any, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:

@@ -209,15 +209,22 @@ def _hazard(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> str
 
 
 def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module: ModuleSites) -> Finding:
-    """A record of the first who waits, and those of the others of its CTA: one for each place and barrier."""
-    others = (r for r in records if int(r["kind"]) == Kind.WAITER and _cta(r) == _cta(record))
-    group = [record, *others]
+    """A record of the first who waits, and those of the others: one for each place and barrier."""
+    group = [record, *_other_waiters(record, records)]
     phases = [_phase(r) for r in group if r["barrier"]]
     numbers = [int(r["other_epoch"]) for r in group if not r["barrier"] and not _of_cluster(r)]
     ranks = [_rank(r, int(r["thread"])) or 0 for r in group if _of_cluster(r)]
     finding = deadlock(module.entries[int(record["entry"])], [_waiter(r, module) for r in group], phases, numbers, ranks)
     count, ctas, _, _ = _merged(record, table)
     return replace(finding, count=count, ctas=ctas)
+
+
+def _other_waiters(record: Any, records: Sequence[Any]) -> list[Any]:
+    """Those of the same CTA. Equal records of several CTAs are one, that of whichever came first: a CTA that has no record of who waits
+    first shares this one, and its others belong here too."""
+    waiters = [r for r in records if int(r["kind"]) == Kind.WAITER and _cta(r)[:2] == _cta(record)[:2]]
+    leaders = {_cta(r) for r in records if int(r["kind"]) == Kind.DEADLOCK}
+    return [r for r in waiters if _cta(r) == _cta(record) or _cta(r) not in leaders]
 
 
 def _cta(record: Any) -> tuple[int, int, Dim3]:

@@ -76,6 +76,11 @@ class VirtualBackend:
         with self._lock:
             return self.machine.load(ptx, name)
 
+    def unload(self, handle: LoadedModule) -> None:
+        """Give back a module's memory; it must not be used any more."""
+        with self._lock:
+            handle.unload()
+
     def symbol(self, handle: LoadedModule, name: str) -> tuple[int, int]:
         """Address and size of a module's global variable."""
         return handle.symbol(name)

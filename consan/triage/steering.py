@@ -88,7 +88,7 @@ class Steering:
         if scheduler is None:
             return None
         module = scheduler.plan.module
-        for prepared in self._device.modules.values():
+        for prepared in self._device.prepared():
             if prepared.loaded is module:
                 return _original(prepared.instrumented, lines)
         return Place(ptx_line=lines[0]) if lines else None

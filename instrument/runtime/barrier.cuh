@@ -149,7 +149,7 @@ DEVICE void join_after(u64 slot, u32 me, u32 parity) {
 #endif
 
 #if CONSAN_ENGINE
-COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site);
+COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask);
 COLD void barrier_passed(u64 slot, u64 state, u32 me);
 #endif
 
@@ -167,7 +167,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
         raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), low_word(state));
 #if CONSAN_ENGINE
         join_before(slot, me, parity);
-        if (waits) wait_at_barrier(slot, state, me, id, load32(THREAD_FIELD(thread, full_barriers)), 0, site);
+        if (waits) wait_at_barrier(slot, state, me, id, load32(THREAD_FIELD(thread, full_barriers)), 0, site, active_mask());
 #endif
         return state;
     }
@@ -180,9 +180,11 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed, generation, stranger);
+    // The chip's barrier wants the warp together, and so do the proof of a deadlock and who leaves it.
+    __syncwarp(mask);
     state = advance(slot, state, me);
 #if CONSAN_ENGINE
-    if (waits) wait_at_barrier(slot, state, me, id, generation, needed, site);
+    if (waits) wait_at_barrier(slot, state, me, id, generation, needed, site, mask);
 #endif
     return state;
 }

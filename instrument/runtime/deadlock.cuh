@@ -409,10 +409,10 @@ COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 p
 DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, mask); }
 
 // A thread is about to enter a barrier, and has been counted there. `needed`: threads that it waits for, 0 for all of the CTA.
-COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site) {
+COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask) {
     u32 place = named_place(slot, me, id);
     u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, place, number);
-    u32 mask = __match_any_sync(active_mask(), word);
+    mask = __match_any_sync(mask, word);
     register_wait(slot, state, me, mask, word, site, needed);
 #if CONSAN_NAMED
     record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
@@ -431,7 +431,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
 HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
     if (!slot) return;
     u32 generation = load32(generation_at(thread_record(slot, me), CLUSTER_BARRIER));
-    if (high_word(named_word(slot, CLUSTER_BARRIER)) == generation) wait_at_barrier(slot, state, me, CLUSTER_BARRIER, generation, all_threads(slot, CLUSTER_BARRIER), site);
+    if (high_word(named_word(slot, CLUSTER_BARRIER)) == generation) wait_at_barrier(slot, state, me, CLUSTER_BARRIER, generation, all_threads(slot, CLUSTER_BARRIER), site, active_mask());
 }
 #endif
 

@@ -189,12 +189,15 @@ def test_a_kernel_that_is_gone_is_forgotten(driver: FakeDriver, backend: FakeGpu
     adapter.remove()
 
 
-def test_times_of_instrumented_kernels_are_not_kept(driver: FakeDriver, backend: FakeGpu) -> None:
-    called: list[int] = []
-    adapters.install(Session(device="gpu"))
-    assert kernels.tuned.check_disk_cache("key", [], lambda: called.append(1)) is False
+def test_a_tuned_kernel_runs_one_configuration_and_says_so(driver: FakeDriver, backend: FakeGpu) -> None:
+    session = Session(device="gpu")
+    adapters.install(session)
+    x, out = HostArray(np.ones(300, np.float32)), HostArray(np.zeros(300, np.float32))
+    kernels.tuned[(2,)](x, out, 300)
     adapters.remove()
-    assert called == [1]
+    assert len(driver.launches) == 1
+    assert len(kernels.tuned.configs) == 2
+    assert any("one of 2 configurations (BLOCK: 256" in note for note in session.report().notes)
 
 
 def test_everything_is_put_back(driver: FakeDriver, backend: FakeGpu) -> None:

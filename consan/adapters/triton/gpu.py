@@ -6,7 +6,9 @@ control block is planted in the module. Kernels of `@triton.jit`, Gluon, autotun
 too: its workers compile, in processes of their own, but this process loads. Only TorchInductor's own loader, which takes cubins from
 files, is turned off for the session, through torch's public `config.patch`.
 
-- No cache ever holds an instrumented kernel, and none has to be bypassed but that of the tuner's timings.
+- No cache ever holds an instrumented kernel.
+- `Autotuner.run` runs the first configuration that compiles and fits, and the report says which: times with hooks mean nothing, and each
+  configuration would be assembled with hooks.
 - The driver answers with a device number that differs from the real one, though it is the same to everybody who uses it as a number:
   Triton keeps kernels in use by that number, so those of a session and others are never confused.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
@@ -25,6 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.triton import harness
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.seam import Seam
 from consan.backends.cuda import CudaModule
@@ -96,9 +99,7 @@ class TritonAdapter(Seam):
         policy = str(getattr(self._open, "policy", ""))  # decides what is watched
         self._patches.set(config, "_active", CheckedDriver(config, config._active, policy))  # as `set_active` does
         self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "_init_handles", self._load)
-        tuner = sys.modules["triton.runtime.autotuner"].Autotuner
-        if hasattr(tuner, "check_disk_cache"):
-            self._wrap(tuner, "check_disk_cache", _bench_without_cache)
+        self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
         chain = triton.knobs.runtime.launch_enter_hook
         chain.add(self._count)
         self._undo.append(lambda: chain.remove(self._count))
@@ -151,9 +152,3 @@ class TritonAdapter(Seam):
         told = getattr(metadata, "data", None)
         if told is not None and told.get("function") not in self._functions:
             self._open.uninstrumented(str(told.get("name")))
-
-
-def _bench_without_cache(original: Callable[..., Any], tuner: Any, key: Any, configs: Any, bench: Callable[[], None], *args: Any) -> bool:
-    """`Autotuner.check_disk_cache`: times of instrumented kernels are worth nothing to later runs."""
-    bench()
-    return False

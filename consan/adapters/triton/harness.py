@@ -1,7 +1,7 @@
-"""What Triton programs do around their kernels, on the virtual machine: tuning, timing, tensor descriptors of NumPy arrays, cuBLAS.
+"""What Triton programs do around their kernels: tuning, timing, and on the virtual machine tensor descriptors of NumPy arrays and cuBLAS.
 
 Each function here stands for one of Triton's and gets that one first. Triton's tuner times every configuration and keeps the fastest; here
-the first one that compiles and fits the chip runs, which on a GPU the tuner might have chosen or not: the report says which it was.
+the first one that compiles and fits the chip runs, which the tuner might have chosen or not: the report says which it was.
 Benchmarks do not run, since what they measure would be the virtual machine; with `--skip-benchmarks` they do not run on a GPU either.
 
 Does NOT handle: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs.
