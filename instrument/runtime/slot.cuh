@@ -451,7 +451,7 @@ COLD void release_slot(u64 slot) {
 HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
     if (!runtime) return 0;
     u64 key = cta_key();
-    u32 me = self_number();
+    u32 me = self_number(), mask = active_mask();
     if (me == 0) {
         if (linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
         insert_cta(runtime, key, module, entry);
@@ -459,12 +459,10 @@ HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
     u64 place = find_cta(runtime, key), slot = gpu_load64(FIELD(place, Directory, slot));
     // Acquire side of the previous owner's release: L1 may hold lines of this slot from an earlier CTA of this SM.
     gpu_fence();
-    if (slot == NO_SLOT) {
-        // Unchecked, but still counted out of the directory.
-        return 0;
-    }
-    reset_thread(slot, me);
-    return slot;
+    if (slot != NO_SLOT) reset_thread(slot, me);
+    // The first thread was held up: without this, its warp went on in two parts, on an H200 as far as an aligned barrier.
+    __syncwarp(mask);
+    return slot == NO_SLOT ? 0 : slot;  // unchecked, but still counted out of the directory
 }
 
 // Slot of the running CTA inside a called function.

@@ -133,6 +133,11 @@ module.validate(8192, 8192, 512, torch.float16)
 """
 
 
+# Triton 3.6 for sm_90, warp_specialize=True: mbarriers that nobody waits for are initialised three times at one place, and their bytes are
+# part of a tile then (PTX ISA, mbarrier.init and mbarrier.inval). The result is right.
+FOUND = {"matmul_kernel_descriptor_persistent": "barrier-misuse"}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not TUTORIALS.is_dir(), reason="CONSAN_TRITON_TUTORIALS does not name a folder")
 @pytest.mark.parametrize(
@@ -155,6 +160,8 @@ def test_tutorials(words: tuple[str, ...], tmp_path: Path) -> None:
         [sys.executable, "-m", "consan", "run", *options, *placed], cwd=tmp_path, capture_output=True, text=True, timeout=3000, check=False
     )
     report = json.loads((tmp_path / "run.json").read_text())
-    assert (done.returncode, report["verdict"]) == (0, "clean"), done.stdout + done.stderr
+    expected = FOUND if "-c" in words else {}
+    assert {finding["kernel"]: finding["kind"] for finding in report["findings"] if finding["severity"] == "error"} == expected
+    assert (done.returncode, report["verdict"]) == ((66, "violations") if expected else (0, "clean")), done.stdout + done.stderr
     assert "\N{CROSS MARK}" not in done.stdout
     assert sum(kernel["launches"] for kernel in report["kernels"]) > 0
