@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -23,7 +24,8 @@ class ReportCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="a run that `consan run` or `consan check -o FILE.json` stored")
+        stored = "a run that `consan run` or `consan check -o FILE.json` stored; or what `consan stress` or `reduce` did, as text"
+        parser.add_argument("file", metavar="FILE", help=stored)
         shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
         options.add(parser, options.OUTPUT, "output")
@@ -32,6 +34,8 @@ class ReportCommand:
         """Load and render."""
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
+        if _shown_by_triage(args.file, chosen):
+            return 0
         report = load(args.file)
         if not args.emit:
             return deliver(report, chosen, args.output, stored=args.file)
@@ -40,6 +44,22 @@ class ReportCommand:
         else:
             write_file(args.output, to_toml(report, os.getcwd()))
         return 0
+
+
+def _shown_by_triage(name: str, chosen: str) -> bool:
+    """Whether the file holds a campaign or a schedule, which are shown as text only."""
+    if chosen != "text" or '"schema": "consan.report/' in read_file(name)[:200]:
+        return False
+    from consan.triage.again import KNOWN
+    from consan.triage.schedule_file import load as load_document
+    from consan.triage.show import show_document
+
+    with contextlib.suppress(UsageError):
+        document = load_document(name)
+        if document["schema"] in KNOWN:
+            show_document(document, sys.stdout)
+            return True
+    return False
 
 
 def load(name: str) -> Report:

@@ -16,14 +16,14 @@ from consan.triage.minimise import failure_of
 from consan.triage.outcome import FAILURES, REFUSED, Job, Json, Outcome, Request
 from consan.triage.schedule_file import Stored
 
-_KNOWN: Final = (campaign.SCHEMA, schedule_file.SCHEMA)
+KNOWN: Final = (campaign.SCHEMA, schedule_file.SCHEMA)
 
 
 def any_document(name: str) -> Json:
     """A campaign or a schedule."""
     data = schedule_file.load(name)
-    if data["schema"] not in _KNOWN:
-        raise UsageError(f"{name} holds {data['schema']}, expected {' or '.join(_KNOWN)}")
+    if data["schema"] not in KNOWN:
+        raise UsageError(f"{name} holds {data['schema']}, expected {' or '.join(KNOWN)}")
     return data
 
 

@@ -81,6 +81,7 @@ class Outcome:
     wrong: bool | None = None
     differences: str = ""
     seconds: float = 0.0
+    processor: float = 0.0  # seconds of it, of the worker; a program has a process of its own
     kernels: tuple[str, ...] = ()  # hashes of the texts that ran: what decisions are about
     decisions: tuple[Decision, ...] = ()
     told: tuple[Told, ...] = ()

@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 
 def run(job: Job, request: Request) -> Outcome:
     """Do one run; what workers are given."""
-    started = time.monotonic()
+    started, begun = time.monotonic(), time.process_time()
     try:
         outcome: Outcome = _runner(job)(request)
     except InternalError as error:
@@ -45,7 +45,7 @@ def run(job: Job, request: Request) -> Outcome:
         outcome = Outcome(status=OUT_OF_MEMORY, detail=str(error) or "MemoryError")
     except Exception as error:
         outcome = Outcome(status=ERROR, detail=f"{type(error).__name__}: {error}")
-    return replace(outcome, seed=request.seed, seconds=time.monotonic() - started)
+    return replace(outcome, seed=request.seed, seconds=time.monotonic() - started, processor=time.process_time() - begun)
 
 
 def failed(request: Request, error: BaseException) -> Outcome:

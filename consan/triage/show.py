@@ -21,7 +21,7 @@ from rich.text import Text
 
 from consan.reports import text
 from consan.reports.model import VIOLATIONS, Report, plural
-from consan.triage.campaign import summary
+from consan.triage.campaign import SCHEMA, summary
 from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode
 
@@ -78,6 +78,11 @@ def console_for(file: IO[str]) -> Console:
     terminal = bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
     width = None if terminal else PLAIN_WIDTH
     return Console(file=file, width=width, color_system="auto" if terminal else None, highlight=False, markup=False, emoji=False)
+
+
+def show_document(document: Json, file: IO[str]) -> None:
+    """Whatever triage has stored."""
+    (show_stress if document["schema"] == SCHEMA else show_schedule)(document, file)
 
 
 def stress_text(document: Json) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -53,8 +54,8 @@ def places() -> Iterator[dict[str, Workers]]:
         yield {**found, "Dask, 2 workers": Workers(0, cluster.scheduler_address.replace("tcp://", DASK))}
 
 
-def measure(workers: Workers, job: Job, seeds: int) -> tuple[float, float, list[Outcome]]:
-    """Seconds until all workers have done a run, seeds a second after that, and the outcomes."""
+def measure(workers: Workers, job: Job, seeds: int) -> tuple[float, float, float, list[Outcome]]:
+    """Seconds until all workers have done some runs, seeds a second after that, processor seconds of a run, and the outcomes."""
     begun = time.perf_counter()
     with workers:
         for _ in workers.results(job, [Request(0)] * 8 * max(workers.count, 1)):
@@ -62,7 +63,8 @@ def measure(workers: Workers, job: Job, seeds: int) -> tuple[float, float, list[
         ready = time.perf_counter()
         found = dict(workers.results(job, [Request(seed) for seed in range(1, seeds + 1)]))
         done = time.perf_counter()
-    return ready - begun, seeds / (done - ready), [replace(found[index], seconds=0.0) for index in range(seeds)]
+    processor = statistics.median(outcome.processor for outcome in found.values())
+    return ready - begun, seeds / (done - ready), processor, [replace(found[i], seconds=0.0, processor=0.0) for i in range(seeds)]
 
 
 def main(seeds: int) -> None:
@@ -72,10 +74,11 @@ def main(seeds: int) -> None:
         expected = None
         with places() as where:
             for place, workers in where.items():
-                started, speed, outcomes = measure(workers, job, seeds)
+                started, speed, processor, outcomes = measure(workers, job, seeds)
                 expected = expected or outcomes
                 same = "" if outcomes == expected else ", OTHER RESULTS"
-                print(f"{name}, {place}: {speed:.1f} seeds a second, ready after {started:.1f} s{same}", flush=True)
+                cost = f"{1000 * processor:.0f} ms of a processor each"
+                print(f"{name}, {place}: {speed:.1f} seeds a second ({cost}), ready after {started:.1f} s{same}", flush=True)
 
 
 if __name__ == "__main__":

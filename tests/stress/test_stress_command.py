@@ -43,6 +43,13 @@ def test_the_finding_is_there_in_runs_whose_result_was_right() -> None:
     assert f"wrong result in {wrong_runs} of 30 runs; an error reported in 30 of 30, also in {30 - wrong_runs}" in text
 
 
+def test_what_was_stored_is_shown_again(capfd: pytest.CaptureFixture[str]) -> None:
+    stress("--seeds", "2", "--confirm", "0", "flaky.cu", *LAUNCH, out=OUT)
+    shown = capfd.readouterr().out
+    assert consan("report", "s.json") == 0
+    assert capfd.readouterr().out.strip() == shown.rpartition("stored: ")[0].strip()
+
+
 def test_a_seed_of_a_campaign_is_the_seed_of_a_check() -> None:
     """What the campaign says of a seed, `consan check` with that seed says in a process that has run nothing before."""
     document = stress("--seeds", "1..3", "flaky.cu", *LAUNCH, out=OUT)
