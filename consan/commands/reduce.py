@@ -52,7 +52,7 @@ class ReduceCommand:
         job = job_again(args.file, document, args.rules)
         seed = seeds[0] if args.chosen is None else _seed(args.chosen)
         with workers, Bar() as bar:
-            search = Minimiser(job, failure, seed, workers, bar)
+            search = Minimiser(job, failure, seed, workers, bar, tuple(document["kernels"]))
             search.run()
             result = _document(args, search)
         write_file(stored, json.dumps(result, indent=1) + "\n")

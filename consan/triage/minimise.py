@@ -68,6 +68,7 @@ class Minimiser:
     seed: int
     workers: Workers
     watcher: Watcher
+    kernels: tuple[str, ...] = ()  # hashes of what ran when the failure was seen
     decisions: Decisions = field(default_factory=list)
     baseline: str = "prompt"
     recorded: int = 0
@@ -105,6 +106,8 @@ class Minimiser:
         (outcome,) = self._do([Request(self.seed, record=True)])
         if outcome.status in FAILURES:
             raise UsageError(f"seed {self.seed} does not run to its end: {outcome.status}: {outcome.detail}")
+        if self.kernels and outcome.kernels != self.kernels:
+            raise UsageError("the kernels that ran are not those of the campaign (consan has changed): run consan stress again")
         if not self.failure(outcome):
             raise UsageError(f"seed {self.seed} does not fail here: {self.failure.text}")
         self.decisions, self.recorded = list(outcome.decisions), len(outcome.decisions)

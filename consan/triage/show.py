@@ -26,6 +26,7 @@ from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode
 
 PLAIN_WIDTH: Final = 110
+_ROWS: Final = 8  # of results; the document has all of them
 _STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 _REFERENCES: Final = {
     "expected": "right: what --expect says",
@@ -146,10 +147,13 @@ def _results(document: Json) -> Table:
     table = _table(
         f"results ({_REFERENCES[document['reference']['from']]})", "runs", "95 % interval", "again", "result", "what", "first seeds"
     )
-    for row in document["results"]:
+    for row in document["results"][:_ROWS]:
         what = f"ended early: {row['ended']}" if row["ended"] else row["differences"]
         label = Text("WRONG" if row["wrong"] else "right", style="bold red" if row["wrong"] else "")
         table.add_row(*_rates(row), label, what or row["result"], _seeds(row))
+    others = document["results"][_ROWS:]
+    if others:
+        table.add_row(f"{sum(row['runs'] for row in others):,}", "", "", "", plural(len(others), "other result"), "")
     return table
 
 

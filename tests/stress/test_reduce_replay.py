@@ -145,6 +145,7 @@ def test_files_that_are_not_ours_are_refused(capfd: pytest.CaptureFixture[str]) 
     _campaign()
     reduce("s.json", out=SCHEDULE)
     Path("t.json").write_text("no")
+    Path("y.json").write_text(json.dumps({**json.loads(Path("s.json").read_text()), "kernels": ["0"]}))
     schedule = json.loads(Path("r.json").read_text())
     wrong = [
         (["replay", "none.json"], "cannot read none.json"),
@@ -152,6 +153,7 @@ def test_files_that_are_not_ours_are_refused(capfd: pytest.CaptureFixture[str]) 
         (["reduce", "r.json"], "expected consan.stress/1"),
         (["replay", _changed("r.json", schema="consan.report/1")], "x.json holds consan.report/1"),
         (["reduce", "s.json", "--finding", "9"], "--finding: there are 1, got 9"),
+        (["reduce", "y.json", "--workers", "0"], "the kernels that ran are not those of the campaign"),
         (["replay", "r.json", "--seed", "1"], "--seed: is for a file of consan stress"),
         (["replay", "s.json", "--seed", "777"], "does not list the result of seed 777"),
     ]

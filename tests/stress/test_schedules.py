@@ -61,6 +61,18 @@ def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
         assert decisions or name == "named_barrier_partial"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in (KERNELS / "twins").glob("*.cu")))
+def test_every_twin_is_repeated(name: str, device: Device) -> None:
+    """One seed of each: all kinds of operations, and clusters."""
+    launch = _launcher(device, name)
+    decisions: list[Decision] = []
+    recorded = launch(lambda seed: Recorder(for_seed(seed), decisions), 7)
+    assert launch(for_seed, 7) == recorded
+    for baseline in ("late", "prompt"):
+        assert launch(lambda _, base=baseline: Replay(decisions, base), 0) == recorded  # type: ignore[misc]
+
+
 def test_a_renewed_device_is_as_new(device: Device) -> None:
     launch = _launcher(device, "cp_async_off_by_one")
     first = {seed: launch(for_seed, seed) for seed in (1, 2, 3)}

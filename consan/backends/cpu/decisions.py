@@ -33,7 +33,7 @@ from .schedule import AT_ONCE, LATE, Bools, Lanes, Schedule
 if TYPE_CHECKING:
     from .code import BoundBlock
     from .copies import Operation
-    from .groups import Group
+    from .groups import Frame, Group
     from .scheduler import Scheduler
     from .wave import Wave
 
@@ -127,11 +127,10 @@ def whom(wave: Wave, lanes: Lanes, nth: Array) -> tuple[Who, ...]:
     return tuple(found)
 
 
-def lines_of(group: Group) -> tuple[int, ...]:
-    """The lines of the block at which a group stands, and of the calls that led there."""
-    code, block = group.block.function.code, group.block.code
-    own = dict.fromkeys(instruction.line for instruction in code.instructions[block.start : block.end])
-    return (*own, *group.stack.calls())
+def lines_of(block: BoundBlock, stack: Frame) -> tuple[int, ...]:
+    """The lines of a block, and of the calls that led there."""
+    instructions = block.function.code.instructions[block.code.start : block.code.end]
+    return (*dict.fromkeys(instruction.line for instruction in instructions), *stack.calls())
 
 
 # Recording -------------------------------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ class Recorder(Counting):
         for late, steps in held:
             place, lanes = group.block.position, group.lanes[late]
             who = whom(self.wave, lanes, self.entered.of(place)[lanes] + 1)
-            self._note(HOLD, who, steps=steps, place=place, lines=lines_of(group))
+            self._note(HOLD, who, steps=steps, place=place, lines=lines_of(group.block, group.stack))
         return held
 
     def landings(self, operation: Operation) -> list[tuple[Operation, int]]:  # noqa: D102 - as in Schedule
@@ -192,8 +191,8 @@ class Recorder(Counting):
         stay = self.inner.stay(group, incomplete)
         lanes = group.lanes[incomplete & ~stay]
         if len(lanes):
-            place = group.block.position
-            self._note(GIVE_UP, whom(self.wave, lanes, self.entered.of(place)[lanes]), place=place, lines=lines_of(group)[::-1])
+            place, lines = group.block.position, lines_of(group.block, group.stack)
+            self._note(GIVE_UP, whom(self.wave, lanes, self.entered.of(place)[lanes]), place=place, lines=lines[::-1])
         return stay
 
 
@@ -256,6 +255,7 @@ class Replay(Counting):
         wave = self.wave
         ctas = {wave.ctaid_of(cta * wave.shape.threads): cta for cta in range(wave.shape.ctas)}
         self.idle = False
+        self.latest: tuple[BoundBlock, Frame, Lanes] | None = None  # what ran last, and who
         self.pending: dict[Any, int] = {}  # names of operations on which there was a decision
         self.held: list[tuple[int, Lanes]] = []
         self.tables = {kind: _Table() for kind in KINDS}
@@ -269,12 +269,19 @@ class Replay(Counting):
 
     def _over(self, index: int) -> None:
         """A delay has ended: see who runs."""
-        group, trace, wave = self.scheduler.current, self.traces[index], self.wave
-        if group is None or trace.block is not None:
+        trace, wave = self.traces[index], self.wave
+        if self.latest is None or trace.block is not None:
             return
-        lane = int(group.lanes[0])
-        trace.lines, trace.idle = lines_of(group), self.idle
+        block, stack, lanes = self.latest
+        lane = self._concerned(self.decisions[index], lanes)
+        trace.lines, trace.idle = lines_of(block, stack), self.idle
         trace.block, trace.warp = wave.ctaid_of(lane), int(wave.warp_in_cta[lane])
+
+    def _concerned(self, decision: Decision, lanes: Lanes) -> int:
+        """One of some lanes, of the CTA that a decision is about if there is one."""
+        block = decision.receiver or decision.who[0].block
+        same = np.logical_and.reduce([axis[lanes] == value for axis, value in zip(self.wave.ctaid, block, strict=True)])
+        return int(lanes[same.argmax()])
 
     def late_starts(self) -> list[tuple[Lanes, int]]:  # noqa: D102 - as in Schedule
         found = []
@@ -286,6 +293,7 @@ class Replay(Counting):
         return found
 
     def enter(self, group: Group, block: BoundBlock) -> None:  # noqa: D102 - as in Schedule
+        self.latest = block, group.stack, group.lanes
         place = block.position
         if place in self.tables[HOLD].places or place in self.tables[GIVE_UP].places:
             self.entered.of(place)[group.sel] += 1

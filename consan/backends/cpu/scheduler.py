@@ -43,7 +43,6 @@ class Scheduler:
         self.ready = ReadyQueue()
         self.parked: dict[tuple[int, int], Group] = {}  # lanes at a collective that wait for the rest of their warp
         self.held: list[tuple[int, Group]] = []  # groups that the schedule holds back, and until when
-        self.current: Group | None = None
         self.step = 0
         self.instructions = 0
 
@@ -95,7 +94,6 @@ class Scheduler:
         """Run a group until it stops or another one goes first; whether the time is over."""
         ready = self.ready
         block = group.block
-        self.current = group
         while True:
             if not block.bound:
                 block.bind()
