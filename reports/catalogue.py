@@ -250,7 +250,7 @@ _LIFETIME = Kind(
         **OPERATIONS_AT_EXIT,
         "exit": Situation(
             "no {wait_name} that covers {group} before the thread exits",
-            "wait with {wait} ({wait_cpp}) before the kernel returns",
+            "wait with cp.async.wait_all (__pipeline_commit(), then __pipeline_wait_prior(0)) before the kernel returns",
             "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
         ),
         "not-started": Situation(

@@ -143,6 +143,7 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
     """Findings of all valid records; counts from the merge table if it could be read."""
     valid = [record for record in records if record["valid"] & 1]
     explained = _explained(valid, table)
+    unwaited = {_kernel(r) for r in valid if int(r["kind"]) == Kind.MISSING_WAIT and _is_copy(r)}
     findings = []
     for record in valid:
         kind = Kind(int(record["kind"]))
@@ -154,8 +155,19 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
         key = (int(record["module"]), int(record["site"]))
         if kind == Kind.READ_EXPLAINED or (kind == Kind.UNINITIALIZED_READ and _count(record, table) <= explained.get(key, 0)):
             continue
+        if kind == Kind.LIFETIME and int(record["reason"]) == Reason.AT_EXIT and _is_copy(record) and _kernel(record) in unwaited:
+            continue  # the wait that is missing is one and the same, and what the copies meet before the exit tells more
         findings.append(_finding(record, table, modules[int(record["module"])]))
     return findings
+
+
+def _kernel(record: Any) -> tuple[int, int]:
+    return int(record["module"]), int(record["entry"])
+
+
+def _is_copy(record: Any) -> bool:
+    """Whether the operation of a missing wait, or of the end of a CTA, is a cp.async."""
+    return not record["operation"] and not record["own_operation"]
 
 
 def _count(record: Any, table: Records | None) -> int:
@@ -181,7 +193,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         kernel=module.entries[int(record["entry"])],
         count=count,
         ctas=ctas,
-        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE else _buffer(record, low, high),
+        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE or not record["bytes"] else _buffer(record, low, high),
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record),
     )

@@ -93,6 +93,11 @@ class Context:
         waits = ("mbarrier.test_wait", "mbarrier.try_wait")
         return any(work.row.name in waits for plan in self.plans.values() for work in plan.work)
 
+    @cached_property
+    def copies(self) -> bool:
+        """Whether the module has cp.async."""
+        return any(work.row.family == "cp.async" for plan in self.plans.values() for work in plan.work)
+
     def hook(self, name: str) -> str:
         """Name of a hook that the module will need."""
         self.hooks.add(name)

@@ -164,6 +164,9 @@ def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: boo
     """What comes before a thread ends, or before it returns to a caller who will want the clock."""
     snippet = Snippet()
     if plan.is_entry or is_exit:
+        if context.copies:
+            arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+            snippet.call(context.hook("__consan_copies_at_exit"), arguments, guard=guard)
         _leave(context, snippet, guard)
     elif plan.changes_state:
         _store_state(context, snippet, guard)

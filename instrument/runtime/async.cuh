@@ -152,4 +152,24 @@ HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 si
     if (address >= load64(FIELD(slot, Slot, source_high)) || address + bytes <= load64(FIELD(slot, Slot, source_low))) return;
     source_overwritten(slot, state, me, site, address, bytes);
 }
+
+// Before a thread exits: has it waited for its last copy, and so for all (R-CP5)? Nobody else can. What an mbarrier tells of is not looked at.
+HOOK void __consan_copies_at_exit(u64 slot, u64 state, u32 me) {
+    if (!slot) return;
+    u64 thread = thread_record(slot, me);
+    u32 ranges = load32(THREAD_FIELD(thread, ranges));
+    if (!ranges) return;
+    u64 info = load64(THREAD_WORD(thread, range_info, (ranges - 1) % COPY_RANGES));
+    u32 group = range_group(info);
+    if (group < load32(THREAD_FIELD(thread, retired))) return;
+#if CONSAN_ENGINE
+    u32 ties = load32(THREAD_FIELD(thread, ties));
+    if (ties && low_word(load64(THREAD_WORD(thread, copy_ties, (ties - 1) % COPY_TIES))) > group) return;
+    if (load32(FIELD(engine_of(slot), Engine, verdict)) & 6u) return;  // told to leave: stopped in the middle
+#endif
+    Caller c = {slot, state, me, (u32)(info >> 40), ACCESS_COPY, 0, 0};
+    Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, me, 0);
+    f.flags = 0; f.reason = REASON_AT_EXIT; f.group = group; f.commits = load32(THREAD_FIELD(thread, commits)); f.retired = load32(THREAD_FIELD(thread, retired));
+    report(slot, f);
+}
 #endif

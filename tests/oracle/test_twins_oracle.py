@@ -30,6 +30,7 @@ NOT_SEEN = {
     "bulk_result_read_wait": "data in global memory",
     "bulk_result_wait_no_barrier": "data in global memory",
     "bulk_source_overwritten": "data in global memory",
+    "cp_async_at_exit": "copies in flight at the end",
     "cp_async_source_overwritten": "data in global memory",
     "global_flag_no_proxy_fence": "policy isa",
     "global_store_fence_too_early": "data in global memory",

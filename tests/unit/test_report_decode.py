@@ -186,3 +186,15 @@ def test_every_reason_that_the_runtime_gives_has_words_of_its_own() -> None:
     situations = [situation for kind in KINDS.values() for situation in kind.situations]
     names = {name.partition("/")[0].partition(":")[0].removeprefix("global-") for name in situations}
     assert {reason.name: decoder._SITUATIONS.get(reason) for reason in used if decoder._SITUATIONS.get(reason) not in names} == {}
+
+
+def test_a_copy_at_exit_is_told_unless_a_missing_wait_for_it_is() -> None:
+    records = np.zeros(2, layout.dtype(layout.FINDING))
+    for record, kind, reason in zip(records, (Kind.LIFETIME, Kind.MISSING_WAIT), (Reason.AT_EXIT, Reason.NOT_WAITED), strict=True):
+        record["valid"], record["kind"], record["reason"], record["ntid"] = 1, kind, reason, (128, 1, 1)
+    records[0]["site"] = COPY
+    records[1]["site"], records[1]["other_site"], records[1]["bytes"] = READ, COPY, 4
+    (alone,) = decode(records[:1], None, {0: MODULE})
+    assert (alone.kind, alone.accesses[0].role, alone.buffer) == ("lifetime", "asynchronous copy", None)
+    assert "cp.async.wait_all" in alone.fix
+    assert [finding.kind for finding in decode(records, None, {0: MODULE})] == ["missing-wait"]
