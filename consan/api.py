@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
+import os
+import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ import numpy.typing as npt
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3
-from consan.instrument.ptx import Function, Param, PtxSyntaxError, parse
+from consan.instrument.ptx import Function, Param
 from consan.reports.combine import combine
 from consan.reports.model import Report
 from consan.session import Session
@@ -32,6 +35,7 @@ from consan.tensormap_argument import TensorMap
 __all__ = ["Kernel", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
+_PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 
 
 class Kernel:
@@ -51,8 +55,12 @@ class Kernel:
         include_dirs: Sequence[str] = (),
         std: str = "c++17",
     ) -> None:
+        from consan.commands.source import CUDA_SUFFIXES
+
         text, self.name = _read(source)
-        self.ptx = text if ".version" in text else _compile(text, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
+        suffix = Path(self.name).suffix.lower()
+        is_ptx = suffix == ".ptx" or (suffix not in CUDA_SUFFIXES and _PTX.search(text) is not None)
+        self.ptx = text if is_ptx else _compile(text, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
         self.function = _choose(self.ptx, self.name, entry)
 
     @property
@@ -62,29 +70,27 @@ class Kernel:
 
 
 def _read(source: str | Path) -> tuple[str, str]:
+    from consan.commands.base import read_file
+
     if isinstance(source, str) and "\n" in source:
-        return source, "kernel.cu"
-    path = Path(source)
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        return source, "kernel.ptx" if _PTX.search(source) else "kernel.cu"
+    if not isinstance(source, (str, os.PathLike)):
+        raise UsageError(f"{source!r} is no kernel: expected a path, or the text of CUDA C++ or PTX")
+    return read_file(os.fspath(source)), os.fspath(source)
 
 
 def _compile(text: str, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str) -> str:
     from consan.toolchain.nvrtc import compile_ptx
 
-    values = {macro: str(value) for macro, value in defines.items()}
+    values = {macro: None if value is None else str(value) for macro, value in defines.items()}
     return compile_ptx(text, name=name, arch=arch, std=std, defines=values, include_dirs=tuple(include_dirs)).ptx
 
 
 def _choose(ptx: str, name: str, wanted: str | None) -> Function:
     from consan.commands.check import choose_entry
+    from consan.commands.source import read_module
 
-    try:
-        return choose_entry(parse(ptx, name), wanted, name)
-    except PtxSyntaxError as error:
-        raise UsageError(str(error)) from None
+    return choose_entry(read_module(ptx, name), wanted, name)
 
 
 _CHECKS: list[list[Report]] = []
@@ -106,6 +112,10 @@ def launch(
     cooperative: bool = False,
 ) -> Report:
     """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds."""
+    if not isinstance(kernel, Kernel):
+        raise UsageError(f"{kernel!r} is no consan.Kernel")
+    if not isinstance(smem, int) or smem < 0:
+        raise UsageError(f"smem={smem!r}: expected a number of bytes")
     session = Session(device=device, seed=seed, timeout=timeout, policy=policy)
     with session.turn():
         prepared = session.prepare(kernel.ptx, name=kernel.name, cluster=math.prod(_dim3(cluster)))
@@ -120,7 +130,10 @@ def launch(
 
 
 def _dim3(shape: Shape) -> Dim3:
-    values = (shape,) if isinstance(shape, int) else tuple(int(v) for v in shape)
+    try:
+        values = tuple(map(operator.index, shape)) if isinstance(shape, Iterable) else (operator.index(shape),)
+    except TypeError:
+        values = ()
     if not 1 <= len(values) <= 3:
         raise UsageError(f"{shape!r} is not a grid, block or cluster: expected one to three numbers")
     x, y, z = (*values, 1, 1)[:3]
@@ -130,6 +143,8 @@ def _dim3(shape: Shape) -> Dim3:
 @contextlib.contextmanager
 def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Iterator[list[bytes]]:
     """The bytes of each parameter; NumPy arrays live on the device meanwhile and are copied back, then freed."""
+    if not isinstance(args, Sequence):
+        raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
     if len(args) != len(function.params):
         raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
     backend, copies = session.backend, list[tuple[int, npt.NDArray[Any]]]()

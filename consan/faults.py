@@ -33,7 +33,9 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
     if place is None:
         return error
     where = f"{place.file}:{place.line}, " if place.file else ""
-    return NotSupported(f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)")
+    detail = getattr(error, "detail", "")
+    what = f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)"
+    return NotSupported(f"{what}: {detail}" if detail else what)
 
 
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:

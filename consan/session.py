@@ -44,6 +44,8 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
+DEVICES = ("auto", "gpu", "cpu")
+POLICIES = ("default", "isa")
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
@@ -218,6 +220,17 @@ def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> 
     return Cache().fetch_text(key("runtime", source, architecture, *sorted(f"{k}={v}" for k, v in defines.items())), compile_now)
 
 
+def _check_choices(device: str, seed: int, policy: str, timeout: float | None) -> None:
+    """A slip in a name must not choose another device, or another policy."""
+    for name, value, known in (("device", device, DEVICES), ("policy", policy, POLICIES)):
+        if value not in known:
+            raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
+    if not isinstance(seed, int):
+        raise UsageError(f"seed={seed!r}: expected a whole number")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
+        raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
+
+
 class Session:
     """What is checked, and how; see the options of `consan check`. `report()` may be called once the work is done."""
 
@@ -238,6 +251,7 @@ class Session:
         triton_arch: str = "sm_90",
         skip_benchmarks: bool = False,
     ) -> None:
+        _check_choices(device, seed, policy, timeout)
         private = arena_bytes is not None or variant is not None
         self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
         self._finish = weakref.finalize(self, self._device.close) if private else None

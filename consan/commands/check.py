@@ -18,7 +18,7 @@ from consan._errors import ExitCode, UsageError
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable
 from consan.commands.deliver import choose_format, deliver, judged
-from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx
+from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx, read_module
 from consan.reports.model import Report, exit_status
 from consan.tensormap_argument import TensorMap
 
@@ -81,13 +81,11 @@ class Launch:
 
     def run(self, args: argparse.Namespace) -> Report:
         """Prepare, launch, report."""
-        from consan.instrument.ptx import parse
-
         arrays = [spec.materialise(args.seed) for spec in self.specs]
         recorded = {} if self.ctas is None else {"cta_limit": self.ctas * int(np.prod(self.cluster))}
         session = options.open_session(args, **recorded)
         ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
-        entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
+        entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs)
         prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
         values = [_to_device(session, value) for value in arrays]

@@ -6,11 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from consan._errors import UsageError
 from consan.commands.base import read_file
 
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
+    from consan.toolchain.assemble import Refusal
+
+_INLINE_ASSEMBLY: Final = "// begin inline asm"
 CUDA_SUFFIXES: Final = (".cu", ".cuh")
 DEFAULT_ARCH: Final = "sm_90a"
 DEFAULT_STD: Final = "c++17"
@@ -56,6 +61,35 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
     if result.log:
         print(result.log, file=sys.stderr)
     return result.ptx
+
+
+def read_module(ptx: str, name: str) -> Module:
+    """The parsed module; a `UsageError` with the place if it is no PTX, or none that the assembler here would take.
+
+    What NVRTC has made is taken for good, except where it copied inline assembly, which it does not look at.
+    """
+    from consan.instrument.ptx import parse
+    from consan.toolchain.assemble import why_broken
+
+    module = parse(ptx, name)
+    compiled = Path(name).suffix.lower() in CUDA_SUFFIXES
+    if not compiled or _INLINE_ASSEMBLY in ptx:
+        refusal = why_broken(ptx, module.target, wild=not compiled)
+        if refusal is not None:
+            raise UsageError(f"{_place(module, refusal, compiled)}: {refusal.reason}")
+    return module
+
+
+def _place(module: Module, refusal: Refusal, compiled: bool) -> str:
+    """Where that is: in the file, or in the source of what was compiled."""
+    if not refusal.line:
+        return module.name
+    if not compiled:
+        return f"{module.name}:{refusal.line}:{refusal.column}"
+    bodies = [function.body for function in module.functions if function.body is not None]
+    found = next((i.loc for body in bodies for i in body.instructions() if i.line == refusal.line), None)
+    source = f"{module.path(found.file)}:{found.line}" if found is not None else module.name
+    return f"{source} (line {refusal.line} of its PTX)"
 
 
 def parse_defines(texts: Sequence[str]) -> dict[str, str | None]:

@@ -22,6 +22,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -36,11 +37,15 @@ Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
 _OLDEST = (7, 0)
 _CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5; absent from its manual, so it is tried and never assumed
+_PATIENCE = 300.0  # seconds
 _PROBE = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 _VERSION = re.compile(r"^([ \t]*\.version[ \t]+)(\d+\.\d+)", re.MULTILINE)
 _TOO_NEW = re.compile(r"Unsupported \.version (\d+\.\d+); current version is '(\d+\.\d+)'")
 _ERROR_LINE = re.compile(r"^ptxas \S.*?, line (\d+); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
+_OF_TARGET = re.compile(
+    r"requires (PTX ISA|\.target)|not supported on \.target|Unsupported \.version|not supported for target|does not support \.target"
+)
 _ERROR = re.compile(r"^(?:ptxas )?(?:error|fatal)\s*: (.*)$", re.MULTILINE)
 # Advisories that mean slow or changed code: C75xx are those of wgmma (serialised) and setmaxnreg (ignored).
 _WARNING = re.compile(r"^.*\((C7\d{3})\).*$|^.*\bwarning\s*: .*$", re.MULTILINE)
@@ -137,6 +142,61 @@ def _assemble_lowered(
             f"pip install -U nvidia-nvjitlink"
         )
     return _result(outcome, tool, limit, wanted)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The first thing in a module that an assembler refuses. `line` and `column` are 0 where it does not say."""
+
+    line: int
+    column: int
+    reason: str
+
+
+def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> Refusal | None:
+    """What an assembler here refuses in a module; None if it takes it, and where nobody can judge.
+
+    That is: no assembler, a version or a target that it does not know. Nor is an instruction refused for its target: the virtual
+    machine has none. `wild`: no compiler made the text. Assemblers crash on some of those, so another process tries.
+    """
+    if _ARCH.fullmatch(arch) is None or not (find.locate(find.NVJITLINK) or find.ptxas()):
+        return None
+    judge = _first_error_elsewhere if wild else _first_error
+    done = cache.fetch_text(key("judged", ptx, arch, _identity()), lambda: json.dumps(judge(ptx, arch)))
+    line, count, reason = json.loads(done)
+    if not count:
+        return None
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    return Refusal(line, _column(ptx.splitlines()[line - 1], reason) if line else 0, reason + more)
+
+
+_Judgement = tuple[int, int, str]  # line of the first error, how many there are, and what the assembler says of it
+_NOTHING: _Judgement = (0, 0, "")
+
+
+def _first_error(ptx: str, arch: str) -> _Judgement:
+    outcome = _RUN[_ordered(ptx)[0]](ptx, arch, ("--opt-level=0",))
+    found = [(int(line), reason) for line, reason in _ERROR_LINE.findall(outcome.log) if not _OF_TARGET.search(reason)]
+    return (found[0][0], len(found), found[0][1]) if found and outcome.cubin is None else _NOTHING
+
+
+def _first_error_elsewhere(ptx: str, arch: str) -> _Judgement:
+    command = [sys.executable, "-m", __name__, arch]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(command, input=ptx.encode(), capture_output=True, env=environment, timeout=_PATIENCE, check=False)
+        if done.returncode < 0:
+            return 0, 1, f"the assembler crashes on this PTX ({signal.strsignal(-done.returncode)})"
+        line, count, reason = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return _NOTHING  # no such process can be had: nobody can judge
+    return line, count, reason
+
+
+def _column(text: str, reason: str) -> int:
+    """Where the line has what the reason quotes, or else where it begins."""
+    quoted = (text.find(word) for word in re.findall(r"'([^']+)'", reason))
+    return next((at for at in quoted if at >= 0), len(text) - len(text.lstrip())) + 1
 
 
 def ptx_version(ptx: str, name: str = "<ptx>") -> tuple[int, int]:
@@ -331,3 +391,6 @@ def _linked_cubin(library: ctypes.CDLL, handle: ctypes.c_void_p) -> bytes:
 
 
 _RUN: dict[Tool, Callable[[str, str, Sequence[str]], _Outcome]] = {"nvjitlink": _with_jitlink, "ptxas": _with_ptxas}
+
+if __name__ == "__main__":  # the other process of _first_error_elsewhere
+    print(json.dumps(_first_error(sys.stdin.buffer.read().decode(), sys.argv[1])))

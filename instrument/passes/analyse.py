@@ -19,6 +19,7 @@ MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix",
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
 ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
 MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or not
+_FLOW_FAMILIES = frozenset({"control", "call"})
 _SHARED_SPACES = frozenset({"shared", "generic"})
 _MOST_BARRIERS = 16  # of a CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
@@ -45,10 +46,12 @@ def _plan(function: Function) -> FunctionPlan:
 
 def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
     parts = instruction.parts
+    row = lookup(parts)
+    if row is not None and (row.touches or row.status == "checked" or row.family in _FLOW_FAMILIES):
+        _check_operands(row, instruction)
     if parts[0] == "call":
         plan.stats.calls.add(callee(instruction) or "")
         return
-    row = lookup(parts)
     if row is None:
         if is_memory_or_sync(parts):
             plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
@@ -59,6 +62,15 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
         plan.work.append(Work(instruction, row))
     elif row.touches:
         plan.stats.private += 1
+
+
+def _check_operands(row: Row, instruction: Instruction) -> None:
+    """What the passes rely on: as many operands as the form has, addresses where it has addresses."""
+    try:
+        row.roles(instruction)
+    except ValueError:
+        expected = row.notation or "no operands"
+        raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}") from None
 
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:

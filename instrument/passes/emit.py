@@ -191,7 +191,7 @@ def _constant(snippet: Snippet, kind: str, value: int) -> str:
 
 def word(operand: Operand, snippet: Snippet, scope: Block) -> str:
     """An integer operand (barrier id, count, size, mask) as a 32-bit register or literal."""
-    if isinstance(operand, Immediate):
+    if isinstance(operand, Immediate) and operand.kind == "int":
         return str(int(operand.value) & 0xFFFFFFFF)
     name = _register_name(operand, scope)
     bits = register_bits(name, scope)

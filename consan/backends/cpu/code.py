@@ -20,7 +20,7 @@ from .copies import AsyncCopies
 from .decode import decode, polls, refusal
 from .faults import UnsupportedInstruction
 from .mbarriers import MBarriers
-from .operands import Context
+from .operands import MALFORMED, Context
 from .program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, Reach, RegisterVariable
 from .registers import Slots, storage
 from .special import SpecialRegisters
@@ -65,6 +65,8 @@ class BoundBlock:
                     self.members = control.member_masks(context)
             except UnsupportedInstruction as error:
                 self.steps.append(refusal(error))
+            except MALFORMED as error:
+                self.steps.append(refusal(context.malformed(error)))
             self.polls = self.polls or polls(instruction)
         self.fulls = [step.full for step in self.steps]
         following = function.block(code.index + 1)

@@ -20,7 +20,7 @@ from .cluster import ClusterWait
 from .faults import LaneError, UnsupportedInstruction
 from .groups import Group
 from .mbarrier_steps import TryWait
-from .operands import Context, Target
+from .operands import MALFORMED, Context, Target
 from .program import is_aligned
 
 if TYPE_CHECKING:
@@ -276,6 +276,8 @@ def decode_end(function: BoundFunction, instruction: Instruction, following: Bou
         return end if guard is None else Guarded(end, context.predicate(guard.register), guard.negated, Fall(following))
     except UnsupportedInstruction as error:
         return _refuse(error)
+    except MALFORMED as error:
+        return _refuse(context.malformed(error))
 
 
 def _refuse(error: UnsupportedInstruction) -> End:

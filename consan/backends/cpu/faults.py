@@ -20,6 +20,7 @@ class UnsupportedInstruction(NotSupported):
         super().__init__(f"the PTX virtual machine does not execute '{opcode}' (PTX line {line}){': ' + detail if detail else ''}")
         self.opcode = opcode
         self.line = line
+        self.detail = detail
 
 
 @dataclass(frozen=True)

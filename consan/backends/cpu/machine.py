@@ -10,6 +10,7 @@ Not handled: .blocksareclusters, streams (launches run at once, in order).
 from __future__ import annotations
 
 import math
+import operator
 import time
 import weakref
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from .wave import Shape
 WAVE_LANES = 8192
 MAX_SHARED = 227 << 10
 MAX_THREADS = 1024
+MAX_GRID, MAX_BLOCK = ((1 << 31) - 1, 65535, 65535), (1024, 1024, 64)
 MAX_CLUSTER = 16
 
 
@@ -172,7 +174,8 @@ class Machine:
 
     def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int) -> None:
         info = module.entry(entry)
-        if min(grid) < 1 or min(block) < 1 or math.prod(block) > MAX_THREADS:
+        beyond = any(map(operator.gt, (*grid, *block), (*MAX_GRID, *MAX_BLOCK)))
+        if beyond or min(grid) < 1 or min(block) < 1 or math.prod(block) > MAX_THREADS:
             raise UsageError(f"launch of {entry}: grid {grid} and block {block} are not possible")
         if info.reqntid and math.prod(block) != math.prod(info.reqntid):
             raise UsageError(f"launch of {entry}: it requires {info.reqntid} threads, not {block}")

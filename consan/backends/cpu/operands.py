@@ -71,6 +71,11 @@ class Place:
     space: str | None = None  # of the variable that it names
 
 
+#: What a decoder trips over when operands are not those of the form. It decodes what assemblers accept and does not look for everything
+#: else that a text may say: whatever goes wrong is told of the instruction (CONSAN_DEBUG=1 shows where).
+MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
 class Context:
     """One instruction being decoded for one bound function."""
 
@@ -84,6 +89,12 @@ class Context:
     def unsupported(self, detail: str = "") -> UnsupportedInstruction:
         """The error that names this instruction."""
         return UnsupportedInstruction(self.instruction.opcode, self.instruction.line, detail)
+
+    def malformed(self, error: Exception) -> UnsupportedInstruction:
+        """The same for operands that the decoder stumbled over."""
+        told = self.unsupported("its operands are not those of the form")
+        told.__cause__ = error
+        return told
 
     def resolve(self, name: str) -> Any:
         """The variable or function that a name means here."""

@@ -91,7 +91,7 @@ class Seeded(Schedule):
     perturbs = True
 
     def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(abs(seed))  # a generator takes no negative seed, and -1 and 1 need not differ
 
     def late_starts(self) -> list[tuple[Lanes, int]]:  # noqa: D102 - as in Schedule
         wave, rng = self.wave, self.rng
