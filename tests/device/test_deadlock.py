@@ -274,7 +274,7 @@ def test_nothing_is_proven_of_a_kernel_that_goes_on(bench: Bench) -> None:
 
 
 def test_a_spin_is_the_watchdogs(device: str) -> None:
-    bench = Bench(device, SOURCE, timeout=2.0)
+    bench = Bench(device, SOURCE, timeout=8.0)  # for both kernels, also on a busy machine
     bench.launch("spins", 2, 96, bench.zeros(1), bench.zeros(96))
     out = bench.zeros(96)
     bench.launch("fine", 1, 128, 2, out)
