@@ -402,18 +402,18 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
     return found;
 }
 
-// Atomics of other warps that a later atomic has replaced in the write record, as for a plain read (`look_for_atomics`).
+// Atomics that a later one has replaced in the write record, as for a plain read (`look_for_atomics`): the last one of each warp.
 COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
-        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31);
-        if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
+        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
+        if (!entry || !(entry & ENTRY_ATOMIC)) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (epoch - base >= 0x80000000u) continue;
-        bool fine = ordered(c, other, epoch);
-        if (!fine) report_access(c, o, hazard, entry >> 7 & READ_SITE_LIMIT, other, epoch);
-        else if (!passed(c, o, w, epoch) && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, entry >> 7 & READ_SITE_LIMIT, other, kind_of(o), REASON_NO_PROXY_FENCE);
+        bool fence = fenced(c, w, epoch);
+        if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
+        else if (!fence && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
         return true;
     }

@@ -2,7 +2,7 @@
 
     python tests/oracle/measure.py synchronous asynchronous --programs 800 --seed 1 --keep DIR
 
-Each strategy of oracle_programs.py makes so many programs, 8 to a kernel. A program on which the two disagree is reduced, operation
+Each strategy of oracle_strategies.py makes so many programs, 8 to a kernel. A program on which the two disagree is reduced, operation
 by operation, and written to DIR as a file that test_regressions.py can run.
 """
 
@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle_programs
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from oracle_compare import Agreement, compare
-from oracle_programs import THREADS, Batch, Program, batches
+from oracle_programs import Batch, Program
 from oracle_run import oracle
+from oracle_strategies import STRATEGIES, batches
 
 import consan
 from consan.session import shared_device
 
-STRATEGIES = ("synchronous", "with_copies", "asynchronous")
 DIFFERENCES = ("missed", "false", "mild")  # what is kept; `shadowed` and `severity` are too many
 
 
@@ -59,20 +58,20 @@ def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
     """Both verdicts on a kernel, held against each other, and consan's report."""
     kernel, ctas = consan.Kernel(batch.ptx), len(batch.programs)
     source, result = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
-    verdict = oracle(kernel, ctas, THREADS, [source, result], seed=schedule)
-    report = consan.launch(kernel, ctas, THREADS, [source, result], device="cpu", seed=schedule)
+    verdict = oracle(kernel, ctas, batch.threads, [source, result], seed=schedule)
+    report = consan.launch(kernel, ctas, batch.threads, [source, result], device="cpu", seed=schedule)
     shared_device("cpu").modules.clear()  # every kernel is another, and a decoded one takes 50 MB
     return compare(verdict, report), report
 
 
 def reduced(program: Program, differs: Callable[[Program], bool]) -> Program:
-    """The program without the operations that the difference does not need."""
-    k = len(program.operations) - 1
-    while k >= 0:
-        shorter = replace(program, operations=program.operations[:k] + program.operations[k + 1 :])
-        if differs(shorter):
-            program = shorter
-        k = min(k, len(program.operations)) - 1
+    """The program without the parts that the difference does not need."""
+    for k in reversed(range(len(program.operations))):
+        while (found := next(filter(differs, program.smaller(k)), None)) is not None:
+            shorter = len(found.operations) < len(program.operations)
+            program = found
+            if shorter:
+                break
     return program
 
 
@@ -80,18 +79,17 @@ def keep(batch: Batch, what: str, path: Path) -> None:
     """Write the first program of a kernel on which the two differ, reduced."""
 
     def differences(program: Program) -> list[str]:
-        found, report = agreement(Batch((program,)))
+        found, report = agreement(replace(batch, programs=(program,)))
         return list(getattr(found, what)) if not any(f.kind == "deadlock" for f in report.findings) else []
 
+    launch = f"// launch: grid={{}} block={batch.threads} verdict=violations\n"
     for program in batch.programs:
         if differences(program):
             least = reduced(program, lambda one: bool(differences(one)))
             notes = "".join(f"// {line}\n" for line in differences(least))
-            path.write_text(f"{Batch((least,)).ptx}// launch: grid=1 block={THREADS} verdict=violations\n{notes}")
+            path.write_text(replace(batch, programs=(least,)).ptx + launch.format(1) + notes)
             return
-    path.write_text(
-        f"{batch.ptx}// launch: grid={len(batch.programs)} block={THREADS} verdict=violations\n// {what}, not with one program alone\n"
-    )
+    path.write_text(f"{batch.ptx}{launch.format(len(batch.programs))}// {what}, not with one program alone\n")
 
 
 def measure(strategy: str, programs: int, number: int, directory: Path | None = None) -> Row:
@@ -103,7 +101,7 @@ def measure(strategy: str, programs: int, number: int, directory: Path | None = 
 
     @seed(number)
     @options
-    @given(batches(getattr(oracle_programs, strategy)(), size))
+    @given(batches(strategy, size))
     def one(batch: Batch) -> None:
         found, report = agreement(batch)
         row.add(found, size)
@@ -122,7 +120,7 @@ def measure(strategy: str, programs: int, number: int, directory: Path | None = 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("strategies", nargs="*", default=STRATEGIES, help=f"of {', '.join(STRATEGIES)}; default: all")
+    parser.add_argument("strategies", nargs="*", default=list(STRATEGIES), help=f"of {', '.join(STRATEGIES)}; default: all")
     parser.add_argument("--programs", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a directory for kernels on which the two disagree")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle_checker import LIFETIME, RACE, UNINIT, Found, Verdict
+from oracle_verdict import LIFETIME, RACE, UNINIT, Found, Verdict
 
 Pair = frozenset[int]
 
@@ -101,7 +101,7 @@ class _Comparison:
             elif _hides(self.named, pair, found):
                 result.shadowed.append(text)
             else:
-                (result.missed if pair in self.merged.pairs or found.severity == "warning" else result.merged).append(text)
+                (result.missed if pair in self.merged.pairs or found.within else result.merged).append(text)
         self._look_for_uninitialised(unwritten)
 
     def _look_for_uninitialised(self, unwritten: set[int]) -> None:

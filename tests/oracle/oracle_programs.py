@@ -1,21 +1,21 @@
-"""Random valid PTX kernels: CTAs of 1 to 4 warps, each with a program of its own, on a small buffer, so that conflicts are frequent.
+"""Random valid PTX kernels: CTAs of a few warps, each with a program of its own, on a small buffer, so that conflicts are frequent.
 
-A program is a list of operations that every thread runs in order, each under a guard on its thread or lane number. It ends
-whatever the operations are: a barrier's guard is a set of whole warps that its thread count names, every `bar.arrive` has a
-number of its own, and each mbarrier phase is arrived at in full, by operations that no wait of a later phase precedes.
+Here are the parts of programs, and programs of accesses and barriers; oracle_strategies.py lists all kinds. A program is a list of
+operations that every thread runs in order, each under a guard on its thread or lane number. It ends whatever the operations are:
+a barrier's guard is a set of whole warps that its thread count names, every `bar.arrive` has a number of its own, and each mbarrier
+phase is arrived at in full, by operations that no wait of a later phase precedes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from hypothesis import strategies as st
 
 THREADS = 128
 BUFFER = 256  # bytes of shared memory that data accesses use
-BULK_AT = BUFFER  # 4 mbarriers follow the buffer
-MBARS = 4
+MBARS = 4  # mbarriers
 HEAD = """.version 8.7
 .target sm_90a
 .address_size 64
@@ -23,9 +23,10 @@ HEAD = """.version 8.7
 {
   .reg .pred %p<2>, %done;
   .reg .b16 %h<3>;
-  .reg .b32 %r<8>, %x<4>, %lane, %warp, %tid, %cta, %buf, %bars, %loop;
+  .reg .b32 %r<8>, %x<4>, %lane, %warp, %tid, %cta, %buf, %bars, %loop, %trips;
   .reg .b64 %q<4>, %in, %out, %token;
-  .shared .align 128 .b8 buf[256];
+  .reg .f32 %d<4>;
+  .shared .align 128 .b8 buf[BUFFER];
   .shared .align 8 .b64 bars[4];
   ld.param.u64 %in, [in];
   ld.param.u64 %out, [out];
@@ -68,21 +69,34 @@ class Guard:
 
 @dataclass(frozen=True)
 class Place:
-    """An address: offset + ((tid + shift) & mask) * stride."""
+    """An address: offset + ((tid + shift) & mask) * stride + %loop * step."""
 
     offset: int
     shift: int
     mask: int
     stride: int
+    step: int = 0
 
     def ptx(self) -> list[str]:
         """What leaves the address in %r1."""
+        moves = [f"mad.lo.u32 %r1, %loop, {self.step}, %r1;"] if self.step else []
         return [
             f"add.u32 %r1, %tid, {self.shift};",
             f"and.b32 %r1, %r1, {self.mask};",
             f"mad.lo.u32 %r1, %r1, {self.stride}, %buf;",
             f"add.u32 %r1, %r1, {self.offset};",
+            *moves,
         ]
+
+
+class Part(Protocol):
+    """A part of a program."""
+
+    def ptx(self) -> list[str]:
+        """Its lines."""
+
+    def simpler(self) -> list[Part]:
+        """What could take its place in a smaller program."""
 
 
 @dataclass(frozen=True)
@@ -98,21 +112,29 @@ class Operation:
         address = self.place.ptx() if self.place is not None else []
         return [*address, *self.guard.ptx(), *(line.replace("{g}", self.guard.prefix) for line in self.lines)]
 
+    def simpler(self) -> list[Part]:
+        """It is as simple as can be."""
+        return []
+
 
 @dataclass(frozen=True)
 class Program:
     """What one CTA does, with how many of its warps; the others leave at once."""
 
     warps: int
-    operations: tuple[Operation, ...]
-    before: tuple[str, ...] = ()
+    operations: tuple[Part, ...]
 
     def ptx(self, number: int) -> str:
         """The part of the kernel that CTA `number` runs."""
         body = [line for operation in self.operations for line in operation.ptx()]
-        start = [f"P{number}:", f"setp.ge.u32 %p1, %warp, {self.warps};", "@%p1 ret;", *self.before]
+        start = [f"P{number}:", f"setp.ge.u32 %p1, %warp, {self.warps};", "@%p1 ret;"]
         lines = [line.replace("{n}", str(number)) for line in (*start, *body)]
         return "\n".join(f"  {line}" for line in lines) + "\n  ret;\n"
+
+    def smaller(self, k: int) -> list[Program]:
+        """Programs without part k, or with a simpler one in its place."""
+        parts = [(), *((one,) for one in self.operations[k].simpler())]
+        return [replace(self, operations=self.operations[:k] + part + self.operations[k + 1 :]) for part in parts]
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,21 +142,23 @@ class Batch:
     """Programs of one kernel, each of a CTA: the shadow runtime, which costs most, is then decoded once for all."""
 
     programs: tuple[Program, ...]
+    threads: int = THREADS
+    buffer: int = BUFFER
 
     @property
     def ptx(self) -> str:
         """The module."""
         numbers = range(len(self.programs))
         choice = "".join(f"  setp.eq.u32 %p1, %cta, {number};\n  @%p1 bra P{number};\n" for number in numbers)
-        return HEAD + choice + "".join(program.ptx(number) for number, program in enumerate(self.programs)) + "}\n"
+        return (
+            HEAD.replace("BUFFER", str(self.buffer))
+            + choice
+            + "".join(program.ptx(number) for number, program in enumerate(self.programs))
+            + "}\n"
+        )
 
     def __repr__(self) -> str:
-        return f"# grid {len(self.programs)}, block {THREADS}\n{self.ptx}"
-
-
-def batches(programs: st.SearchStrategy[Program], size: int = 8) -> st.SearchStrategy[Batch]:
-    """Kernels of up to `size` programs."""
-    return st.lists(programs, min_size=size, max_size=size).map(lambda found: Batch(tuple(found)))
+        return f"# grid {len(self.programs)}, block {self.threads}\n{self.ptx}"
 
 
 def guards() -> st.SearchStrategy[Guard]:
@@ -148,17 +172,17 @@ def guards() -> st.SearchStrategy[Guard]:
 
 
 @st.composite
-def places(draw: Any, width: int) -> Place:
-    """An aligned place for an access."""
+def places(draw: Any, width: int, windows: tuple[int, ...] = (0,)) -> Place:
+    """An aligned place for an access, in one of the windows of BUFFER bytes."""
     stride = width * draw(st.sampled_from([1, 1, 1, 2]))
     slots = BUFFER // stride
     mask = draw(st.sampled_from([m for m in (0, 1, 31, 63, 127) if m < slots]))
     offset = draw(st.integers(0, (BUFFER - (mask * stride + width)) // width)) * width
-    return Place(offset, draw(st.sampled_from([0, 0, 0, 1, 5, 32])), mask, stride)
+    return Place(offset + draw(st.sampled_from(windows)), draw(st.sampled_from([0, 0, 0, 1, 5, 32])), mask, stride)
 
 
 @st.composite
-def accesses(draw: Any) -> Operation:
+def accesses(draw: Any, windows: tuple[int, ...] = (0,)) -> Operation:
     """A load, a store or an atomic."""
     what = draw(st.sampled_from(["ld", "ld", "st", "st", "red", "atom"]))
     width = draw(st.sampled_from([1, 2, 4, 4, 4, 8, 16])) if what in ("ld", "st") else 4
@@ -168,7 +192,7 @@ def accesses(draw: Any) -> Operation:
         "red": "{g}red.shared.add.u32 [%r1], %x1;",
         "atom": "{g}atom.shared.exch.b32 %r5, [%r1], %x1;",
     }[what]
-    return Operation((line,), draw(guards()), draw(places(width)))
+    return Operation((line,), draw(guards()), draw(places(width, windows)))
 
 
 @st.composite
@@ -254,162 +278,3 @@ def synchronous(draw: Any, extra: Any = None) -> Program:
 def with_copies() -> st.SearchStrategy[Program]:
     """The same with cp.async."""
     return synchronous(copies())
-
-
-# mbarriers, bulk copies, proxies ---------------------------------------------------------------------------------------------
-
-BARS = [f"[%bars+{8 * k}]" for k in range(MBARS)]
-
-
-@dataclass
-class _Barrier:
-    """An mbarrier as the generator follows it: how many warps arrive in each phase, and how many phases there were."""
-
-    warps: int
-    phases: int = 0
-    waits: int = 0
-
-
-def _init(counts: list[int]) -> Operation:
-    """One thread makes the mbarriers; a barrier publishes them."""
-    lines = [f"{{g}}mbarrier.init.shared.b64 {BARS[k]}, {count};" for k, count in enumerate(counts)]
-    return Operation((*lines, "{g}fence.mbarrier_init.release.cluster;", "bar.sync 0;"), Guard("tid", "eq", 0))
-
-
-def _await(bar: int, phase: int, guard: Guard, number: str, sem: str = "") -> Operation:
-    """Wait until a phase is complete, in a loop."""
-    label = f"W{number}"
-    skip = (f"@!%p1 bra E{number};",) if guard.of else ()
-    loop = (f"{label}:", f"mbarrier.try_wait.parity{sem}.shared.b64 %done, {BARS[bar]}, {phase & 1};", f"@!%done bra {label};")
-    return Operation((*skip, *loop, f"E{number}:"), guard)
-
-
-def _bulk_range(draw: Any) -> tuple[int, int]:
-    size = draw(st.sampled_from([16, 16, 32, 64]))
-    return draw(st.integers(0, (BUFFER - size) // 16)) * 16, size
-
-
-@st.composite
-def asynchronous(draw: Any) -> Program:
-    """Accesses, barriers, mbarriers, bulk loads and stores, proxy fences.
-
-    Every phase of an mbarrier is arrived at by one operation: by lane 0 of each of its warps, or (bulk loads) by one thread,
-    which expects the bytes of the copies that it issues. A wait is for the phase before, so its arrivals are on their way.
-    """
-    warps = draw(st.integers(1, 4))
-    bars = [_Barrier(draw(st.sampled_from([1, warps]))) for _ in range(MBARS)]
-    operations = [*draw(st.sampled_from([(), CLEAR, CLEAR, CLEAR])), _init([bar.warps for bar in bars])]
-    density = draw(st.sampled_from([0, 0, 1, 2]))
-    kinds = ["access"] * 4 + [
-        "full",
-        "warp",
-        "fence",
-        "arrive",
-        "arrive",
-        "load",
-        "load",
-        "await",
-        "await",
-        "store",
-        "store",
-        "drain",
-        "refill",
-    ]
-    for step, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=3, max_size=16))):
-        operations += draw(_asynchronous_step(kind, f"{{n}}_{step}", bars, warps))
-        if draw(st.integers(0, 3)) < density:
-            operations.append(FULL)
-    operations += draw(_ending(bars))
-    return Program(warps, tuple(operations))
-
-
-@st.composite
-def _ending(draw: Any, bars: list[_Barrier]) -> list[Operation]:
-    """Mostly: wait for everything, so that nothing is in flight at the end."""
-    if draw(st.integers(0, 5)) == 0:
-        return []
-    waits = [_await(k, bar.phases - 1, Guard(), f"{{n}}_end{k}") for k, bar in enumerate(bars) if bar.phases]
-    return [*waits, Operation(("cp.async.bulk.commit_group;", "cp.async.bulk.wait_group 0;"))]
-
-
-@st.composite
-def _asynchronous_step(draw: Any, kind: str, number: str, bars: list[_Barrier], warps: int) -> list[Operation]:
-    if kind == "access":
-        return [draw(accesses())]
-    if kind == "full":
-        return [FULL]
-    if kind == "warp":
-        return [draw(warp_barriers())]
-    if kind == "fence":
-        fence = draw(st.sampled_from(["fence.proxy.async;", "fence.proxy.async.shared::cta;", "fence.proxy.async.global;"]))
-        return [Operation((f"{{g}}{fence}",), draw(st.sampled_from([Guard(), Guard(), Guard("tid", "eq", 0)])))]
-    if kind in ("store", "drain"):
-        return [draw(_stores(kind))]
-    which = draw(st.integers(0, MBARS - 1))
-    return draw({"arrive": _arrivals, "load": _loads, "await": _waits, "refill": _refills}[kind](which, bars[which], number))
-
-
-@st.composite
-def _stores(draw: Any, kind: str) -> Operation:
-    """A bulk store by one thread, or its commit and wait."""
-    guard = Guard("tid", "eq", draw(st.sampled_from([0, 0, 0, 1, 32])))
-    if kind == "drain":
-        read, pending = draw(st.sampled_from(["", ".read"])), draw(st.sampled_from([0, 0, 1]))
-        lines = ("{g}cp.async.bulk.commit_group;", f"{{g}}cp.async.bulk.wait_group{read} {pending};")
-        return Operation(lines[draw(st.sampled_from([0, 0, 0, 1])) :], draw(st.sampled_from([guard, Guard()])))
-    offset, size = _bulk_range(draw)
-    return Operation((f"{{g}}cp.async.bulk.global.shared::cta.bulk_group [%out], [%buf+{offset}], {size};",), guard)
-
-
-@st.composite
-def _arrivals(draw: Any, which: int, bar: _Barrier, number: str) -> list[Operation]:
-    """A phase that threads complete."""
-    before = _caught_up(which, bar, number)
-    bar.phases += 1
-    sem = draw(st.sampled_from(["", "", "", ".relaxed.cta"]))
-    first = "tid" if bar.warps == 1 else "lane"
-    sync = [Operation(("bar.warp.sync 0xffffffff;",))] if draw(st.booleans()) else []
-    return [*before, *sync, Operation((f"{{g}}mbarrier.arrive{sem}.shared.b64 %token, {BARS[which]};",), Guard(first, "eq", 0))]
-
-
-def _caught_up(which: int, bar: _Barrier, number: str) -> list[Operation]:
-    """The phase rule: somebody has waited for a phase before arrivals at the next one, here all who may arrive."""
-    return [_await(which, bar.phases - 1, Guard(), f"{number}b")] if bar.phases else []
-
-
-@st.composite
-def _loads(draw: Any, which: int, bar: _Barrier, number: str) -> list[Operation]:
-    """A phase of one or two bulk loads."""
-    before = _caught_up(which, bar, number)
-    bar.phases += 1
-    parts = [_bulk_range(draw) for _ in range(draw(st.sampled_from([1, 1, 2])))]
-    total = sum(size for _, size in parts)
-    copies_ = [
-        f"{{g}}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%buf+{at}], [%in], {size}, {BARS[which]};"
-        for at, size in parts
-    ]
-    expect = f"{{g}}mbarrier.arrive.expect_tx.shared.b64 %token, {BARS[which]}, {total};"
-    issue = Operation((expect, *copies_), Guard("tid", "eq", 0))
-    if bar.warps == 1:
-        return [*before, issue]
-    others = Operation((f"{{g}}mbarrier.arrive.shared.b64 %token, {BARS[which]};",), Guard("lane", "eq", 0))
-    lines = tuple(line.replace("{g}", "@%p0 ") for line in others.lines)
-    only = ("setp.ne.u32 %p0, %tid, 0;", "setp.eq.and.u32 %p0, %lane, 0, %p0;", *lines)
-    return [*before, issue, Operation(only)]
-
-
-@st.composite
-def _waits(draw: Any, which: int, bar: _Barrier, number: str) -> list[Operation]:
-    """A wait for the last phase, by some threads."""
-    if not bar.phases:
-        return []
-    sem = draw(st.sampled_from(["", "", "", ".relaxed.cta"]))
-    return [_await(which, bar.phases - 1, draw(guards()), number, sem)]
-
-
-@st.composite
-def _refills(draw: Any, which: int, bar: _Barrier, number: str) -> list[Operation]:
-    """Wait, read, arrive: what a consumer does."""
-    if not bar.phases:
-        return []
-    return [_await(which, bar.phases - 1, Guard(), number), draw(accesses())]

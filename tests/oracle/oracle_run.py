@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from oracle_checker import Verdict, check
+from oracle_checker import check
 from oracle_trace import recording
+from oracle_verdict import Verdict
 
 from consan import api
 from consan.backends.virtual import VirtualBackend

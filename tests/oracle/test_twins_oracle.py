@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle_checker import UNINIT, Verdict
 from oracle_run import oracle
+from oracle_verdict import UNINIT, Verdict
 
 import consan
 

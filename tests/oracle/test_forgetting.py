@@ -1,0 +1,36 @@
+"""The oracle forgets accesses that come before everything that is still to come: that must not change a verdict."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle_pairs
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from oracle_programs import Batch
+from oracle_run import oracle
+from oracle_strategies import batches
+from oracle_verdict import Verdict
+
+import consan
+
+
+def _verdict(batch: Batch) -> Verdict:
+    arrays = [np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)]
+    return oracle(consan.Kernel(batch.ptx), len(batch.programs), batch.threads, arrays)
+
+
+@pytest.mark.parametrize("strategy", ["synchronous", "asynchronous", "matrix"])
+def test_verdict_is_the_same(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @seed(3)
+    @settings(max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(batches(strategy))
+    def same(batch: Batch) -> None:
+        verdicts = []
+        for rows in (1 << 30, 0):
+            monkeypatch.setattr(oracle_pairs, "_PRUNE", rows)
+            verdicts.append(_verdict(batch))
+        kept, forgotten = verdicts
+        assert {pair: found.kinds for pair, found in forgotten.pairs.items()} == {pair: found.kinds for pair, found in kept.pairs.items()}
+        assert forgotten.uninitialized == kept.uninitialized
+
+    same()
