@@ -52,6 +52,7 @@ GROUP_WAITS = 4
 MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
 MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
 COPY_TIES = 8
+ARRIVALS = 32  # of each warp: its last arrivals at mbarriers, by barrier and parity
 # Copies between global and shared memory, of one CTA (runtime/globals.cuh).
 RESULTS = 128  # bulk stores whose results in global memory are kept apart
 LOST_RESULTS = 4  # threads whose older ones become one interval each
@@ -227,7 +228,7 @@ def _engine(ctas: int) -> Struct:
         u32 acquired[{warps}]; u32 fenced[{warps}]; u32 full[{2 * clock * ctas}]; u32 keys[{mbarriers}]; u64 waiting[{warps}];
         u64 matrix_waits[{warps * MATRIX_WAITS}]; u64 copies_done[{4 * warps}];
         u64 matrix_seen[{warps * MAX_WARPGROUPS}]; u64 operands[{warps * MATRIX_OPERANDS * 2}];
-        u32 elsewhere; u32 spare[3]; u32 over[{warps * OPERATIONS_OVER}]""",
+        u32 elsewhere; u32 spare[3]; u64 arrivals[{warps * ARRIVALS * 2}]; u32 over[{warps * OPERATIONS_OVER}]""",
     )
 
 
@@ -343,7 +344,7 @@ def _constants(ctas: int) -> dict[str, int]:
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
-        MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES RESULTS LOST_RESULTS
+        MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES ARRIVALS RESULTS LOST_RESULTS
         WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS FETCHES FETCH_AREAS MAP_USES MAPS"""
     constants = {name: globals()[name] for name in names.split()} | _counts(ctas)
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):

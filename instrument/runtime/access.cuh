@@ -74,7 +74,8 @@ DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
     return seen;
 }
 
-DEVICE bool lanes_ordered(const Caller &c, u32 lane, u32 epoch) {
+// Barriers between the lanes of the caller's warp.
+DEVICE bool lanes_synced(const Caller &c, u32 lane, u32 epoch) {
 #if CONSAN_PARTIAL
     u64 thread = thread_record(c.slot, c.me);
     if (epoch < max(load32(THREAD_FIELD(thread, warp_epoch)), high_word(c.state))) return true;
@@ -92,8 +93,28 @@ DEVICE bool lanes_ordered(const Caller &c, u32 lane, u32 epoch) {
 // Happens-before from an access of (thread `other`, `epoch`) to the caller's access.
 DEVICE bool ordered(const Caller &c, u32 other, u32 epoch) {
     if (other == c.me) return true;
-    if (other >> 5 == c.me >> 5) return lanes_ordered(c, other & 31, epoch);
-    return epoch <= seen_of_warp(c, other >> 5);
+    if (other >> 5 != c.me >> 5) return epoch <= seen_of_warp(c, other >> 5);
+    if (lanes_synced(c, other & 31, epoch)) return true;
+#if CONSAN_ENGINE
+    return lanes_arrived(c.slot, c.me, epoch) >> (other & 31) & 1;
+#else
+    return false;
+#endif
+}
+
+// The same of a record that names one lane of the caller's warp and may stand for others.
+DEVICE bool all_ordered(const Caller &c, u32 lane, u32 epoch) {
+    if (lanes_synced(c, lane, epoch)) return true;
+#if CONSAN_ENGINE
+    return !lanes_behind(c.slot, c.me, epoch);
+#else
+    return false;
+#endif
+}
+
+// The same of an entry of reads.
+DEVICE bool reads_ordered(const Caller &c, u32 entry, u32 other, u32 epoch) {
+    return entry & ENTRY_SEVERAL && other >> 5 == c.me >> 5 ? all_ordered(c, other & 31, epoch) : ordered(c, other, epoch);
 }
 
 DEVICE bool alive(const Caller &c, u64 record, u32 epoch) {
@@ -384,7 +405,7 @@ COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
     if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG) && mutual_scope(c, warp, 0)) return;
     // Several lanes of my own warp read: one of them is not me.
     if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
-    if (!ordered(c, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
+    if (!reads_ordered(c, entry, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
 }
 
 DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {

@@ -67,6 +67,40 @@ DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
     u32 value = load32(row);
     return lane_acquired(slot, me) ? max(value, load32(row + 4ull * VECTOR * MAX_WARPS)) : value;
 }
+
+// Lanes of one warp share its entry in all clocks, so a clock cannot order them among themselves. What does is that phases travel with
+// every edge: whoever knows that a phase of an mbarrier is over comes after all arrivals at it, by whatever way it knows. So each warp
+// keeps its last arrival at each barrier and parity: the lanes, and the epoch up to which they have released. Barriers whose numbers
+// agree share a place; what has been replaced there leaves lanes unordered.
+static_assert(offsetof(Engine, arrivals) % 16 == 0, "an arrival is read at once");
+DEVICE u64 arrival_at(u64 slot, u32 warp, u32 place) {
+    return FIELD(engine_of(slot), Engine, arrivals) + 16ull * (warp * ARRIVALS + place % ARRIVALS);
+}
+
+template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out);
+
+DEVICE void note_arrival(u64 slot, u32 me, u32 index, u32 phase, u32 own, u32 mask) {
+    u64 at = arrival_at(slot, me >> 5, 2 * index + (phase & 1)), key = pack(phase, index), last[2];
+    load_records<2>(at, last);
+    // Lanes that arrive at one phase one after another: together they have released up to the earliest epoch of theirs.
+    if (last[1] == key && high_word(last[0]) & ~mask) { own = min(own, low_word(last[0])); mask |= high_word(last[0]); }
+    asm volatile("st.relaxed." CONSAN_SCOPE ".global.v2.u64 [%0], {%1, %2};" :: "l"(at), "l"(pack(own, mask)), "l"(key) : "memory");
+}
+
+// The lanes of the caller's warp that are known to have arrived somewhere after their accesses of an epoch.
+COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
+    u32 places = min(2 * load32(FIELD(engine_of(slot), Engine, barrier_count)), ARRIVALS), lanes = 0;
+#pragma unroll 1
+    for (u32 i = 0; i < places; ++i) {
+        u64 last[2];
+        load_records<2>(arrival_at(slot, me >> 5, i), last);
+        if (epoch <= low_word(last[0]) && clock_entry(slot, me, PHASES + high_word(last[1])) > low_word(last[1])) lanes |= high_word(last[0]);
+    }
+    return lanes;
+}
+
+// The living lanes besides the caller's of which that is not known.
+COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, me) & ~lanes_arrived(slot, me, epoch) & ~(1u << (me & 31)); }
 #endif
 
 #if CONSAN_PARTIAL

@@ -249,6 +249,11 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
         Change change = change_barrier(at, total, 0);
         phase = state_phase(change.before);
         check_arrival(c, engine, index, change, total, flags);
+#if CONSAN_CLUSTER
+        // One of .cta scope, or a wait of that, makes no edge between CTAs.
+        if (rank_of(slot, me) == barrier_rank(slot, engine, index))
+#endif
+        if (!(flags & ARRIVE_RELAXED)) note_arrival(slot, me, index, phase, own, group.mask);
     }
     // To the clock of the phase that the shadow has counted it in, and of no other: with a count too small, the last to come is not
     // among those that were waited for. Nobody waits successfully before the real arrival, which follows.

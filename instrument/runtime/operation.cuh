@@ -496,7 +496,7 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
         c.offset = at; c.bytes = CONSAN_GRANULE;
         if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
         if (o.kind & ADDS && entry & ENTRY_ATOMIC) continue;
-        bool race = !ordered(c, other, epoch);
+        bool race = !reads_ordered(c, entry, other, epoch);
         if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
 #if CONSAN_ISA
         else if (!passed(c, o, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
@@ -504,6 +504,9 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
         if (race) told = site + 1;
     }
 }
+
+// The latest write of the caller's warp to a block, of one of its lanes.
+DEVICE bool own_in_order(const Caller &c, u32 lane, u32 epoch) { return lane == (c.me & 31) || all_ordered(c, lane, epoch); }
 
 // All warps' latest accesses to one block of the operation's range.
 COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
@@ -517,14 +520,15 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
         u32 entry = written ? load32(rows + (u64)WARP_WRITES * stride) : 0;
         if (entry && entry >> 6 >= base) {
             bool async = entry & COARSE_ASYNC;
-            suspect |= async || !ordered(c, w << 5 | (entry & 31), entry >> 6) || !fenced(c, w, entry >> 6);
+            bool fine = w == c.me >> 5 ? own_in_order(c, entry & 31, entry >> 6) : entry >> 6 <= seen_of_warp(c, w);
+            suspect |= async || !fine || !fenced(c, w, entry >> 6);
 #if CONSAN_ISA
             suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
 #endif
         }
         u32 reader = read ? load32(rows) : 0;
         if (!reader || reader >> 6 < base) continue;
-        bool fine = ordered(c, w << 5 | (reader & 31), reader >> 6) && w != c.me >> 5;
+        bool fine = w != c.me >> 5 && reader >> 6 <= seen_of_warp(c, w);
 #if CONSAN_ISA
         fine &= fenced(c, w, reader >> 6);
 #endif
@@ -576,7 +580,7 @@ DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * warp)) return false;
 #endif
     if (epoch > passed) return false;
-    return warp == c.me >> 5 ? ordered(c, warp << 5 | (entry & 31), epoch) : epoch < start_for(c, e, warp) || epoch <= seen;
+    return warp == c.me >> 5 ? own_in_order(c, entry & 31, epoch) : epoch < start_for(c, e, warp) || epoch <= seen;
 }
 
 // Whether all that the block's coarse entries tell is in order; where it is not, the cells are looked at.

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from oracle_clocks import WARP, Clocks, Snapshot, join
+from oracle_clocks import Clocks, Snapshot, join
 
 Array = npt.NDArray[Any]
+WARP = 32
 ALL = -1
 MOST = (1 << 20) - 1
 
@@ -120,7 +121,7 @@ class CtaBarriers:
             team = [t for t in range(first, min(first + WARP, len(self.live))) if mask >> (t - first) & 1 and self.live[t]]
             if thread in self.members and all(self.members.get(t) == mask for t in team):
                 actors = self.actor_of[team]
-                self.clocks.acquire(actors, self.clocks.snapshot(actors), warp=True)
+                self.clocks.acquire(actors, self.clocks.snapshot(actors))
                 self.released += team
                 for t in team:
                     del self.members[t]

@@ -37,13 +37,12 @@ _FAMILIES = {COPY: "async", BULK: "bulk", PRODUCT: "wgmma"}
 class Cta(Pairs):
     """One CTA under the oracle; `by_warp`: each warp counts as one thread.
 
-    `merged` and `lanes` are less than the truth, the bounds that consan's clocks of warps have. `merged`: each warp counts as one thread,
-    and a thread goes on in the moment of its own last release, wait or barrier, even where another lane has released since. `lanes`: an
-    edge that comes back to a warp is one from all its lanes.
+    `merged`: so it does, and a thread goes on in the moment of its own last release, wait or barrier, even where another lane has released
+    since. That is less than the truth: the bound that consan's clocks of warps have.
     """
 
-    def __init__(self, threads: int, *, by_warp: bool, proxies: bool, merged: bool = False, lanes: bool = False) -> None:
-        super().__init__(threads, by_warp=by_warp, proxies=proxies, lanes=lanes)
+    def __init__(self, threads: int, *, by_warp: bool, proxies: bool, merged: bool = False) -> None:
+        super().__init__(threads, by_warp=by_warp, proxies=proxies)
         self.objects: dict[int, MBarrier] = {}
         self.flags: dict[int, Snapshot] = {}
         self.open: dict[tuple[str, int], list[int]] = {}  # operations not committed, by family and thread
@@ -362,9 +361,6 @@ def check(trace: Trace, *, ctas: int = 16) -> Verdict:
     """The verdict over a launch, from at most so many CTAs of each wave."""
     verdict, coarse = _check(trace, ctas, by_warp=False), _check(trace, ctas, by_warp=True)
     verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
-    lanes = _check(trace, ctas, by_warp=False, lanes=True)
-    for pair, found in verdict.pairs.items():
-        found.within &= lanes.pairs.get(pair, Found()).within
     for pair, found in verdict.pairs.items():
         wide = coarse.pairs.get(pair, Found())
         found.kinds |= wide.kinds & {PROXY}

@@ -1,8 +1,7 @@
 """Vector clocks of one CTA, exact: a row per thread, a column per thread and per asynchronous operation.
 
 `seen[t, a]` is the last moment of actor `a` that happens before what thread `t` does next, `fenced[t, a]` the last one that is also
-behind a proxy fence on the way (SEMANTICS 2.4). An asynchronous operation is an actor with one moment, 1: its reads and writes. Moments
-of threads are numbered together, in the order of the run.
+behind a proxy fence on the way (SEMANTICS 2.4). An asynchronous operation is an actor with one moment, 1: its reads and writes.
 """
 
 from __future__ import annotations
@@ -14,14 +13,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Snapshot = tuple[Array, Array]
-WARP = 32
 
 
 class Clocks:
-    """The clocks of `threads` threads; `lanes`: an edge that comes back to a warp is one from all its lanes, as in consan's clocks."""
+    """The clocks of `threads` threads."""
 
-    def __init__(self, threads: int, *, lanes: bool = False) -> None:
-        self.threads, self.lanes, self.now = threads, lanes, 1
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
         self.actors = threads
         self.seen = np.zeros((threads, 2 * threads), np.int32)
         self.fenced = np.zeros((threads, 2 * threads), np.int32)
@@ -49,18 +47,13 @@ class Clocks:
     def advance(self, threads: Array) -> None:
         """A new moment of some threads."""
         threads = np.unique(threads)
-        self.now += 1
-        self.time[threads] = self.now
+        self.time[threads] += 1
         self.seen[threads, threads] = self.time[threads]
 
-    def acquire(self, threads: Array, snapshot: Snapshot, *, warp: bool = False) -> None:
-        """What is in the snapshot happens before what the threads do next; `warp`: by a barrier of their warp."""
+    def acquire(self, threads: Array, snapshot: Snapshot) -> None:
+        """What is in the snapshot happens before what the threads do next."""
         width = len(snapshot[0])
         threads = np.unique(threads)
-        for thread in threads.tolist() if self.lanes and not warp else ():
-            own = slice(thread // WARP * WARP, min(thread // WARP * WARP + WARP, self.threads))
-            for table, part in zip((self.seen, self.fenced), snapshot, strict=True):
-                table[thread, own] = np.maximum(table[thread, own], part[own].max())
         self.seen[threads, :width] = np.maximum(self.seen[threads, :width], snapshot[0])
         self.fenced[threads, :width] = np.maximum(self.fenced[threads, :width], snapshot[1])
 

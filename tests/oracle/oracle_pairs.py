@@ -43,11 +43,11 @@ class Access:
 class Pairs:
     """The accesses of one CTA so far, and the verdict on them."""
 
-    def __init__(self, threads: int, *, by_warp: bool, proxies: bool, lanes: bool) -> None:
+    def __init__(self, threads: int, *, by_warp: bool, proxies: bool) -> None:
         numbers = np.arange(threads)
         self.actor_of = numbers // WARP if by_warp else numbers
         self.proxies = proxies
-        self.clocks = Clocks(int(self.actor_of[-1]) + 1, lanes=lanes)
+        self.clocks = Clocks(int(self.actor_of[-1]) + 1)
         self.barriers = CtaBarriers(self.clocks, self.actor_of)
         self.rows = Rows()
         self.verdict = Verdict()

@@ -18,7 +18,7 @@ class Found:
     severity: str = "warning"
     count: int = 0
     spans: set[tuple[int, int]] = field(default_factory=set)  # bytes
-    within: bool = False  # at least once of two threads of one warp, also where the bound `lanes` holds
+    within: bool = False  # at least once of two threads of one warp
 
     def touches(self, other: Found) -> bool:
         """Whether the two have bytes in common."""

@@ -32,12 +32,13 @@ UNUSED = "equivalent: nobody waits for this barrier where there is no C to load"
 PRODUCER_TAIL = "equivalent: the producer's last waits keep its CTA for arrivals from others of a cluster, and there is none"
 CHAINED = "equivalent: the accumulators go on from one product into the next and are not touched between (ISA wgmma.fence)"
 OTHER_HALF = "equivalent: what follows goes into the other half of the buffer, from which no store is in flight"
+OTHER_WAY = "equivalent: that the issuing lane has waited reaches its warp by way of the other warpgroup, too"
 OUTSIDE = (
     "at this size: the second half of the last tile lies outside of the matrix, so its store moves nothing; with 128 columns: reported"
 )
 
 
-def _each(reason: str, name: str, *numbers: int) -> dict[str, str]:
+def _each(reason: str, name: str, *numbers: int | str) -> dict[str, str]:
     return {name.format(number): reason for number in numbers}
 
 
@@ -95,6 +96,8 @@ SURVIVORS: dict[str, dict[str, str]] = {
         "bulk wait 1 removed": OTHER_HALF,
         "bulk wait 1 +1": OTHER_HALF,
         **_barriers(OTHER_HALF, 3),
+        **_each(OTHER_WAY, "bulk {}", "commit 1 removed", "wait 2 removed", "wait 2 +1"),
+        **_barriers(OTHER_WAY, 5),
         **_each(PRODUCER_TAIL, "mbarrier wait {} true at once", *range(8, 21)),
     },
     "cutlass/gemm_cooperative": {
@@ -113,9 +116,6 @@ SURVIVORS: dict[str, dict[str, str]] = {
 WARNED = {
     # A warp refills what its own wait has seen free; the other warps of its warpgroup may be behind.
     "triton_hopper/matmul_4_stages": {"barrier 4 removed"},
-    # Equivalent: that the issuing lane has waited reaches its warp by way of the other warpgroup, too. Edges between lanes of one warp
-    # that go through another warp are not known.
-    "cutlass/gemm_pingpong": {"barrier 5 removed", "bulk commit 1 removed", "bulk wait 2 removed", "bulk wait 2 +1"},
 }
 
 # In the quick tier: mutants whose names end so.
