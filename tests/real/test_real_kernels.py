@@ -163,7 +163,8 @@ def test_every_instruction_is_counted(case: Case, arch: str) -> None:
     assert [f.unmodelled for f in done.functions] == [[]] * len(done.functions)
     assert done.external == ()
     assert _counted(done) == _in_table(ptx) == _in_text(ptx)
-    assert sum(site.bytes > 0 for site in done.sites) == sum(f.memory_sites for f in done.functions)
+    # A vector load of which only a part is used has several sites.
+    assert len({(site.ptx_line, site.ptx) for site in done.sites if site.bytes > 0}) == sum(f.memory_sites for f in done.functions)
 
 
 def test_what_the_table_calls_checked_has_a_pass() -> None:
