@@ -189,26 +189,32 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
     if work.row.family == "stmatrix":
         matrices = value_words(elements, 4, snippet, work.instruction.scope)
-        return [_row_word(work.instruction, matrices, word, snippet) for word in range(words)]
+        whole = snippet.register("pred")
+        mask = snippet.register("b32")
+        snippet.add(f"activemask.b32 {mask}; setp.eq.u32 {whole}, {mask}, -1;")
+        return [_row_word(work.instruction, matrices, word, whole, snippet) for word in range(words)]
     if access.width_bytes == 16:
         return [SELF] * words
     return value_words(elements, access.width_bytes, snippet, work.instruction.scope)
 
 
-def _row_word(instruction: Instruction, matrices: list[str], word: int, snippet: Snippet) -> str:
+def _row_word(instruction: Instruction, matrices: list[str], word: int, whole: str, snippet: Snippet) -> str:
     """A word of the row that this lane gives the address of, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
 
     Lane L gives row L % 8 of matrix L / 8. Words of row r are in lanes 4r to 4r + 3. With `.trans`, element j of row r is in lane
-    4j + r / 2, in the half that the parity of r says. Every lane has come here, as `.aligned` asks, so all take part.
+    4j + r / 2, in the half that the parity of r says. `.aligned` wants every lane here. Between hooks the chip may bring them one after the
+    other all the same, and a hook must wait for nobody: only where they are here together (`whole`) do they ask each other. Else different
+    threads are taken to store different values.
     """
-    guard, lane, row, result, of_matrix = guard_text(instruction), *(snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
-    snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3;")
+    guard = narrow_guard(snippet, instruction, whole)
+    lane, row, result, of_matrix = (snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
+    snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3; mov.b32 {result}, {SELF};")
     for number, matrix in enumerate(matrices):
         got = _transposed_word(guard, matrix, row, word, snippet) if "trans" in instruction.parts else snippet.register("b32")
         if "trans" not in instruction.parts:
             holder = snippet.register("b32")
             snippet.add(f"mad.lo.u32 {holder}, {row}, 4, {word}; {guard}shfl.sync.idx.b32 {got}, {matrix}, {holder}, 31, -1;")
-        snippet.add(f"setp.eq.u32 {of_matrix}, {lane}, {number}; @{of_matrix} mov.b32 {result}, {got};")
+        snippet.add(f"setp.eq.and.u32 {of_matrix}, {lane}, {number}, {whole}; @{of_matrix} mov.b32 {result}, {got};")
     return result
 
 
