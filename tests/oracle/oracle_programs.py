@@ -23,7 +23,7 @@ HEAD = """.version 8.7
 {
   .reg .pred %p<2>, %done;
   .reg .b16 %h<3>;
-  .reg .b32 %r<8>, %x<4>, %lane, %warp, %tid, %cta, %buf, %bars, %loop, %trips;
+  .reg .b32 %r<8>, %x<4>, %lane, %warp, %thread, %cta, %buf, %bars, %loop, %trips;
   .reg .b64 %q<4>, %in, %out, %token;
   .reg .f32 %d<4>;
   .shared .align 128 .b8 buf[BUFFER];
@@ -32,16 +32,16 @@ HEAD = """.version 8.7
   ld.param.u64 %out, [out];
   cvta.to.global.u64 %in, %in;
   cvta.to.global.u64 %out, %out;
-  mov.u32 %tid, %tid.x;
+  mov.u32 %thread, %tid.x;
   mov.u32 %cta, %ctaid.x;
-  cvt.u16.u32 %h1, %tid;
-  and.b32 %lane, %tid, 31;
-  shr.u32 %warp, %tid, 5;
+  cvt.u16.u32 %h1, %thread;
+  and.b32 %lane, %thread, 31;
+  shr.u32 %warp, %thread, 5;
   mov.u32 %buf, buf;
   mov.u32 %bars, bars;
-  mov.u32 %x0, %tid;
+  mov.u32 %x0, %thread;
   mov.u32 %x1, 77;
-  mov.u32 %x2, %tid;
+  mov.u32 %x2, %thread;
   mov.u32 %x3, 99;
 """
 WIDTHS = {1: "u8", 2: "u16", 4: "u32", 8: "v2.u32", 16: "v4.u32"}
@@ -51,7 +51,7 @@ SINKS = {1: "%h2", 2: "%h2", 4: "%r5", 8: "{%r5, %r6}", 16: "{%r4, %r5, %r6, %r7
 
 @dataclass(frozen=True)
 class Guard:
-    """Which threads take part: those whose `of` (tid, lane, warp, or all) compares with `value`."""
+    """Which threads take part: those whose `of` (thread, lane, warp, or all) compares with `value`."""
 
     of: str = ""
     compare: str = "eq"
@@ -69,7 +69,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Place:
-    """An address: offset + ((tid + shift) & mask) * stride + %loop * step."""
+    """An address: offset + ((thread + shift) & mask) * stride + %loop * step."""
 
     offset: int
     shift: int
@@ -81,7 +81,7 @@ class Place:
         """What leaves the address in %r1."""
         moves = [f"mad.lo.u32 %r1, %loop, {self.step}, %r1;"] if self.step else []
         return [
-            f"add.u32 %r1, %tid, {self.shift};",
+            f"add.u32 %r1, %thread, {self.shift};",
             f"and.b32 %r1, %r1, {self.mask};",
             f"mad.lo.u32 %r1, %r1, {self.stride}, %buf;",
             f"add.u32 %r1, %r1, {self.offset};",
@@ -167,7 +167,7 @@ def guards() -> st.SearchStrategy[Guard]:
         st.just(Guard()),
         st.builds(Guard, st.just("lane"), st.sampled_from(["eq", "lt", "ge"]), st.integers(1, 31)),
         st.builds(Guard, st.just("warp"), st.sampled_from(["eq", "ne"]), st.integers(0, 3)),
-        st.builds(Guard, st.just("tid"), st.sampled_from(["eq", "lt", "ge"]), st.integers(0, 127)),
+        st.builds(Guard, st.just("thread"), st.sampled_from(["eq", "lt", "ge"]), st.integers(0, 127)),
     )
 
 
@@ -212,7 +212,7 @@ def strong_accesses(draw: Any) -> Operation:
 
 
 FULL = Operation(("bar.sync 0;",))
-CLEAR = (Operation(("{g}st.shared.v2.u32 [%r1], {%x0, %x1};",), Guard("tid", "lt", 32), Place(0, 0, 31, 8)), FULL)
+CLEAR = (Operation(("{g}st.shared.v2.u32 [%r1], {%x0, %x1};",), Guard("thread", "lt", 32), Place(0, 0, 31, 8)), FULL)
 
 
 def warp_barriers() -> st.SearchStrategy[Operation]:

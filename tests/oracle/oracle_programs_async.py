@@ -52,7 +52,7 @@ class Barrier:
 def init(counts: list[int]) -> Operation:
     """One thread makes the mbarriers; a barrier publishes them."""
     lines = [f"{{g}}mbarrier.init.shared.b64 {BARS[k]}, {count};" for k, count in enumerate(counts)]
-    return Operation((*lines, "{g}fence.mbarrier_init.release.cluster;", "bar.sync 0;"), Guard("tid", "eq", 0))
+    return Operation((*lines, "{g}fence.mbarrier_init.release.cluster;", "bar.sync 0;"), Guard("thread", "eq", 0))
 
 
 def wait_for(bar: int, phase: int, guard: Guard, number: str, sem: str = "") -> Operation:
@@ -118,7 +118,7 @@ class Maker:
 
     def make_fence(self, number: str) -> Iterator[Part]:
         """A proxy fence, mostly of all threads."""
-        guard = self.draw(st.sampled_from([Guard(), Guard(), Guard("tid", "eq", 0)]))
+        guard = self.draw(st.sampled_from([Guard(), Guard(), Guard("thread", "eq", 0)]))
         yield Operation((f"{{g}}{self.draw(st.sampled_from(FENCES))}",), guard)
 
     def make_store(self, number: str) -> Iterator[Part]:
@@ -144,7 +144,7 @@ class Maker:
         if draw(st.booleans()):
             yield Operation(("bar.warp.sync 0xffffffff;",))
         line = f"{{g}}mbarrier.arrive{sem}.shared.b64 %token, {BARS[which]};"
-        yield Operation((line,), Guard("tid" if bar.warps == 1 else "lane", "eq", 0))
+        yield Operation((line,), Guard("thread" if bar.warps == 1 else "lane", "eq", 0))
 
     def make_load(self, number: str) -> Iterator[Part]:
         """A phase of one or two bulk loads."""
@@ -155,9 +155,9 @@ class Maker:
         issuer = draw(st.sampled_from(self.style.issuers))
         sizes, lines = self.copies_to(which)
         expect = f"{{g}}mbarrier.arrive.expect_tx.shared.b64 %token, {BARS[which]}, {sum(sizes)};"
-        yield Operation((expect, *lines), Guard("tid", "eq", issuer))
+        yield Operation((expect, *lines), Guard("thread", "eq", issuer))
         if bar.warps > 1:
-            others = (f"setp.ne.u32 %p0, %tid, {issuer};", "setp.eq.and.u32 %p0, %lane, 0, %p0;")
+            others = (f"setp.ne.u32 %p0, %thread, {issuer};", "setp.eq.and.u32 %p0, %lane, 0, %p0;")
             yield Operation((*others, f"@%p0 mbarrier.arrive.shared.b64 %token, {BARS[which]};"))
 
     def make_await(self, number: str) -> Iterator[Part]:
@@ -180,7 +180,7 @@ class Maker:
 
     def storer(self) -> Guard:
         """Who issues bulk stores and waits for them."""
-        return Guard("tid", "eq", self.draw(st.sampled_from([0, 0, 0, 1, 32])))
+        return Guard("thread", "eq", self.draw(st.sampled_from([0, 0, 0, 1, 32])))
 
     def bulk_range(self) -> tuple[int, int]:
         """Offset and size of a bulk copy."""

@@ -23,8 +23,8 @@ KINDS = (
 )  # fmt: skip
 GROUP = Guard("warp", "lt", 4)
 CLEAR = (
-    Operation(("{g}st.shared.v4.u32 [%r1], {%x0, %x1, %x2, %x3};",), Guard("tid", "lt", 128), Place(0, 0, 127, 32)),
-    Operation(("{g}st.shared.v4.u32 [%r1], {%x0, %x1, %x2, %x3};",), Guard("tid", "lt", 128), Place(16, 0, 127, 32)),
+    Operation(("{g}st.shared.v4.u32 [%r1], {%x0, %x1, %x2, %x3};",), Guard("thread", "lt", 128), Place(0, 0, 127, 32)),
+    Operation(("{g}st.shared.v4.u32 [%r1], {%x0, %x1, %x2, %x3};",), Guard("thread", "lt", 128), Place(16, 0, 127, 32)),
 )
 
 
@@ -62,7 +62,7 @@ class _Maker(Maker):
         yield from super().ending()
 
     def storer(self) -> Guard:
-        return Guard("tid", "eq", self.draw(st.sampled_from([0, 32, 128])))
+        return Guard("thread", "eq", self.draw(st.sampled_from([0, 32, 128])))
 
 
 @st.composite
