@@ -403,7 +403,8 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
 }
 
 // Atomics that a later one has replaced in the write record, as for a plain read (`look_for_atomics`): the last one of each warp.
-COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
+// `latest_fenced`: where the latest lacks the proxy fence itself, that is what is told.
+COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard, bool latest_fenced) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
@@ -413,7 +414,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
         if (epoch - base >= 0x80000000u) continue;
         bool fence = fenced(c, w, epoch);
         if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
-        else if (!fence && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
+        else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
         return true;
     }
@@ -449,7 +450,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         return false;
     } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && !((u32)record & CTA_SCOPE)) {
         return false;
-    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
+    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard, fenced(c, other >> 5, epoch))) {
         return true;
     } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
         // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
