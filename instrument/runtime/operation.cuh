@@ -403,8 +403,10 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
 }
 
 // Atomics that a later one has replaced in the write record, as for a plain read (`look_for_atomics`): the last one of each warp.
-// `latest_fenced`: where the latest lacks the proxy fence itself, that is what is told.
-COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard, bool latest_fenced) {
+// Where the latest lacks the proxy fence itself, that is what is told.
+COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
+    u64 record = load64(load64(FIELD(c.slot, Slot, writes)) + 8ull * cell);
+    bool latest_fenced = fenced(c, record_thread(record) >> 5, write_epoch(c, record));
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
@@ -450,7 +452,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         return false;
     } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && !((u32)record & CTA_SCOPE)) {
         return false;
-    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard, fenced(c, other >> 5, epoch))) {
+    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
     } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
         // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
