@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "CONSAN_"
 VARIABLE: Final = "CONSAN_OPTIONS"
+DEVICES: Final = ("auto", "gpu", "cpu")
+POLICIES: Final = ("default", "isa")
 
 Texts = Mapping[str, tuple[str, str]]  # by the option's name: where it is said, and what
 
@@ -144,7 +146,7 @@ SESSION: Final = (
         read_text,
         "where kernels run; auto: on the GPU if there is one",
         "auto",
-        choices=("auto", "gpu", "cpu"),
+        choices=DEVICES,
     ),
     Option(("--seed",), "seed", read_integer, "seed of the schedule and of random arguments", 0, "N"),
     Option(("--strict",), "strict", read_switch, "warnings give status 66, an incomplete run 67", False, switch=True),
@@ -154,7 +156,7 @@ SESSION: Final = (
         read_text,
         "isa: also missing proxy fences that only a strict reading of the ISA asks for, as warnings and notes",
         "default",
-        choices=("default", "isa"),
+        choices=POLICIES,
     ),
     Option(("--kernel-name",), "kernel_name", read_kernel_filter, "only these kernels", None, "kns=TEXT|regex=PATTERN"),
     Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),

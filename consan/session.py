@@ -31,6 +31,7 @@ from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrum
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.stored import dump, fingerprint, restore
+from consan.options import DEVICES, POLICIES
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
@@ -44,8 +45,6 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
-DEVICES = ("auto", "gpu", "cpu")
-POLICIES = ("default", "isa")
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts

@@ -234,13 +234,13 @@ def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module
 def _other_waiters(record: Any, records: Sequence[Any]) -> list[Any]:
     """Those of the same CTA. Equal records of several CTAs are one, that of whichever came first: a CTA that has no record of who waits
     first shares this one, and its others belong here too."""
-    waiters = [r for r in records if int(r["kind"]) == Kind.WAITER and _cta(r)[:2] == _cta(record)[:2]]
+    waiters = [r for r in records if int(r["kind"]) == Kind.WAITER and _kernel(r) == _kernel(record)]
     leaders = {_cta(r) for r in records if int(r["kind"]) == Kind.DEADLOCK}
     return [r for r in waiters if _cta(r) == _cta(record) or _cta(r) not in leaders]
 
 
 def _cta(record: Any) -> tuple[int, int, Dim3]:
-    return int(record["module"]), int(record["entry"]), _dim3(record["ctaid"])
+    return *_kernel(record), _dim3(record["ctaid"])
 
 
 def _of_cluster(record: Any) -> bool:
