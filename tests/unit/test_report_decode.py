@@ -198,3 +198,16 @@ def test_a_copy_at_exit_is_told_unless_a_missing_wait_for_it_is() -> None:
     assert (alone.kind, alone.accesses[0].role, alone.buffer) == ("lifetime", "asynchronous copy", None)
     assert "cp.async.wait_all" in alone.fix
     assert [finding.kind for finding in decode(records, None, {0: MODULE})] == ["missing-wait"]
+
+
+@pytest.mark.parametrize("second_leads", [False, True])
+def test_waiters_of_several_ctas_whose_equal_records_are_one(second_leads: bool) -> None:
+    """The first CTA told who waits first, the second was quicker with the rest; unless it has a deadlock of its own to tell of."""
+    records = np.zeros(3, layout.dtype(layout.FINDING))
+    kinds = (Kind.DEADLOCK, Kind.WAITER, Kind.DEADLOCK if second_leads else Kind.WAITER)
+    for record, kind, cta, site in zip(records, kinds, (0, 1, 1), (INIT, ARRIVE, COPIES), strict=True):
+        for name, value in {"valid": 1, "kind": kind, "ntid": (128, 1, 1), "ctaid": (cta, 0, 0), "site": site, "group": 32}.items():
+            record[name] = value
+    first = decode(records, None, {0: MODULE})[0]
+    told = [waiter["ptx"].split(".")[1] for waiter in first.waiters]
+    assert told == (["init"] if second_leads else ["init", "arrive", "async"])
