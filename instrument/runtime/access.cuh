@@ -528,9 +528,21 @@ DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
 }
 
+// A copy replaces one of its own thread that the thread has waited for: what pipelines do in each of their stages.
+DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
+#if CONSAN_ENGINE
+    u32 high = (u32)(record >> 32), own = low_word(c.state), behind = (retired - (u32)record) & LOW_PAYLOAD;
+    if ((high & (HIGH_ASYNC | HIGH_OLD)) != HIGH_ASYNC || (u32)record & LOW_TYPE || record_thread(record) != c.me) return false;
+    return behind && behind <= LOW_PAYLOAD / 2 && ((own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK) <= own - base;
+#else
+    return false;
+#endif
+}
+
 // Plain stores and copies: two records go in before the first one that came out is looked at (more would not fit the registers
 // of a kernel of 1024 threads). Granules that one copy wrote hold equal records: one look serves them all.
-template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base) {
+// `retired`: groups that the copying thread has waited for.
+template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
     constexpr u32 STEP = COUNT < 2 ? 1 : 2;
     u64 last = 0;
     for (u32 first = 0; first < COUNT; first += STEP) {
@@ -539,7 +551,7 @@ template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, 
         for (u32 i = 0; i < STEP; ++i) {
             bool again = old[i] == last && (u32)(old[i] >> 32) & HIGH_ASYNC;
             last = old[i];
-            if (last && !again && !settled(c, last, base)) write_slow(c, last, lows[first + i]);
+            if (last && !again && !settled(c, last, base) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
         }
     }
 }
@@ -581,6 +593,19 @@ template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
 }
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------
+
+// Lanes that come to a hook together leave it together: it calls functions for some of them, and what a compiler does not bring together
+// again goes on in parts through all that follows, each at the price of the whole.
+#if CONSAN_ENGINE
+struct Together {
+    u32 mask;
+    DEVICE_MEMBER Together() : mask(active_mask()) {}
+    DEVICE_MEMBER ~Together() { __syncwarp(mask); }
+};
+#define TOGETHER Together together_;
+#else
+#define TOGETHER
+#endif
 
 COLD void out_of_bounds(Caller c) {
     Finding f = make_finding(c, KIND_OUT_OF_BOUNDS, HAZARD_NONE, 0, c.me, 0);
@@ -668,7 +693,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
 #endif
 }
 
-template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low, const Head &head) {
+template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low, const Head &head, u32 retired = 0) {
     if (!slot) return;
     Caller c = {slot, state, me, site, flags, 0, BYTES};
     if (!enter_access(c, head, address)) return;
@@ -682,7 +707,7 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     if (flags & (ACCESS_RMW | ACCESS_STRONG))
         for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, pack(lows[i], high_word(mine)), base);
     else
-        plain_cells<COUNT>(c, writes, high_word(mine), lows, base);
+        plain_cells<COUNT>(c, writes, high_word(mine), lows, base, retired);
 #if CONSAN_ENGINE
     mark_block(c, true);
 #endif
@@ -693,14 +718,14 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
 #endif
 }
 
-#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site, 0, head_of(slot, me)); }
+#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) read_hook<N>(slot, state, me, address, site, 0, head_of(slot, me)); }
 READ_HOOK(1) READ_HOOK(2) READ_HOOK(4) READ_HOOK(8) READ_HOOK(16)
 
-HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { u32 v[1] = {a}; if (slot) write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { u32 v[2] = {a, b}; if (slot) write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { TOGETHER u32 v[2] = {a, b}; if (slot) write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
+HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { TOGETHER u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 
 // In clusters the site's number says whether the scope is the CTA.
 #if CONSAN_CLUSTER
@@ -713,8 +738,8 @@ DEVICE u32 scope_flag(u32) { return 0; }
 
 // Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
 #define STRONG_HOOKS(N) \
-    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) read_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_STRONG | scope_flag(site), head_of(slot, me)); } \
-    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { if (slot) write_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_WRITE | ACCESS_STRONG | scope_flag(site), nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
+    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) read_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_STRONG | scope_flag(site), head_of(slot, me)); } \
+    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) write_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_WRITE | ACCESS_STRONG | scope_flag(site), nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
 STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
 
 template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
@@ -736,14 +761,14 @@ template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 ad
     }
     write_hook<BYTES>(slot, state, me, address, site, flags, nullptr, 0, LOW_ATOMIC, head);
 }
-#define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { atomic_hook<N>(slot, state, me, address, site); }
+#define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER atomic_hook<N>(slot, state, me, address, site); }
 ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)
 
 // The same hooks with the slot's geometry in the caller's registers: the bodies that are pasted in line on the GPU.
 #define FAST_PARAMETERS u64 slot, u64 state, u32 me, u32 address, u32 site, u64 writes, u64 reads, u32 low, u32 bytes, u32 own, u32 base
 #define FAST_HEAD Head head = {writes, reads, low, bytes, own, base}
-#define FAST_READ(N) HOOK void __consan_fast_read##N(FAST_PARAMETERS) { FAST_HEAD; read_hook<N>(slot, state, me, address, site, 0, head); }
+#define FAST_READ(N) HOOK void __consan_fast_read##N(FAST_PARAMETERS) { TOGETHER FAST_HEAD; read_hook<N>(slot, state, me, address, site, 0, head); }
 FAST_READ(1) FAST_READ(2) FAST_READ(4) FAST_READ(8) FAST_READ(16)
-#define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
+#define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { TOGETHER FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
 // Wide stores are called: in line they cost the assembler more than they save.
 FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a)

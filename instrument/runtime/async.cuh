@@ -41,12 +41,13 @@ DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired);
 
 template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
     if (!slot) return;
+    TOGETHER
     u64 thread = thread_record(slot, me);
-    u32 group = load32(THREAD_FIELD(thread, commits));
+    u32 group = load32(THREAD_FIELD(thread, commits)), retired = load32(THREAD_FIELD(thread, retired));
 #if CONSAN_ENGINE
     mark_copy(slot, me, address, group);
 #endif
-    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me));
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me), retired);
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
     if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
 }

@@ -124,8 +124,7 @@ DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 gener
 #if CONSAN_ENGINE
 // A barrier of the whole CTA orders all accesses by epochs alone; what proxy fences have passed and which phases were observed is
 // joined through a row of the CTA, of two parities like full_epoch.
-DEVICE void join_before(u64 slot, u32 me, u32 parity) {
-    u32 mask = active_mask();
+DEVICE void join_before(u64 slot, u32 me, u32 parity, u32 mask) {
     u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
@@ -135,22 +134,22 @@ DEVICE void join_before(u64 slot, u32 me, u32 parity) {
         published(slot, row, i, me, 0, 0, some, values);
         raise_entries(full + 4 * i, now, values);
     });
+    __syncwarp(mask);
 }
 
-DEVICE void join_after(u64 slot, u32 me, u32 parity) {
-    u32 mask = active_mask();
+DEVICE void join_after(u64 slot, u32 me, u32 parity, u32 mask) {
     u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         if (i >= MAX_WARPS || !same_cta(slot, i, me >> 5)) join_entries(row + 4 * i, full + 4 * i);
     });
-    store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
+    if (lane_id() == __ffs(mask) - 1) store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
     __syncwarp(mask);
 }
 #endif
 
 #if CONSAN_ENGINE
 COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask);
-COLD void barrier_passed(u64 slot, u64 state, u32 me);
+COLD void barrier_passed(u64 slot, u64 state, u32 me, bool main, u32 mask);
 #endif
 
 // The generation that a thread came to: between its arrival at the barrier of the cluster and its wait there may be others.
@@ -162,17 +161,18 @@ DEVICE u64 generation_at(u64 thread, u32 id) {
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
+    u32 mask = active_mask();
     if (count == ALL_THREADS) {
-        u32 parity = load32(THREAD_FIELD(thread, full_barriers)) & 1;
-        raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), low_word(state));
+        u32 number = load32(THREAD_FIELD(thread, full_barriers)), parity = number & 1, epoch = maximum_over(mask, low_word(state));
+        if (lane_id() == __ffs(mask) - 1) raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), epoch);
 #if CONSAN_ENGINE
-        join_before(slot, me, parity);
-        if (waits) wait_at_barrier(slot, state, me, id, load32(THREAD_FIELD(thread, full_barriers)), 0, site, active_mask());
+        join_before(slot, me, parity, mask);
+        if (waits) wait_at_barrier(slot, state, me, id, number, 0, site, mask);
 #endif
         return state;
     }
     // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
-    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
+    u32 generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
     u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);
     store32(generation_at(thread, id), generation);
     state = together(state, mask);
@@ -217,19 +217,19 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
 HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
+    u32 mask = active_mask();
     if (count == ALL_THREADS) {
         u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + (number & 1))) + 1;
         store32(THREAD_FIELD(thread, full_barriers), number + 1);
         store32(THREAD_FIELD(thread, warp_epoch), epoch);
-        set_warp_epoch(slot, me, epoch);
+        if (lane_id() == __ffs(mask) - 1) set_warp_epoch(slot, me, epoch);
         epoch_moved(slot, me, low_word(state), epoch);
 #if CONSAN_ENGINE
-        join_after(slot, me, number & 1);
-        barrier_passed(slot, pack(epoch, epoch), me);
+        join_after(slot, me, number & 1, mask);
+        barrier_passed(slot, pack(epoch, epoch), me, id == 0, mask);
 #endif
         return pack(epoch, epoch);
     }
-    u32 mask = active_mask();
     collect_clock(slot, me, id, load32(generation_at(thread, id)), mask);
 #if CONSAN_CLUSTER
     if (id == CLUSTER_BARRIER) note_cluster_wait(slot, state, me);
@@ -241,7 +241,7 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     state = pack(epoch, high_word(state));
     __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
 #if CONSAN_ENGINE
-    barrier_passed(slot, state, me);
+    barrier_passed(slot, state, me, false, mask);
 #endif
     return state;
 }

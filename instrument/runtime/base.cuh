@@ -21,6 +21,7 @@
 #endif
 
 #define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__
 #define COLD static __device__ __noinline__
 #define HOOK extern "C" __device__ __noinline__
 
@@ -41,6 +42,8 @@ DEVICE u32 and32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCO
 DEVICE u32 add32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE void raise32(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void raise64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void set_bits(u64 at, u32 v) { asm volatile("red.release." CONSAN_SCOPE ".global.or.b32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+DEVICE void clear_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.and.b32 [%0], %1;" :: "l"(at), "r"(~v) : "memory"); }
 DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 
 DEVICE u64 gpu_load64(u64 at) { u64 v; asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }

@@ -16,6 +16,7 @@ DEVICE void issue(Caller &c, Operation &o) {
     u32 place = list_operation(c, o);
     mark_operation(c.slot, o, 0, 1);
     record_fence();
+    operation_listed(engine_of(c.slot));
     meet_other_operations(c, o, place);
     if (!(o.kind & OPERATION_WRITES)) check_initialised(c, o, 0, 1);
     check_blocks(c, o, 0, 1);

@@ -55,9 +55,17 @@ DEVICE u64 detail_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_r
 DEVICE u32 verdict_of(u64 slot) { return load32(FIELD(engine_of(slot), Engine, verdict)); }
 DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named) + 8 * (id % (NAMED_BARRIERS * MAX_CTAS))); }
 
-// Engine.blocked: threads registered, and above bit 16 threads that have exited.
-DEVICE bool all_blocked(u64 slot, u32 blocked) {
-    u32 registered = blocked & 0xffff;
+// Engine.blocked: threads registered, and above bit 16 threads that have exited. Those at the main barrier of their CTA, which is passed
+// more often than any other, only set their bits in Engine.at_main, without waiting for an answer: whoever looks adds them up.
+DEVICE bool all_blocked(u64 slot, u32 blocked, u32 mask) {
+    u64 bits = FIELD(engine_of(slot), Engine, at_main);
+    u32 registered = 0, warps = load32(FIELD(slot, Slot, warp_count));
+    for (u32 w = 4 * lanes_below(mask); w < warps; w += 4 * __popc(mask)) {
+        u32 lanes[4];
+        load_entries<4>(bits + 4 * w, lanes);
+        for (u32 j = 0; j < 4; ++j) registered += __popc(lanes[j]);
+    }
+    registered = __reduce_add_sync(mask, registered) + (blocked & 0xffff);
     return registered && registered + (blocked >> 16) == load32(FIELD(slot, Slot, thread_count)) * cta_count(slot);
 }
 
@@ -228,7 +236,6 @@ COLD void report_deadlock(u64 slot, u64 engine, u64 state, u32 mask) {
 DEVICE u32 first_lanes(u32 mask, u32 value) { return __shfl_sync(mask, value, __ffs(mask) - 1); }
 
 DEVICE bool begin_look(u64 slot, u64 engine) {
-    if (!all_blocked(slot, load32(FIELD(engine, Engine, blocked)))) return false;
     if (gpu_load32(FIELD(load64(FIELD(slot, Slot, runtime)), Runtime, abort))) return false;
     return !swap32(FIELD(engine, Engine, verdict), 0, VERDICT_BUSY);
 }
@@ -240,6 +247,7 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
     if (load32(FIELD(engine, Engine, open))) return;
     for (;;) {
         record_fence();
+        if (!all_blocked(slot, first_lanes(mask, load32(FIELD(engine, Engine, blocked))), mask)) return;
         if (!first_lanes(mask, leads && begin_look(slot, engine))) return;
         record_fence();
         u64 seen = look_at_waits(slot, mask);
@@ -261,7 +269,7 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
 // Engine.elsewhere: threads registered at anything but the CTA's main barrier. Where there are none, that barrier is complete.
 DEVICE bool at_main_barrier(u64 word) { return wait_kind(word) == WAITS_CTA && wait_index(word) % NAMED_BARRIERS == 0; }
 
-// Lanes `mask` of a warp, together, begin (or go on with) a wait.
+// Lanes `mask` of a warp, together, begin (or go on with) a wait that is not at the main barrier.
 DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site, u32 needed) {
     u64 thread = thread_record(slot, me), engine = engine_of(slot);
     u64 before = load64(THREAD_FIELD(thread, waiting));
@@ -274,21 +282,44 @@ DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 s
     u64 at = FIELD(engine, Engine, blocked);
     u32 blocked = 0;
     if (lane_id() == __ffs(mask) - 1) {
-        if (added && !at_main_barrier(word)) count32(FIELD(engine, Engine, elsewhere), added);
+        if (added) count32(FIELD(engine, Engine, elsewhere), added);
         blocked = added ? count32(at, added) + added : load32(at);
     }
-    if (all_blocked(slot, first_lanes(mask, blocked)) && load32(FIELD(engine, Engine, elsewhere))) examine(slot, state, mask);
+    if (added) record_fence();  // whoever comes to the main barrier and does not see this one is seen here
+    if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
     __syncwarp(mask);
+}
+
+DEVICE u64 main_lanes(u64 slot, u32 me) { return FIELD(engine_of(slot), Engine, at_main) + 4 * (me >> 5); }
+
+// The same at the main barrier. It needs no look while nobody waits elsewhere: it is complete then.
+DEVICE void register_at_main(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site) {
+    u64 thread = thread_record(slot, me), engine = engine_of(slot);
+    store64(THREAD_FIELD(thread, waiting_at), pack(site, 0));
+    store64(THREAD_FIELD(thread, waiting), word);
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1) set_bits(main_lanes(slot, me), mask);
+    record_fence();
+    if (first_lanes(mask, load32(FIELD(engine, Engine, elsewhere))) && all_blocked(slot, first_lanes(mask, load32(FIELD(engine, Engine, blocked))), mask))
+        examine(slot, state, mask);
+    __syncwarp(mask);
+}
+
+DEVICE void unregister_at_main(u64 slot, u32 me, u32 mask) {
+    store64(THREAD_FIELD(thread_record(slot, me), waiting), 0);
+    if (lane_id() == __ffs(mask) - 1) clear_bits(main_lanes(slot, me), mask);
 }
 
 DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     u64 at = THREAD_FIELD(thread_record(slot, me), waiting);
     u64 word = load64(at);
     if (word) store64(at, 0);
-    u32 lanes = __ballot_sync(mask, word != 0), others = __ballot_sync(mask, word != 0 && !at_main_barrier(word));
+    u32 lanes = __ballot_sync(mask, word != 0), main = __ballot_sync(mask, word != 0 && at_main_barrier(word));
     if (!lanes || lane_id() != __ffs(mask) - 1) return;
-    count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes));
-    if (others) count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(others));
+    if (main) clear_bits(main_lanes(slot, me), main);
+    if (lanes == main) return;
+    count32(FIELD(engine_of(slot), Engine, blocked), 0 - __popc(lanes & ~main));
+    count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(lanes & ~main));
 }
 
 // Lanes `mask` of a warp exit together.
@@ -298,7 +329,7 @@ DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
         or32(FIELD(slot, Slot, exited) + 4 * (self_number() >> 5), mask);
         blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
     }
-    if (all_blocked(slot, first_lanes(mask, blocked))) examine(slot, state, mask);
+    if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
 }
 
 // ---- leaving ----------------------------------------------------------------------------------------------------------------
@@ -412,8 +443,9 @@ DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, ma
 COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask) {
     u32 place = named_place(slot, me, id);
     u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, place, number);
-    mask = __match_any_sync(mask, word);
-    register_wait(slot, state, me, mask, word, site, needed);
+    if (!__all_sync(mask, first_lanes(mask, number) == number)) mask = __match_any_sync(mask, word);
+    if (at_main_barrier(word)) register_at_main(slot, state, me, mask, word, site);
+    else register_wait(slot, state, me, mask, word, site, needed);
 #if CONSAN_NAMED
     record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
 #endif
@@ -435,8 +467,8 @@ HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
 }
 #endif
 
-COLD void barrier_passed(u64 slot, u64 state, u32 me) {
-    unregister_wait(slot, me, active_mask());
+COLD void barrier_passed(u64 slot, u64 state, u32 me, bool main, u32 mask) {
+    main ? unregister_at_main(slot, me, mask) : unregister_wait(slot, me, mask);
     leave_if_told(slot, state, me);
 }
 #endif

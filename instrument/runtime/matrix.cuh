@@ -171,6 +171,7 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
         if (o.sequence) mark_operation(slot, o, lane_id(), 32);
     }
     record_fence();
+    if (o.sequence && lane_id() == 0) operation_listed(engine);
     __syncwarp();
     bool whole = false, clean = meet_copies(c, o, place, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, whole);
     if (!__ballot_sync(0xffffffffu, whole)) check_initialised(c, o, lane_id(), 32);

@@ -314,6 +314,36 @@ DEVICE void note_over(const Caller &c, u32 number, u64 range, u32 base) {
     if (over) store32(over_at(c, number), number);
 }
 
+// An operation has its number before it is on the list, and several may be on their way there. One word counts both, so where the
+// counts agree all numbers given are on it.
+static_assert(offsetof(Engine, op_next) % 8 == 0 && offsetof(Engine, op_listed) == offsetof(Engine, op_next) + 4, "both counts are read at once");
+
+DEVICE void operation_listed(u64 engine) {
+    add32(FIELD(engine, Engine, op_listed), 1);
+    u64 counts = load64(FIELD(engine, Engine, op_next));
+    if (low_word(counts) == high_word(counts)) raise32(FIELD(engine, Engine, op_complete), low_word(counts));
+}
+
+DEVICE u64 over_up_to(const Caller &c) { return FIELD(engine_of(c.slot), Engine, over_up_to) + 4 * (c.me >> 5); }
+
+// Finds the last operation up to which all are over for the caller's warp: the lanes that are here share the list. What can be over
+// without the warp knowing it all, and what a lane has waited for by itself, ends the row; so do numbers not listed yet.
+COLD void pass_operations(const Caller &c) {
+    u64 engine = engine_of(c.slot);
+    u32 mask = active_mask(), lanes = __popc(mask), base = load32(FIELD(engine, Engine, op_base)), last = load32(FIELD(engine, Engine, op_complete));
+    if (load32(FIELD(engine, Engine, acquired) + 4 * (c.me >> 5))) return;
+    record_fence();
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS);
+#pragma unroll 1
+    for (u32 i = lanes_below(mask); i < count; i += lanes) {
+        Operation o = load_operation(operation_at(engine, i));
+        if (o.sequence > base && o.sequence <= last && !(over_for_warp(c, o) && observed(c, o))) last = o.sequence - 1;
+    }
+    last = __reduce_min_sync(mask, last);
+    if (lane_id() == __ffs(mask) - 1) raise32(over_up_to(c), last);
+    __syncwarp(mask);
+}
+
 // Returns whether an operation writes bytes of the access.
 COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot), range = 0;
@@ -347,7 +377,9 @@ DEVICE bool operation_near(const Caller &c) {
 
 DEVICE void look_for_operations(const Caller &c) {
     u32 number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
-    if (number > load32(FIELD(engine_of(c.slot), Engine, op_base)) && number != load32(over_at(c, number))) meet_operations(c, true);
+    if (number <= load32(FIELD(engine_of(c.slot), Engine, op_base)) || number <= load32(over_up_to(c)) || number == load32(over_at(c, number))) return;
+    pass_operations(c);
+    if (number > load32(over_up_to(c))) meet_operations(c, true);
 }
 
 DEVICE bool written_by_operation(const Caller &c, u32 cell) {
@@ -647,16 +679,37 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
     return true;
 }
 
-// All warps: superblocks together, and those of a warp for which that says nothing one by one, by blocks where they must. A warp shares
-// the superblocks of an operand among its lanes.
-DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
-    EACH_WARP_NEAR(c.slot, o.low, w) {
-        if (step == 1 && warp_in_order<SUPER_BYTES>(c, e, o, w, o.low, o.high, written, read)) continue;
+// What superblocks do not settle for a warp is asked again one by one, by blocks where it must be. Lanes share the superblocks.
+DEVICE bool blocks_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 w, u32 first, u32 step, bool written, bool read) {
 #pragma unroll 1
-        for (u32 super = o.low / SUPER_BYTES + first; super * SUPER_BYTES < o.high; super += step) {
-            u32 low = max(o.low, super * SUPER_BYTES), high = min(o.high, (super + 1) * SUPER_BYTES);
-            if (!warp_in_order<SUPER_BYTES>(c, e, o, w, low, high, written, read) && !warp_in_order<BLOCK_BYTES>(c, e, o, w, low, high, written, read)) return false;
-        }
+    for (u32 super = o.low / SUPER_BYTES + first; super * SUPER_BYTES < o.high; super += step) {
+        u32 low = max(o.low, super * SUPER_BYTES), high = min(o.high, (super + 1) * SUPER_BYTES);
+        if (!warp_in_order<SUPER_BYTES>(c, e, o, w, low, high, written, read) && !warp_in_order<BLOCK_BYTES>(c, e, o, w, low, high, written, read)) return false;
+    }
+    return true;
+}
+
+// All warps. The lanes of a warp that is here as a whole (`step` 32) take a warp each, then share what is in doubt.
+DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
+    if (step == 1) {
+        EACH_WARP_NEAR(c.slot, o.low, w)
+            if (!warp_in_order<SUPER_BYTES>(c, e, o, w, o.low, o.high, written, read) && !blocks_in_order(c, e, o, w, 0, 1, written, read)) return false;
+        return true;
+    }
+#if CONSAN_CLUSTER
+    u32 near = ranks_near(c.slot, o.low), shift = cta_shift(c.slot);
+#endif
+#pragma unroll 1
+    for (u32 warps = 0; warps < e.warps; warps += 32) {
+        u32 w = warps + first;
+        bool mine = w < e.warps;
+#if CONSAN_CLUSTER
+        mine = mine && near >> (w >> shift) & 1;
+#endif
+        u32 doubt = __ballot_sync(0xffffffffu, mine && !warp_in_order<SUPER_BYTES>(c, e, o, w, o.low, o.high, written, read));
+#pragma unroll 1
+        for (; doubt; doubt &= doubt - 1)
+            if (__any_sync(0xffffffffu, !blocks_in_order(c, e, o, warps + __ffs(doubt) - 1, first, step, written, read))) return false;
     }
     return true;
 }
@@ -690,9 +743,7 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
     touched(e, o, first, step, written, read);
     if (step > 1) { written = __any_sync(0xffffffffu, written); read = __any_sync(0xffffffffu, read); }
     if (!(written || read)) return true;
-    bool fine = rows_in_order(c, e, o, first, step, written, read);
-    if (step > 1) fine = __all_sync(0xffffffffu, fine);
-    if (fine) return true;
+    if (rows_in_order(c, e, o, first, step, written, read)) return true;
     u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
     bool clean = true;
 #pragma unroll 1
@@ -711,13 +762,12 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
 DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(slot);
     u32 marks[4] = {o.sequence, o.sequence, o.sequence, o.sequence}, end = (o.high + BLOCK_BYTES - 1) / BLOCK_BYTES;
-    u32 block = o.low / BLOCK_BYTES, head = min((block + 3) & ~3u, end);
+    u32 block = o.low / BLOCK_BYTES, head = min((block + 3) & ~3u, end), tail = max(end & ~3u, head);
     if (first == 0)
         for (; block < head; ++block) store32(coarse + 4ull * block, o.sequence);
-    for (block = head + 4 * first; block < end; block += 4 * step) {
-        if (block + 4 <= end) store_entries<4>(coarse + 4ull * block, marks);
-        else for (u32 i = block; i < end; ++i) store32(coarse + 4ull * i, o.sequence);
-    }
+#pragma unroll 4
+    for (block = head + 4 * first; block < tail; block += 4 * step) store_entries<4>(coarse + 4ull * block, marks);
+    for (block = tail + first; block < end; block += step) store32(coarse + 4ull * block, o.sequence);
 }
 
 // A later operation of the same kind on the same bytes takes the record over if it comes after the one there.

@@ -202,13 +202,16 @@ COLD void prepare_globals(u64 globals) {
 // Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the
 // clocks is older than anything of this one.
 COLD void prepare_engine(u64 engine, u32 open) {
-    gpu_store64(FIELD(engine, Engine, op_next), gpu_load32(FIELD(engine, Engine, op_next)));
+    u32 operations = gpu_load32(FIELD(engine, Engine, op_next));
+    gpu_store64(FIELD(engine, Engine, op_next), pack(operations, operations));
+    gpu_store64(FIELD(engine, Engine, op_count), pack(0, operations));
     gpu_store64(FIELD(engine, Engine, barrier_count), 0);
     gpu_store64(FIELD(engine, Engine, elsewhere), 0);
     gpu_store64(FIELD(engine, Engine, open), open);
-    gpu_store64(FIELD(engine, Engine, phase_base), pack(gpu_load32(FIELD(engine, Engine, phase_base)), gpu_load32(FIELD(engine, Engine, op_next))));
+    gpu_store64(FIELD(engine, Engine, phase_base), pack(gpu_load32(FIELD(engine, Engine, phase_base)), operations));
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, acquired) + 4 * w, 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, fenced) + 4 * w, 0);
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(engine, Engine, at_main) + 4 * w, 0);
     for (u32 w = 0; w < MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, waiting) + 8 * w, 0);
     for (u32 w = 0; w < 4 * MAX_WARPS; ++w) gpu_store64(FIELD(engine, Engine, copies_done) + 8 * w, 0);
     for (u32 i = 0; i < MBARRIERS; i += 2) gpu_store64(FIELD(engine, Engine, keys) + 4 * i, 0);
