@@ -47,7 +47,7 @@ _EVENT_DISABLE_TIMING = 2
 _REGISTER_PORTABLE_MAPPED = 3
 _PORTABLE_CLUSTER = 8
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 where the kernel leaves it to the launch
-_LONGEST_NAP = 0.005
+_SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 _Array = npt.NDArray[Any]
 # Pages that the driver has mapped, by device address. They outlive their backend, whose end does not unregister them.
 _PINNED: dict[int, mmap.mmap] = {}
@@ -397,12 +397,12 @@ class CudaBackend:
         return status.value != 0
 
     def _poll(self, deadline: float) -> bool:
-        nap = 20e-6
+        started = time.monotonic()
         while not all(map(self._done, self._watched.values())):
-            if time.monotonic() >= deadline:
+            now = time.monotonic()
+            if now >= deadline:
                 return False
-            time.sleep(nap)
-            nap = min(2 * nap, _LONGEST_NAP)
+            time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # a twentieth late at most
         return True
 
     def _done(self, event: ctypes.c_void_p) -> bool:

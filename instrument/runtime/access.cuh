@@ -540,10 +540,10 @@ DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 }
 
 // Plain stores and copies: two records go in before the first one that came out is looked at (more would not fit the registers
-// of a kernel of 1024 threads). Granules that one copy wrote hold equal records: one look serves them all.
+// of a kernel of 1024 threads; modules with asynchronous engines call their hooks, and have room for four). Granules that one copy wrote hold equal records: one look serves them all.
 // `retired`: groups that the copying thread has waited for.
 template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
-    constexpr u32 STEP = COUNT < 2 ? 1 : 2;
+    constexpr u32 MOST = CONSAN_ENGINE ? 4 : 2, STEP = COUNT < MOST ? COUNT : MOST;
     u64 last = 0;
     for (u32 first = 0; first < COUNT; first += STEP) {
         u64 old[STEP];

@@ -9,12 +9,22 @@
 #if CONSAN_ASYNC
 DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
 
-DEVICE void lose_source(u64 thread, u32 place) {
-    u64 info = load64(THREAD_WORD(thread, range_info, place));
-    u32 retired = load32(THREAD_FIELD(thread, retired)), group = range_group(info);
-    if (group < retired) return;
-    u64 low = load64(THREAD_WORD(thread, range_address, place)), high = low + (info & 31);
-    if (load32(THREAD_FIELD(thread, lost_groups)) > retired) {  // what was lost before is in flight too
+// Where a thread notes its next source, and what that needs to know, asked for before the hook waits for anything else.
+struct SourcePlace { u32 position, retired; u64 info, low, high; };
+
+DEVICE SourcePlace source_place(u64 slot, u64 thread) {
+    SourcePlace p;
+    p.position = load32(THREAD_FIELD(thread, ranges)); p.retired = load32(THREAD_FIELD(thread, retired));
+    p.info = load64(THREAD_WORD(thread, range_info, p.position % COPY_RANGES));
+    p.low = load64(FIELD(slot, Slot, source_low)); p.high = load64(FIELD(slot, Slot, source_high));
+    return p;
+}
+
+DEVICE void lose_source(u64 thread, const SourcePlace &p) {
+    u32 group = range_group(p.info);
+    if (group < p.retired) return;
+    u64 low = load64(THREAD_WORD(thread, range_address, p.position % COPY_RANGES)), high = low + (p.info & 31);
+    if (load32(THREAD_FIELD(thread, lost_groups)) > p.retired) {  // what was lost before is in flight too
         low = min(low, load64(THREAD_FIELD(thread, lost_low)));
         high = max(high, load64(THREAD_FIELD(thread, lost_high)));
     }
@@ -23,15 +33,14 @@ DEVICE void lose_source(u64 thread, u32 place) {
     store32(THREAD_FIELD(thread, lost_groups), group + 1);
 }
 
-DEVICE void remember_source(const Caller &c, u64 thread, u64 source, u32 bytes, u32 group) {
-    u64 low = load64(FIELD(c.slot, Slot, source_low)), high = load64(FIELD(c.slot, Slot, source_high));
-    u32 position = load32(THREAD_FIELD(thread, ranges)), place = position % COPY_RANGES;
-    if (position >= COPY_RANGES) lose_source(thread, place);
+DEVICE void remember_source(const Caller &c, u64 thread, const SourcePlace &p, u64 source, u32 bytes, u32 group) {
+    u32 place = p.position % COPY_RANGES;
+    if (p.position >= COPY_RANGES) lose_source(thread, p);
     store64(THREAD_WORD(thread, range_address, place), source);
     store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
-    store32(THREAD_FIELD(thread, ranges), position + 1);
-    if (source < low) lower64(FIELD(c.slot, Slot, source_low), source);
-    if (source + bytes > high) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
+    store32(THREAD_FIELD(thread, ranges), p.position + 1);
+    if (source < p.low) lower64(FIELD(c.slot, Slot, source_low), source);
+    if (source + bytes > p.high) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
 }
 
 #if CONSAN_ENGINE
@@ -43,13 +52,14 @@ template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 addr
     if (!slot) return;
     TOGETHER
     u64 thread = thread_record(slot, me);
-    u32 group = load32(THREAD_FIELD(thread, commits)), retired = load32(THREAD_FIELD(thread, retired));
+    u32 group = load32(THREAD_FIELD(thread, commits));
+    SourcePlace place = source_place(slot, thread);
 #if CONSAN_ENGINE
     mark_copy(slot, me, address, group);
 #endif
-    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me), retired);
+    write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me), place.retired);
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
-    if (source_bytes) remember_source(c, thread, source, min(source_bytes, BYTES), group);
+    if (source_bytes) remember_source(c, thread, place, source, min(source_bytes, BYTES), group);
 }
 #define COPY_HOOK(N) HOOK void __consan_copy##N(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) { copy_hook<N>(slot, state, me, address, site, source, source_bytes); }
 COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)

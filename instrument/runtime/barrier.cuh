@@ -161,7 +161,7 @@ DEVICE u64 generation_at(u64 thread, u32 id) {
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
-    u32 mask = active_mask();
+    u32 mask = lanes_alike(site);
     if (count == ALL_THREADS) {
         u32 number = load32(THREAD_FIELD(thread, full_barriers)), parity = number & 1, epoch = maximum_over(mask, low_word(state));
         if (lane_id() == __ffs(mask) - 1) raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), epoch);
@@ -202,7 +202,7 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     note_cluster_arrival(slot, state, me);
 #endif
     if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
-    u32 mask = active_mask(), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, CLUSTER_BARRIER)));
+    u32 mask = lanes_alike(site), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, CLUSTER_BARRIER)));
     store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
@@ -217,7 +217,7 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
 HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
-    u32 mask = active_mask();
+    u32 mask = lanes_alike(count << 8 ^ id);
     if (count == ALL_THREADS) {
         u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + (number & 1))) + 1;
         store32(THREAD_FIELD(thread, full_barriers), number + 1);

@@ -86,6 +86,9 @@ DEVICE u32 reserved_shared() {
 #endif
 }
 DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v; }
+// The lanes that are here for the same. Hardware may bring lanes together inside a function that they came to from different places, with
+// arguments of their own, and what follows waits for all lanes of the mask.
+DEVICE u32 lanes_alike(u32 key) { return __match_any_sync(active_mask(), key); }
 DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1)); }
 
 DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }

@@ -449,7 +449,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
 #if CONSAN_NAMED
     record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
 #endif
-    if (!(verdict_of(slot) & VERDICT_LEAVE)) return;
+    if (!__any_sync(mask, verdict_of(slot) & VERDICT_LEAVE)) return;
 #if CONSAN_NAMED
     u32 living = living_lanes(slot, me);
     if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, place, number);

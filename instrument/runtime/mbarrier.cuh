@@ -184,14 +184,14 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     write_barrier_bytes(slot, state, me, address, site, 0, 0);
 }
 
-// Lanes that name one barrier act as one: the first does it for all.
+// Lanes that name one barrier, in one way, act as one: the first does it for all.
 struct Group { u32 mask, leader; };
 
-DEVICE Group barrier_group(u32 address) {
-    u32 active = active_mask(), leader = __ffs(active) - 1;
-    u32 first = __shfl_sync(active, address, leader);
-    if (__ballot_sync(active, first == address) == active) return {active, leader};
-    u32 mask = __match_any_sync(active, address);
+DEVICE Group barrier_group(u32 address, u32 way) {
+    u32 mask = lanes_alike(way), leader = __ffs(mask) - 1;
+    u32 first = __shfl_sync(mask, address, leader);
+    if (__ballot_sync(mask, first == address) == mask) return {mask, leader};
+    mask = __match_any_sync(mask, address);
     return {mask, (u32)__ffs(mask) - 1};
 }
 
@@ -232,7 +232,7 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     if (flags & ARRIVE_RELAXED) c.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(c);
     c.offset = offset_of(slot, c.offset);
-    Group group = barrier_group(address);
+    Group group = barrier_group(address, flags);
     state = together(state, group.mask);
     if (index == NO_BARRIER) return advance(slot, state, me);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
@@ -291,7 +291,7 @@ HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32
     store64(THREAD_WORD(thread, copy_ties, ties % COPY_TIES), pack(group, index << 24 | state_phase(load64(at))));
     store32(THREAD_FIELD(thread, ties), ties + 1);
     store32(THREAD_FIELD(thread, commits), group);
-    Group lanes = barrier_group(address);
+    Group lanes = barrier_group(address, noinc);
     __syncwarp(lanes.mask);  // all have noted the phase that is current
     u32 total = __popc(lanes.mask);
     if (noinc && lane_id() == lanes.leader) check_arrival(c, engine, index, change_barrier(at, total, 0), total, 0);
@@ -348,7 +348,7 @@ HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 
         return state;
     }
     u32 index = high_word(snapshot), before = low_word(snapshot);
-    u32 mask = __match_any_sync(active_mask(), snapshot);
+    u32 mask = __match_any_sync(lanes_alike(site << 8 | parity << 7 | flags), snapshot);
     if (index == NO_BARRIER) return state;
     if (flags & WAIT_PURE) wait_over(slot, me, mask);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);

@@ -331,7 +331,7 @@ DEVICE u64 over_up_to(const Caller &c) { return FIELD(engine_of(c.slot), Engine,
 COLD void pass_operations(const Caller &c) {
     u64 engine = engine_of(c.slot);
     u32 mask = active_mask(), lanes = __popc(mask), base = load32(FIELD(engine, Engine, op_base)), last = load32(FIELD(engine, Engine, op_complete));
-    if (load32(FIELD(engine, Engine, acquired) + 4 * (c.me >> 5))) return;
+    if (__any_sync(mask, load32(FIELD(engine, Engine, acquired) + 4 * (c.me >> 5)))) return;
     record_fence();
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS);
 #pragma unroll 1
