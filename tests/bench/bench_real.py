@@ -82,7 +82,8 @@ def launch_times(case: Case, ptx: str, device: str) -> tuple[float, float]:
             return best(run, 5)
         run()
         session.backend.synchronize(None)
-        return min(gpu_seconds(session.backend._driver, run) for _ in range(5))
+        with session.backend._current():
+            return min(gpu_seconds(session.backend._driver, run) for _ in range(5))
 
     handle = session.backend.load(ptx)
     times = seconds(lambda: plain(handle)), seconds(checked)
