@@ -305,7 +305,7 @@ DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
 #if CONSAN_ENGINE
 COLD void barrier_bytes_used(Caller c, u64 record);
 DEVICE bool written_by_operation(const Caller &c, u32 cell);
-DEVICE void mark_block(const Caller &c, bool write);
+DEVICE void mark_block(const Caller &c, bool write, u32 base);
 DEVICE void look_for_operations(const Caller &c);
 #endif
 
@@ -675,7 +675,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
 #endif
     store_entries<COUNT>(summary, marks);
 #if CONSAN_ENGINE
-    mark_block(c, false);
+    mark_block(c, false, base);
 #endif
     record_fence();
     load_entries<COUNT>(row, entries);
@@ -709,7 +709,7 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     else
         plain_cells<COUNT>(c, writes, high_word(mine), lows, base, retired);
 #if CONSAN_ENGINE
-    mark_block(c, true);
+    mark_block(c, true, base);
 #endif
     record_fence();
     check_readers<COUNT>(c, cell);

@@ -43,6 +43,7 @@ DEVICE u32 add32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCO
 DEVICE void raise32(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void raise64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.max.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE void set_bits(u64 at, u32 v) { asm volatile("red.release." CONSAN_SCOPE ".global.or.b32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
+DEVICE void or_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.or.b32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void clear_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.and.b32 [%0], %1;" :: "l"(at), "r"(~v) : "memory"); }
 DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 
@@ -56,6 +57,7 @@ DEVICE u64 gpu_exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu
 DEVICE u64 gpu_add64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
 DEVICE u32 gpu_add32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u32 gpu_or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
+DEVICE void gpu_count32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void gpu_max32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 // The ring is host memory: system scope, one 8-byte store at a time.
 DEVICE void host_store64(u64 at, u64 v) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }

@@ -12,7 +12,7 @@ DEVICE bool bulk_range(Caller &c, Operation &o, u32 address, u32 bytes) {
     return true;
 }
 
-DEVICE void issue(Caller &c, Operation &o) {
+COLD void issue(const Caller &c, Operation &o) {
     u32 place = list_operation(c, o);
     mark_operation(c.slot, o, 0, 1);
     record_fence();

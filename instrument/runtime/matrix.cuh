@@ -135,25 +135,29 @@ DEVICE bool meet_copies(const Caller &c, const Operation &o, u32 place, u32 coun
     return clean;
 }
 
-// One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
-// What was found in order is remembered for the next slices of the same line: a conflict that comes up meanwhile is found by the
-// other side, which looks at the list.
-HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
-    if (!slot) return;
-    u64 engine = engine_of(slot);
-    u32 leader = me & ~127u, window = load32(FIELD(slot, Slot, low)), base = load32(FIELD(engine, Engine, op_base));
+DEVICE Operation operand_of(u64 slot, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
     Operation o;
-    o.kind = OPERATION_WGMMA; o.site = site; o.thread = leader; o.source = site; o.barrier = o.phase = 0;
-    o.group = load32(THREAD_FIELD(thread_record(slot, leader), matrix_commits));
-    o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, window);
+    o.kind = OPERATION_WGMMA; o.site = site; o.thread = me & ~127u; o.source = site; o.sequence = o.barrier = o.phase = 0;
+    o.group = load32(THREAD_FIELD(thread_record(slot, o.thread), matrix_commits));
+    o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, load32(FIELD(slot, Slot, low)));
     bound_operand(o, rows, depth, major);
-    u64 memo = FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((o.low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
-    u32 tag = (base << 12) ^ (o.group + 1);
-    u64 known = load64(memo), what = load64(memo + 8);
-    if (!major && known == pack(o.low, o.high) && high_word(what) == tag) {
-        bool grown = me != leader || (low_word(what) < OPERATIONS && grow_operand(o, operation_at(engine, low_word(what)), depth));
-        if (__ballot_sync(0xffffffffu, grown) == 0xffffffffu) return;
-    }
+    return o;
+}
+
+// What a warp remembers of a range: where it is listed, and that all was in order in that group.
+DEVICE u64 operand_memo(u64 engine, u32 me, const Operation &o) {
+    return FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((o.low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
+}
+DEVICE u32 memo_tag(u32 base, const Operation &o) { return (base << 12) ^ (o.group + 1); }
+
+COLD bool grow_in_place(const Operation &o, u64 engine, u32 place, u32 depth) { return place < OPERATIONS && grow_operand(o, operation_at(engine, place), depth); }
+
+COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+    u64 engine = engine_of(slot);
+    u32 base = load32(FIELD(engine, Engine, op_base)), window = load32(FIELD(slot, Slot, low));
+    Operation o = operand_of(slot, me, descriptor, site, rows, depth, major);
+    u64 memo = operand_memo(engine, me, o);
+    u32 tag = memo_tag(base, o);
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
 #if CONSAN_CLUSTER
     if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK | o.low)) return;
@@ -164,9 +168,9 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
     if (!enter_access(c, head_of(slot, me), o.low)) return;
     u64 range = pack(o.low, o.high);
 #endif
-    o.low -= window; o.high -= window; o.sequence = 0;
+    o.low -= window; o.high -= window;
     u32 place = OPERATIONS;
-    if (me < leader + 32) {
+    if (me < o.thread + 32) {
         place = list_operand(c, o, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, depth);
         if (o.sequence) mark_operation(slot, o, lane_id(), 32);
     }
@@ -178,6 +182,23 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
     clean &= check_blocks(c, o, lane_id(), 32);
     if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) { store64(memo, range); store64(memo + 8, pack(place, tag)); }
     __syncwarp();
+}
+
+// One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
+// What was found in order is remembered for the next slices of the same line: a conflict that comes up meanwhile is found by the
+// other side, which looks at the list.
+HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+    if (!slot) return;
+    if (!major) {
+        u64 engine = engine_of(slot), known[2];
+        Operation o = operand_of(slot, me, descriptor, site, rows, depth, 0);
+        load_records<2>(operand_memo(engine, me, o), known);
+        if (known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o)) {
+            bool grown = me >= o.thread + 32 || lane_id() || grow_in_place(o, engine, low_word(known[1]), depth);
+            if (__all_sync(0xffffffffu, grown)) return;
+        }
+    }
+    look_at_operand(slot, state, me, descriptor, site, rows, depth, major);
 }
 
 HOOK void __consan_matrix_commit(u64 slot, u64 state, u32 me) {

@@ -30,7 +30,7 @@ DEVICE u64 coarse_of(u64 slot) {
 }
 // mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
-enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_PLACES = 4, ROW_WARPS = 5 };
+enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_PLACES = 4, ROW_WRITTEN = 5, ROW_WARPS = 7 };
 enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // of each warp, by blocks and then by superblocks
 
 #define COARSE_ASYNC 32u
@@ -43,13 +43,28 @@ template <u32 UNIT> DEVICE u64 warp_rows(u64 coarse, u32 stride, u32 warp) {
     return coarse + (u64)stride * ROW_WARPS + (u64)warp * 3 * (stride + SUPER_ROW(stride)) + (UNIT == BLOCK_BYTES ? 0 : 3ull * stride);
 }
 
-DEVICE void mark_block(const Caller &c, bool write) {
+// Generic writes of whole words leave a bit for each in the block's word, beside the mark of this CTA: an operation that reads what threads
+// have written need not look at each cell. Bits are never missing where a thread has read them all; a lost one costs that look.
+DEVICE void note_words(const Caller &c, u64 at, u32 mark) {
+    if (c.bytes < 4) return;
+    u32 bits = ((1u << c.bytes / 4) - 1) << c.offset % BLOCK_BYTES / 4;
+    u64 word = load64(at);
+    while (high_word(word) != mark) {
+        u64 found = swap64(at, word, pack(bits, mark));
+        if (found == word) return;
+        word = found;
+    }
+    if (bits & ~low_word(word)) or_bits(at, bits);
+}
+
+DEVICE void mark_block(const Caller &c, bool write, u32 base) {
     u32 stride = coarse_stride(c.slot), block = c.offset / BLOCK_BYTES * 4, super = c.offset / SUPER_BYTES * 4, epoch = low_word(c.state);
     u64 coarse = coarse_of(c.slot), blocks = warp_rows<BLOCK_BYTES>(coarse, stride, c.me >> 5);
     u32 entry = epoch << 6 | (c.flags & ACCESS_COPY ? COARSE_ASYNC : 0) | (c.me & 31);
     store32(blocks + write * stride + block, entry);
     store32(blocks + 3ull * stride + write * SUPER_ROW(stride) + super, entry);
     store32(coarse + (u64)stride * (write ? ROW_WRITES : ROW_READS) + super, write ? epoch : high_word(c.state));
+    if (write) note_words(c, coarse + (u64)stride * ROW_WRITTEN + 2 * block, base + 1);
 }
 
 DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
@@ -772,8 +787,6 @@ DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
 
 // A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
 DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old) {
-    // The slices of an operand differ in where they start and grow together again.
-    if (kind_of(o) == OPERATION_WGMMA) return o.thread == old.thread && (o.shape ^ old.shape) >> 16 == 0;
     if (kind_of(o) == OPERATION_BULK_STORE) return o.thread == old.thread;
     return observed(c, old);
 }
@@ -852,17 +865,16 @@ DEVICE u32 same_place(const Caller &c, u64 engine, Operation &o, u32 base) {
     return place;
 }
 
-// Puts an operation on the list; returns its place, or OPERATIONS if there is none.
-COLD u32 list_operation(const Caller &c, Operation &o) {
+// Puts an operation of one thread on the list; returns its place, or OPERATIONS if there is none.
+DEVICE u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
-    bool matrix = kind_of(o) == OPERATION_WGMMA;
-    u32 base = load32(FIELD(engine, Engine, op_base)), rows = matrix ? OPERATIONS : find_rows(c, o), place = rows;
+    u32 base = load32(FIELD(engine, Engine, op_base)), rows = find_rows(c, o), place = rows;
     o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
-    if (!matrix && rows == OPERATIONS) place = same_place(c, engine, o, base);
+    if (rows == OPERATIONS) place = same_place(c, engine, o, base);
     if (rows != OPERATIONS || place == OPERATIONS) each_overlap(c.slot, o.low, o.high, [&](u32 i) {
-        if (i == rows || (matrix && (place != OPERATIONS || load64(operation_at(engine, i)) != pack(o.low, o.high)))) return;
+        if (i == rows) return;
         Operation old = load_operation(operation_at(engine, i));
-        if (old.sequence <= base || kind_of(o) != kind_of(old) || (!matrix && !meet(o, old))) return;
+        if (old.sequence <= base || kind_of(o) != kind_of(old) || !meet(o, old)) return;
         if (kind_of(o) == OPERATION_BULK_LOAD) o.kind |= REFILL;
         if (supersedes(c, o, old)) take_over(engine, i, o, old, base, place);
     });
@@ -875,7 +887,6 @@ COLD u32 list_operation(const Caller &c, Operation &o) {
     if (place == OPERATIONS) place = add32(FIELD(engine, Engine, op_count), 1);
     if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
     store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
-    if (matrix) return place;
     store32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy), place + 1);
     store32(place_hint(c.slot, o), place + 1);
     return place;
@@ -972,14 +983,38 @@ COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u3
     return found;
 }
 
+// Whether a block, or four of them, is known to be written: found so before, or written by words. What is found is remembered.
+DEVICE bool block_written(u64 slot, u32 block, u32 mark) {
+    u64 coarse = coarse_of(slot), rows = coarse_stride(slot), found = coarse + rows * ROW_COMPLETE + 4ull * block;
+    if (load32(found) == mark) return true;
+    if (load64(coarse + rows * ROW_WRITTEN + 8ull * block) != pack(~0u, mark)) return false;
+    store32(found, mark);
+    return true;
+}
+
+DEVICE bool four_written(u64 slot, u32 block, u32 mark) {
+    u64 coarse = coarse_of(slot), rows = coarse_stride(slot), found = coarse + rows * ROW_COMPLETE + 4ull * block, words[4];
+    u32 marks[4], unlike = 0;
+    load_entries<4>(found, marks);
+    for (u32 i = 0; i < 4; ++i) unlike |= marks[i] ^ mark;
+    if (!unlike) return true;
+    load_records<4>(coarse + rows * ROW_WRITTEN + 8ull * block, words);
+    for (u32 i = 0; i < 4; ++i)
+        if (marks[i] != mark && words[i] != pack(~0u, mark)) return false;
+    for (u32 i = 0; i < 4; ++i) marks[i] = mark;
+    store_entries<4>(found, marks);
+    return true;
+}
+
+// Blocks are looked at as a whole, also where the range begins or ends within: what is found complete once need not be looked at again.
 COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
     u32 mark = complete_mark(c.slot), known_low = 0, known_high = 0;
     bool ask = true;  // the list, once: again only behind what it has told
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
-        u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES), at = high;
-        u64 found = complete_at(c.slot, block * BLOCK_BYTES);
+        if (step == 1 && block % 4 == 0 && (block + 4) * BLOCK_BYTES <= o.high && four_written(c.slot, block, mark)) { block += 3; continue; }
+        if (block_written(c.slot, block, mark)) continue;
+        u32 low = block * BLOCK_BYTES, high = low + BLOCK_BYTES, at = high;
         bool complete = true;
-        if (load32(found) == mark) continue;
         if (!(low >= known_low && high <= known_high)) {
             bool known = ask && written_at_once(c, low, high, known_low, known_high);
             ask = known;
@@ -987,11 +1022,11 @@ COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 
         }
         if (at != high) {
             Caller chunk = c;
-            chunk.offset = at; chunk.bytes = min(16 - at % 16, high - at);
+            chunk.offset = at; chunk.bytes = min(min(16 - at % 16, high - at), o.high - at);
             read_unwritten(chunk, o);
             return;
         }
-        if (complete && high - low == BLOCK_BYTES) store32(found, mark);
+        if (complete) store32(complete_at(c.slot, low), mark);
     }
 }
 #endif

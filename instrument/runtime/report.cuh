@@ -42,7 +42,7 @@ COLD void write_record(u64 slot, u64 at, const Finding &f, u32 entry_index) {
 DEVICE void count_cta(u64 slot, u64 entry, u32 index) {
     u64 word = FIELD(slot, Slot, found) + 4 * (index / 32);
     store32(FIELD(slot, Slot, found_any), 1);
-    if (!(gpu_or32(word, 1u << (index % 32)) & (1u << (index % 32)))) gpu_add32(FIELD(entry, TableEntry, ctas), 1);
+    if (!(gpu_or32(word, 1u << (index % 32)) & (1u << (index % 32)))) gpu_count32(FIELD(entry, TableEntry, ctas), 1);
 }
 
 COLD void report(u64 slot, const Finding &f) {
@@ -61,7 +61,7 @@ COLD void report(u64 slot, const Finding &f) {
             }
         }
         if (seen != key) continue;
-        gpu_add32(FIELD(entry, TableEntry, count), 1);
+        gpu_count32(FIELD(entry, TableEntry, count), 1);
         // `low` holds the complement so that freshly zeroed memory is the identity of max for both bounds.
         gpu_max32(FIELD(entry, TableEntry, low), ~f.offset);
         gpu_max32(FIELD(entry, TableEntry, high), f.offset + f.bytes);

@@ -58,12 +58,13 @@ struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, 
 #define TABLES_AT ((GLOBALS_AT + sizeof(Globals) + 127) / 128 * 128)
 #define GLOBALS_BYTES (TABLES_AT - GLOBALS_AT + sizeof(GlobalTables))
 #define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
-// Of each block: last operation listed, its place if it begins here, whether all of it was found written; of each superblock: start of the interval of the last
+// Of each block: last operation listed, its place if it begins here, whether all of it was found written, which words generic writes have
+// reached (8 bytes); of each superblock: start of the interval of the last
 // generic read, epoch of the last generic write; of both, by warp: last read, last write, group of the last cp.async. One block is 128
 // bytes, a superblock 16 blocks.
 #define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
 #define SUPER_ROW(ROW) (((ROW) / 64 + 4) / 4 * 16)
-#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (5ull + 3 * (WARPS)) + SUPER_ROW(COARSE_ROW(BYTES)) * (3ull * (WARPS)), 128)
+#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (7ull + 3 * (WARPS)) + SUPER_ROW(COARSE_ROW(BYTES)) * (3ull * (WARPS)), 128)
 static_assert(sizeof(Engine) % 8 == 0, "Engine");
 #else
 #define ENGINE_BYTES 0
