@@ -347,8 +347,17 @@ HOPPER_CASES = (
     _cutlass("cutlass/gemm_cooperative", (128, 80, 272)),
 )
 
-# Kernels for clusters of several CTAs.
-CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 272), multiprocessors=2),)
+# Kernels for clusters of several CTAs. K has more steps than there are stages, so that stages are filled again.
+CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 640), multiprocessors=2),)
+
+# What CUTLASS 4.2 lacks and later versions have: where no scope is named, an arrival at another CTA's barrier has that of the CTA (PTX ISA,
+# "mbarrier.arrive"), so it does not release to the CTA that refills the stage.
+SCOPED = {
+    "cutlass/gemm_cooperative_cluster": (
+        "mbarrier.arrive.shared::cluster.b64",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64",
+    )
+}
 
 # What hangs on every device, since its launcher passes a box that does not fit its kernel (see `descriptors`).
 HANGING_CASES = (_maps("triton_hopper/matmul_specialised"), _attention("triton_hopper/attention_specialised", with_maps=True))
