@@ -65,7 +65,7 @@ FETCH_AREAS = 4  # intervals that bound the sources of those without a tensor ma
 MAP_USES = 64  # tensor copies whose map in global memory is looked after
 MAPS = 32  # maps that were changed or acquired, by address
 SITE_LIMIT = (1 << 16) - 1
-READ_SITE_LIMIT = (1 << 13) - 1
+READ_SITE_LIMIT = (1 << 12) - 1
 
 
 class Kind(enum.IntEnum):

@@ -36,7 +36,9 @@ DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flag
 DEVICE u32 make_entry(u32 epoch, u32 me, u32 site, u32 flags) {
     return (epoch & READ_EPOCH_MASK) << 20 | min(site, READ_SITE_LIMIT) << 7 | flags | (me & 31);
 }
-#define ENTRY_ATOMIC (1u << 6)
+#define ENTRY_ATOMIC (1u << 6)  // of an atomic, or of a strong load: then with
+#define ENTRY_LOAD (1u << 19)
+static_assert(READ_SITE_LIMIT < 1u << 12, "bits 7 to 18 are the site's");
 #define ENTRY_SEVERAL (1u << 5)
 
 // Full epoch from its low bits: records are scrubbed while younger than a quarter of the truncated range.
@@ -333,7 +335,7 @@ COLD void look_for_atomics(Caller c, u32 cell) {
     u32 stride = load32(FIELD(c.slot, Slot, row));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride + 4 * cell);
-        if (!entry || !(entry & ENTRY_ATOMIC) || w == c.me >> 5) continue;
+        if (!entry || !(entry & ENTRY_ATOMIC) || entry & ENTRY_LOAD || w == c.me >> 5) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
     }
@@ -418,12 +420,12 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 #endif
 }
 
-// Whether a warp's record of this interval is of a plain read. An atomic or strong read of the same warp leaves it: others' atomics
-// conflict with the plain read only.
-DEVICE bool plain_read(const Caller &c, u32 entry) {
+// Whether a warp's record of this interval stays. An atomic leaves that of a plain read: others' atomics conflict with the plain read only. A
+// strong load leaves that of an atomic, too: others' plain loads conflict with the atomic only.
+DEVICE bool outranks(const Caller &c, u32 entry) {
     // Another lane of the warp may be ahead.
-    u32 own = low_word(c.state), now = epoch_of_warp(c.slot, c.me >> 5, own);
-    return !(entry & ENTRY_ATOMIC) && read_is_recent(entry, own, now, high_word(c.state));
+    u32 own = low_word(c.state), now = epoch_of_warp(c.slot, c.me >> 5, own), weaker = c.flags & ACCESS_RMW ? ENTRY_ATOMIC : ENTRY_LOAD;
+    return !(entry & weaker) && read_is_recent(entry, own, now, high_word(c.state));
 }
 
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
@@ -659,12 +661,12 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
     u64 writes = head.writes + 8ull * cell;
     u64 summary = head.reads + 4ull * cell, row = summary + head.own;
-    u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC : 0);
+    u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC | ENTRY_LOAD : 0);
     u32 entries[COUNT];
     load_entries<COUNT>(row, entries);
     for (u32 i = 0; i < COUNT; ++i) {
         bool other_lane = entries[i] && entries[i] >> 20 == entry >> 20 && (entries[i] & 63) != (me & 31);
-        if (flags & ACCESS_STRONG && plain_read(c, entries[i])) continue;
+        if (flags & ACCESS_STRONG && outranks(c, entries[i])) continue;
         entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
     }
     store_entries<COUNT>(row, entries);
@@ -683,7 +685,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_records<COUNT>(writes, records);
     for (u32 i = 0; i < COUNT; ++i) {
         // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
-        if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && plain_read(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
+        if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
         // A 16-byte copy leaves equal records: one look serves them all.
         if (i && records[i] == records[i - 1]) continue;
         if (!settled(c, records[i], base)) read_slow(c, cell + i);
@@ -753,7 +755,7 @@ template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 ad
     u32 cell = c.offset / CONSAN_GRANULE;
     u64 summary = head.reads + 4ull * cell, row = summary + head.own;
     for (u32 i = 0; i < COUNT; ++i) {
-        if (!plain_read(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
+        if (!outranks(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
 #if CONSAN_CLUSTER
         if (address >> ADDRESS_RANK == rank_of(slot, me))
 #endif

@@ -458,7 +458,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
-        if (!entry || !(entry & ENTRY_ATOMIC)) continue;
+        if (!entry || !(entry & ENTRY_ATOMIC) || entry & ENTRY_LOAD) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (epoch - base >= 0x80000000u) continue;
         bool fence = fenced(c, w, epoch);

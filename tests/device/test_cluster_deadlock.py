@@ -79,7 +79,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     device, _, wait = request.param.partition("-")
     if device == "gpu":
         request.getfixturevalue("gpu")
-    return Bench(device, SOURCE.replace('#define WAIT "mbarrier.test_wait"', f'#define WAIT "mbarrier.{wait}"'), arena=256 << 20)
+    return Bench(device, SOURCE.replace('#define WAIT "mbarrier.test_wait"', f'#define WAIT "mbarrier.{wait}"'), arena=1 << 30)
 
 
 def _ends(bench: Bench, entry: str, grid: int, block: int, *args: Any) -> Finding:

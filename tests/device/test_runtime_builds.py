@@ -71,7 +71,7 @@ def test_fields_that_are_not_aligned_are_refused() -> None:
 
 def test_counts_fit_their_bits() -> None:
     assert layout.SITE_LIMIT < 1 << 16
-    assert layout.READ_SITE_LIMIT < 1 << 13
+    assert layout.READ_SITE_LIMIT < 1 << 12
     assert max(layout.Kind) < 1 << 5
     assert max(layout.Reason) < 1 << 8
     assert layout.DIRECTORY_ENTRIES & (layout.DIRECTORY_ENTRIES - 1) == 0
