@@ -496,9 +496,12 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
 }
 
 // An atomic on bytes that this CTA has not written reads them all the same.
-DEVICE void check_rmw_source(const Caller &c, u64 old) {
+DEVICE void check_rmw_source(const Caller &c, u64 old, u32 cell) {
     u32 epoch = write_epoch(c, old);
     if (alive(c, old, epoch)) return;
+#if CONSAN_ENGINE
+    if (written_by_operation(c, cell)) return;
+#endif
     Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
     f.reason = REASON_NONE; f.flags = 0;
     report(c.slot, f);
@@ -518,7 +521,7 @@ DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     return alive(c, record, epoch) && !ordered(c, record_thread(record), epoch);
 }
 
-DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
+DEVICE void atomic_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
     u64 before = load64(at);
     if (own_plain_write(c, before)) return;
     if (before && !settled(c, before, base)) {
@@ -526,7 +529,7 @@ DEVICE void atomic_cell(const Caller &c, u64 at, u64 mine, u32 base) {
         if (concurrent_plain_write(c, before)) return;
     }
     u64 old = exchange64(at, mine);
-    if (c.flags & ACCESS_RMW) check_rmw_source(c, old);
+    if (c.flags & ACCESS_RMW) check_rmw_source(c, old, cell);
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
 }
 
@@ -707,7 +710,7 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     // What a later access compares: the value of a plain store, the width of an atomic or strong one.
     for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES | (flags & ACCESS_CTA ? CTA_SCOPE : 0) : 0);
     if (flags & (ACCESS_RMW | ACCESS_STRONG))
-        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, pack(lows[i], high_word(mine)), base);
+        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, cell + i, pack(lows[i], high_word(mine)), base);
     else
         plain_cells<COUNT>(c, writes, high_word(mine), lows, base, retired);
 #if CONSAN_ENGINE
