@@ -49,7 +49,7 @@ def _launcher(device: Device, name: str) -> Callable[[Schedules, int], Any]:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
-    launch = _launcher(device, name)
+    launch, taken = _launcher(device, name), 0
     for seed in (1, 2, 3):
         decisions: list[Decision] = []
         plain = launch(for_seed, seed)
@@ -58,7 +58,8 @@ def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
         for baseline in ("late", "prompt"):
             replayed = launch(lambda _, all_of=decisions, base=baseline: Replay(all_of, base), 0)  # type: ignore[misc]
             assert replayed == plain
-        assert decisions or name == "named_barrier_partial"
+        taken += len(decisions)
+    assert taken or name == "named_barrier_partial"
 
 
 @pytest.mark.slow
