@@ -171,7 +171,7 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     o.low -= window; o.high -= window;
     u32 place = OPERATIONS;
     if (me < o.thread + 32) {
-        place = list_operand(c, o, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, depth);
+        place = list_operand(c, o, __shfl_sync(0xffffffffu, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), 0), base, depth);
         if (o.sequence) mark_operation(slot, o, lane_id(), 32);
     }
     record_fence();
@@ -193,7 +193,8 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
         u64 engine = engine_of(slot), known[2];
         Operation o = operand_of(slot, me, descriptor, site, rows, depth, 0);
         load_records<2>(operand_memo(engine, me, o), known);
-        if (known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o)) {
+        // Lanes may have looked at different times: what one does all do.
+        if (__all_sync(0xffffffffu, known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o))) {
             bool grown = me >= o.thread + 32 || lane_id() || grow_in_place(o, engine, low_word(known[1]), depth);
             if (__all_sync(0xffffffffu, grown)) return;
         }
