@@ -49,8 +49,8 @@ def _launcher(device: Device, name: str) -> Callable[[Schedules, int], Any]:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
-    launch, taken = _launcher(device, name), 0
-    for seed in (1, 2, 3):
+    launch = _launcher(device, name)
+    for seed in (1, 3, 4):  # each holds somebody back, or there were nothing to repeat
         decisions: list[Decision] = []
         plain = launch(for_seed, seed)
         recorded = launch(lambda seed, into=decisions: Recorder(for_seed(seed), into), seed)  # type: ignore[misc]
@@ -58,8 +58,7 @@ def test_all_decisions_of_a_seed_repeat_it(name: str, device: Device) -> None:
         for baseline in ("late", "prompt"):
             replayed = launch(lambda _, all_of=decisions, base=baseline: Replay(all_of, base), 0)  # type: ignore[misc]
             assert replayed == plain
-        taken += len(decisions)
-    assert taken or name == "named_barrier_partial"
+        assert decisions or name == "named_barrier_partial"
 
 
 @pytest.mark.slow
