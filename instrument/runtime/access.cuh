@@ -36,8 +36,9 @@ DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flag
 DEVICE u32 make_entry(u32 epoch, u32 me, u32 site, u32 flags) {
     return (epoch & READ_EPOCH_MASK) << 20 | min(site, READ_SITE_LIMIT) << 7 | flags | (me & 31);
 }
-#define ENTRY_ATOMIC (1u << 6)  // of an atomic, or of a strong load: then with
-#define ENTRY_LOAD (1u << 19)
+#define ENTRY_ATOMIC (1u << 6)  // an atomic, or a strong load
+#define ENTRY_LOAD (1u << 19)   // with ENTRY_ATOMIC: a strong load
+DEVICE bool of_atomic(u32 entry) { return (entry & (ENTRY_ATOMIC | ENTRY_LOAD)) == ENTRY_ATOMIC; }
 static_assert(READ_SITE_LIMIT < 1u << 12, "bits 7 to 18 are the site's");
 #define ENTRY_SEVERAL (1u << 5)
 
@@ -335,7 +336,7 @@ COLD void look_for_atomics(Caller c, u32 cell) {
     u32 stride = load32(FIELD(c.slot, Slot, row));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride + 4 * cell);
-        if (!entry || !(entry & ENTRY_ATOMIC) || entry & ENTRY_LOAD || w == c.me >> 5) continue;
+        if (!of_atomic(entry) || w == c.me >> 5) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
     }

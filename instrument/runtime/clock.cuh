@@ -73,6 +73,8 @@ DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
 // keeps its last arrival at each barrier and parity: the lanes, and the epoch up to which they have released. Barriers whose numbers
 // agree share a place; what has been replaced there leaves lanes unordered.
 static_assert(offsetof(Engine, arrivals) % 16 == 0, "an arrival is read at once");
+static_assert(offsetof(Engine, at_main) % 16 == 0 && offsetof(Engine, full) % 16 == 0 && offsetof(Engine, keys) % 16 == 0, "four entries are read at once");
+static_assert(offsetof(Engine, matrix_waits) % 16 == 0 && offsetof(Engine, copies_done) % 16 == 0 && offsetof(Engine, operands) % 16 == 0 && sizeof(Engine) % 16 == 0, "two words are read at once");
 DEVICE u64 arrival_at(u64 slot, u32 warp, u32 place) {
     return FIELD(engine_of(slot), Engine, arrivals) + 16ull * (warp * ARRIVALS + place % ARRIVALS);
 }

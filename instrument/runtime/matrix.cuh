@@ -154,8 +154,8 @@ COLD bool grow_in_place(const Operation &o, u64 engine, u32 place, u32 depth) { 
 
 COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
     u64 engine = engine_of(slot);
-    u32 base = load32(FIELD(engine, Engine, op_base)), window = load32(FIELD(slot, Slot, low));
     Operation o = operand_of(slot, me, descriptor, site, rows, depth, major);
+    u32 base = load32(FIELD(engine, Engine, op_base)), window = shape_window(o);
     u64 memo = operand_memo(engine, me, o);
     u32 tag = memo_tag(base, o);
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};

@@ -458,7 +458,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
-        if (!entry || !(entry & ENTRY_ATOMIC) || entry & ENTRY_LOAD) continue;
+        if (!of_atomic(entry)) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (epoch - base >= 0x80000000u) continue;
         bool fence = fenced(c, w, epoch);
@@ -983,26 +983,18 @@ COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u3
     return found;
 }
 
-// Whether a block, or four of them, is known to be written: found so before, or written by words. What is found is remembered.
-DEVICE bool block_written(u64 slot, u32 block, u32 mark) {
-    u64 coarse = coarse_of(slot), rows = coarse_stride(slot), found = coarse + rows * ROW_COMPLETE + 4ull * block;
-    if (load32(found) == mark) return true;
-    if (load64(coarse + rows * ROW_WRITTEN + 8ull * block) != pack(~0u, mark)) return false;
-    store32(found, mark);
-    return true;
-}
-
-DEVICE bool four_written(u64 slot, u32 block, u32 mark) {
-    u64 coarse = coarse_of(slot), rows = coarse_stride(slot), found = coarse + rows * ROW_COMPLETE + 4ull * block, words[4];
-    u32 marks[4], unlike = 0;
-    load_entries<4>(found, marks);
-    for (u32 i = 0; i < 4; ++i) unlike |= marks[i] ^ mark;
+// Whether so many blocks are known to be written: found so before, or written by words. What is found is remembered.
+template <u32 COUNT> DEVICE bool blocks_written(u64 slot, u32 block, u32 mark) {
+    u64 found = complete_at(slot, block * BLOCK_BYTES), words[COUNT];
+    u32 marks[COUNT], unlike = 0;
+    load_entries<COUNT>(found, marks);
+    for (u32 i = 0; i < COUNT; ++i) unlike |= marks[i] ^ mark;
     if (!unlike) return true;
-    load_records<4>(coarse + rows * ROW_WRITTEN + 8ull * block, words);
-    for (u32 i = 0; i < 4; ++i)
+    load_records<COUNT>(coarse_of(slot) + (u64)coarse_stride(slot) * ROW_WRITTEN + 8ull * block, words);
+    for (u32 i = 0; i < COUNT; ++i)
         if (marks[i] != mark && words[i] != pack(~0u, mark)) return false;
-    for (u32 i = 0; i < 4; ++i) marks[i] = mark;
-    store_entries<4>(found, marks);
+    for (u32 i = 0; i < COUNT; ++i) marks[i] = mark;
+    store_entries<COUNT>(found, marks);
     return true;
 }
 
@@ -1011,8 +1003,8 @@ COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 
     u32 mark = complete_mark(c.slot), known_low = 0, known_high = 0;
     bool ask = true;  // the list, once: again only behind what it has told
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
-        if (step == 1 && block % 4 == 0 && (block + 4) * BLOCK_BYTES <= o.high && four_written(c.slot, block, mark)) { block += 3; continue; }
-        if (block_written(c.slot, block, mark)) continue;
+        if (step == 1 && block % 4 == 0 && (block + 4) * BLOCK_BYTES <= o.high && blocks_written<4>(c.slot, block, mark)) { block += 3; continue; }
+        if (blocks_written<1>(c.slot, block, mark)) continue;
         u32 low = block * BLOCK_BYTES, high = low + BLOCK_BYTES, at = high;
         bool complete = true;
         if (!(low >= known_low && high <= known_high)) {
