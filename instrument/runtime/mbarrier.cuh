@@ -179,8 +179,11 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     if (waiter != NO_BARRIER) report_barrier(c, engine_of(slot), index, REASON_WAITERS_PENDING, 0, waiter);
     if (state_tx(word) != 0) report_barrier(c, engine_of(slot), index, REASON_SIGNALS_PENDING, load32(FIELD(at, MBarrier, last_site)), load32(FIELD(at, MBarrier, thread)));
     else signals_in_flight(c, index);
-    store32(FIELD(at, MBarrier, life), LIFE_OVER);
     store32(FIELD(at, MBarrier, last_site), site);
+    store32(FIELD(at, MBarrier, thread), me);
+    store32(FIELD(at, MBarrier, epoch), low_word(state));
+    record_fence();
+    store32(FIELD(at, MBarrier, life), LIFE_OVER);
     write_barrier_bytes(slot, state, me, address, site, 0, 0);
 }
 
@@ -341,6 +344,15 @@ DEVICE u64 catch_up(u64 slot, u64 state, u32 me) {
     return pack(epoch, high_word(state));
 }
 
+// A wait that was valid when it began, and ends when the barrier is no more: the chip had let it go, and its hook came after that of inval.
+COLD void invalidated_meanwhile(u64 slot, u64 state, u32 me, u32 index) {
+    u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
+    u32 thread = load32(FIELD(at, MBarrier, thread)), epoch = load32(FIELD(at, MBarrier, epoch));
+    u32 offset = load32(FIELD(engine, Engine, keys) + 4 * index) - 1;
+    Caller c = barrier_caller(slot, pack(epoch, high_word(state)), thread, offset, load32(FIELD(at, MBarrier, last_site)));
+    report_barrier(c, engine, index, REASON_WAITERS_PENDING, 0, me);
+}
+
 HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
     if (!slot) return state;
     if (!(flags & WAIT_DONE)) {
@@ -353,6 +365,7 @@ HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 
     if (flags & WAIT_PURE) wait_over(slot, me, mask);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 first = load32(FIELD(at, MBarrier, first_phase));
+    if (load32(FIELD(at, MBarrier, life)) == LIFE_OVER) invalidated_meanwhile(slot, state, me, index);
     u32 phase = __shfl_sync(mask, observed_phase(before, state_phase(load64(at)), parity), __ffs(mask) - 1);
     if ((int)(phase - first) < 0) return state;
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
