@@ -606,7 +606,7 @@ template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
 struct Together {
     u32 mask;
     DEVICE_MEMBER Together() : mask(active_mask()) {}
-    DEVICE_MEMBER ~Together() { __syncwarp(mask); }
+    DEVICE_MEMBER ~Together() { converge(mask); }
 };
 #define TOGETHER Together together_;
 #else

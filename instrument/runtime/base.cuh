@@ -87,10 +87,16 @@ DEVICE u32 reserved_shared() {
     return begin == 0 ? cap : 0;
 #endif
 }
-DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return v; }
-// The lanes that are here for the same. Hardware may bring lanes together inside a function that they came to from different places, with
-// arguments of their own, and what follows waits for all lanes of the mask.
+// Masks of lanes. Hardware may bring lanes together inside a function that they came to one after another, and then lanes with different
+// masks are at one instruction. ptxas does not expect that of a mask that a vote or activemask has made: it takes the mask of one of them
+// for all (R2UR, BRA.CONV), so some go on without their own, who then wait for ever (seen on an H200, tests/bench/RESULTS.md). A bit that
+// differs from lane to lane, and is there already, makes it look at each lane's mask.
+DEVICE u32 per_lane(u32 mask) { return mask | 1u << lane_id(); }
+DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return per_lane(v); }
+// The lanes that are here for the same, where what follows depends on it.
 DEVICE u32 lanes_alike(u32 key) { return __match_any_sync(active_mask(), key); }
+// A whole warp, the usual case, is asked for without a look at each lane's mask.
+DEVICE void converge(u32 mask) { mask == ~0u ? __syncwarp() : __syncwarp(mask); }
 DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1)); }
 
 DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }

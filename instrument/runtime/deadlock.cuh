@@ -433,7 +433,7 @@ COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 p
     // The phase that the chip is at has the requested parity. If the shadow is there too, nothing has completed it yet.
     if (incomplete) incomplete = before == state_phase(load64(mbarrier_at(engine_of(slot), index))) && (before & 1) == parity;
     mask = __ballot_sync(mask, incomplete);
-    if (incomplete) register_wait(slot, state, me, mask, wait_word(WAITS_MBARRIER, index, before), site, 0);
+    if (incomplete) register_wait(slot, state, me, per_lane(mask), wait_word(WAITS_MBARRIER, index, before), site, 0);
     leave_if_told(slot, state, me);
 }
 

@@ -135,6 +135,17 @@ def test_no_weak_load_reads_shadow_state() -> None:
     assert [line.split("(")[0].split()[-1] for line in weak] == ["constant_pair", "weak32"]
 
 
+_WAITS_FOR_LANES = re.compile(r"(?:\.sync\.\S+ .*|bar\.warp\.sync\s+)(%r\d+);")
+
+
+def test_no_mask_that_ptxas_takes_for_uniform_is_waited_for() -> None:
+    """What activemask or a ballot gives differs between lanes that hardware has brought together, and ptxas waits for one lane's mask."""
+    for variant in (*VARIANTS, *CLUSTERS):
+        for name, body in library(variant, "sm_90a").functions.items():
+            uniform = set(re.findall(r"(?:activemask\.b32|vote\.sync\.ballot\.b32)\s+(%r\d+)", body))
+            assert not uniform & set(_WAITS_FOR_LANES.findall(body)), name
+
+
 def module_of(variant: Variant, target: str) -> str:
     """A module of nothing but the runtime, with a kernel that calls no hook."""
     found = library(variant, target)
