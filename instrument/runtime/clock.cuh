@@ -125,8 +125,6 @@ template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f)
 #endif
 }
 
-template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
-
 // Raises four entries to what is wanted, where that is more than what is there.
 DEVICE void raise_entries(u64 at, const u32 *now, const u32 *wanted) {
     for (u32 j = 0; j < 4; ++j)

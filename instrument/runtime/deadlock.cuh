@@ -82,7 +82,7 @@ COLD u64 look_at_waits(u64 slot, u32 mask) {
     EACH_THREAD(t) {
         if (has_exited(slot, t)) continue;
         u64 word = wait_of(slot, t);
-        missing |= !word;
+        if (!word) { missing = true; break; }
         some = true;
         word = (word + t) * 0x9E3779B97F4A7C15ull;
         hash += (word ^ word >> 29) * 0xBF58476D1CE4E5B9ull;
@@ -151,17 +151,40 @@ DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
     return threads;
 }
 
-// `passed`: barriers of the whole CTA that somebody has passed; `complete`: those of them that everybody is at.
-DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u32 complete) {
+// Whether what a wait is for has come, seen from the wait alone.
+DEVICE bool moved_on(u64 slot, u64 engine, u64 word) {
     u32 index = wait_index(word), number = high_word(word);
     if (wait_kind(word) == WAITS_MBARRIER) {
         u64 at = mbarrier_at(engine, index);
         return load32(FIELD(at, MBarrier, life)) != LIFE_LIVE || state_phase(load64(at)) != number;
     }
-    if (wait_kind(word) == WAITS_CTA) return passed > number || complete >> (CONSAN_CLUSTER ? index / NAMED_BARRIERS : index) & 1;
+    return wait_kind(word) == WAITS_NAMED && high_word(named_word(slot, index)) != number;
+}
+
+// `passed`: barriers of the whole CTA that somebody has passed; `complete`: those of them that everybody is at.
+DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u32 complete) {
+    u32 index = wait_index(word);
+    if (wait_kind(word) == WAITS_CTA) return passed > high_word(word) || complete >> (CONSAN_CLUSTER ? index / NAMED_BARRIERS : index) & 1;
+    if (moved_on(slot, engine, word)) return true;
+    if (wait_kind(word) == WAITS_MBARRIER) return false;
     u64 named = named_word(slot, index);
     u32 arrived = low_word(named) & 0xffff, wanted = arrived ? low_word(named) >> 16 : high_word(detail);
-    return high_word(named) != number || arrived + arrivals_by_exit(slot, index) >= wanted;
+    return arrived + arrivals_by_exit(slot, index) >= wanted;
+}
+
+// Whether a look at one thread of each warp finds one that runs or will: it looks itself when it waits again or exits. Pipelines wait for
+// each other all the time, and a whole look by a lane that is alone holds up everybody behind it.
+COLD bool somebody_goes_on(u64 slot, u32 mask) {
+    u64 engine = engine_of(slot);
+    bool found = false;
+#pragma unroll 1
+    for (u32 w = lanes_below(mask); w < load32(FIELD(slot, Slot, warp_count)) && !found; w += __popc(mask)) {
+        u32 living = living_lanes(slot, w << 5);
+        if (!living) continue;
+        u64 word = wait_of(slot, w << 5 | (__ffs(living) - 1));
+        found = !word || moved_on(slot, engine, word);
+    }
+    return __any_sync(mask, found);
 }
 
 COLD bool any_satisfied(u64 slot, u64 engine, u32 mask) {
@@ -247,7 +270,7 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
     if (load32(FIELD(engine, Engine, open))) return;
     for (;;) {
         record_fence();
-        if (!all_blocked(slot, first_lanes(mask, load32(FIELD(engine, Engine, blocked))), mask)) return;
+        if (!all_blocked(slot, first_lanes(mask, load32(FIELD(engine, Engine, blocked))), mask) || somebody_goes_on(slot, mask)) return;
         if (!first_lanes(mask, leads && begin_look(slot, engine))) return;
         record_fence();
         u64 seen = look_at_waits(slot, mask);

@@ -356,3 +356,42 @@ def test_source_overwritten_many_groups_later(device: str, groups: int) -> None:
     bench.launch("source_reused", 1, 64, bench.buffer(np.arange(64, dtype=np.uint32)), groups, bench.zeros(64))
     report = bench.report()
     assert (found(report, COPIES), report.verdict) == (set(), "clean")
+
+
+ARRIVALS = """
+__device__ unsigned address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+// What warp 0 has read is written by warp 1 after a barrier of both, but only after warp 0 has gone on for `rounds` epochs by itself.
+extern "C" __global__ void long_ago(int rounds, int skip, unsigned* flag, unsigned* out) {
+    __shared__ unsigned tile[2048];
+    __shared__ unsigned long long full;
+    const unsigned t = threadIdx.x;
+    for (int i = t; i < 2048; i += 64) tile[i] = i;
+    if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(address(&full)) : "memory");
+#pragma unroll 1
+    for (int k = 0; k < 20; k++) __syncthreads();
+    unsigned sum = 0, seen = 0;
+    if (t < 32) sum = tile[1500 + t];                   /*@first*/
+    if (!skip) __syncthreads();
+    if (t == 0) {
+#pragma unroll 1
+        for (int k = 0; k < rounds; k++) {
+            asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }" :: "r"(address(&full)), "r"(k & 1) : "memory");
+        }
+        asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" :: "l"(flag) : "memory");
+    }
+    if (t == 32) while (!seen) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    if (t >= 32) { __syncwarp(); tile[1500 + t - 32] += 7; }  /*@second*/
+    if (t < 32) out[t] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("rounds", [3, 16, 49, 65])
+def test_a_row_is_scrubbed_by_the_lane_that_moves_its_epoch(device: str, rounds: int) -> None:
+    """One thread of the warp moves its epoch, and only the superblocks that the warp has touched are looked at."""
+    for skip in (0, 1):
+        bench = Bench(device, ARRIVALS, variant=TINY)
+        bench.launch("long_ago", 1, 64, rounds, skip, bench.zeros(1), bench.zeros(32))
+        report = bench.report()
+        if not skip or rounds < 4:
+            assert found(report, ARRIVALS) == ({("data-race", "first", "second")} if skip else set())
