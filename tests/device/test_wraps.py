@@ -375,7 +375,8 @@ extern "C" __global__ void long_ago(int rounds, int skip, unsigned* flag, unsign
     if (t == 0) {
 #pragma unroll 1
         for (int k = 0; k < rounds; k++) {
-            asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }" :: "r"(address(&full)), "r"(k & 1) : "memory");
+            asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }"
+                         :: "r"(address(&full)), "r"(k & 1) : "memory");
         }
         asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" :: "l"(flag) : "memory");
     }
