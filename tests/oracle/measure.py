@@ -139,6 +139,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a directory for kernels on which the two disagree")
     options = parser.parse_args()
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
     names = [one.name for one in fields(Row)][:-1]
     print("| strategy | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))
     for strategy in options.strategies:
