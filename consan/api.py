@@ -110,13 +110,18 @@ def launch(
     timeout: float | None = None,
     policy: str = "default",
     cooperative: bool = False,
+    shadow_memory: int | None = None,
+    assembly: str = "best",
 ) -> Report:
-    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds."""
+    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds.
+
+    `shadow_memory`: most bytes for shadow cells. `assembly`: "fast" assembles sooner, for code that may run slower (GPU).
+    """
     if not isinstance(kernel, Kernel):
         raise UsageError(f"{kernel!r} is no consan.Kernel")
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
-    session = Session(device=device, seed=seed, timeout=timeout, policy=policy)
+    session = Session(device=device, seed=seed, timeout=timeout, policy=policy, shadow_memory=shadow_memory, assembly=assembly)
     with session.turn():
         prepared = session.prepare(kernel.ptx, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with _arguments(session, kernel.function, args) as values:

@@ -25,6 +25,7 @@ PREFIX: Final = "CONSAN_"
 VARIABLE: Final = "CONSAN_OPTIONS"
 DEVICES: Final = ("auto", "gpu", "cpu")
 POLICIES: Final = ("default", "isa")
+ASSEMBLIES: Final = ("best", "fast")
 
 Texts = Mapping[str, tuple[str, str]]  # by the option's name: where it is said, and what
 
@@ -86,6 +87,14 @@ def read_seconds(text: str) -> float:
     if not 0.0 < seconds < float("inf"):
         raise UsageError(f"expected a time in seconds above zero, got '{text}'")
     return seconds
+
+
+def read_bytes(text: str) -> int:
+    """A size above zero: bytes, or with K, M or G behind it KiB, MiB or GiB."""
+    found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"expected a size above zero, such as 512M or 2G, got '{text}'")
+    return int(found[1]) << 10 * " KMG".index(found[2] or " ")
 
 
 def read_switch(text: str) -> bool:
@@ -162,6 +171,22 @@ SESSION: Final = (
     Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),
     Option(("--launch-count",), "launch_count", read_positive, "then check N launches and no more", None, "N"),
     Option(("--timeout",), "timeout", read_seconds, "end a launch that takes longer, and report", None, "SECONDS"),
+    Option(
+        ("--shadow-memory",),
+        "shadow_memory",
+        read_bytes,
+        "most memory for shadow cells (512M, 2G); CTAs that find no room are not checked, and the verdict is incomplete",
+        None,
+        "SIZE",
+    ),
+    Option(
+        ("--assembly",),
+        "assembly",
+        read_text,
+        "fast: assemble instrumented kernels in a fraction of the time, for code that may run slower (GPU)",
+        "best",
+        choices=ASSEMBLIES,
+    ),
 )
 OUTPUT: Final = (
     Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
@@ -245,6 +270,8 @@ def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
         launch_skip=arguments.launch_skip,
         launch_count=arguments.launch_count,
         timeout=arguments.timeout,
+        shadow_memory=arguments.shadow_memory,
+        assembly=arguments.assembly,
         triton_arch=getattr(arguments, "triton_arch", "sm_90"),
         skip_benchmarks=getattr(arguments, "skip_benchmarks", False),
         **others,

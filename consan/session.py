@@ -31,7 +31,7 @@ from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrum
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.stored import dump, fingerprint, restore
-from consan.options import DEVICES, POLICIES
+from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
@@ -91,12 +91,15 @@ def open_backend(device: str) -> Any:
         return VirtualBackend()
 
 
+_Wanted = tuple[str, Variant, bool]  # a module's text, what it is instrumented for, and whether it is assembled fast
+
+
 class Device:
     """One device of this process: its backend, its shadow, and the modules prepared for it. Shared by successive sessions."""
 
     def __init__(self, backend: Any, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
-        self.modules: OrderedDict[tuple[str, Variant], Prepared] = OrderedDict()  # the latest last
+        self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # the latest last
         self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # those, and what somebody still holds
         self._unused: deque[Any] = deque()  # loaded modules that nobody holds any more
         self.lost = False
@@ -136,14 +139,14 @@ class Device:
             for prepared in self.prepared():
                 self.plant(prepared)
 
-    def recall(self, wanted: tuple[str, Variant]) -> Prepared | None:
+    def recall(self, wanted: _Wanted) -> Prepared | None:
         """A module that was prepared before, if it is kept."""
         found = self.modules.get(wanted)
         if found is not None:
             self.modules.move_to_end(wanted)
         return found
 
-    def keep(self, wanted: tuple[str, Variant], prepared: Prepared) -> Prepared:
+    def keep(self, wanted: _Wanted, prepared: Prepared) -> Prepared:
         """Keep a module by its content. On the virtual machine the longest unused are dropped, and unloaded once nobody holds them."""
         self.modules[wanted] = self._alive[prepared.number] = prepared
         while self.backend.device_name == "cpu" and len(self.modules) > _KEPT:
@@ -187,18 +190,18 @@ class Device:
             shadow.close()
 
 
-_DEVICES: dict[str, Device] = {}
+_DEVICES: dict[tuple[str, int | None], Device] = {}
 _DEVICES_LOCK = threading.Lock()
 
 
-def shared_device(name: str) -> Device:
-    """The process's device of a kind; a lost GPU is not handed out again."""
+def shared_device(name: str, shadow_memory: int | None = None) -> Device:
+    """The process's device of a kind, with so many bytes for shadow cells; a lost GPU is not handed out again."""
     with _DEVICES_LOCK:
-        found = _DEVICES.get(name)
+        found = _DEVICES.get((name, shadow_memory))
         if found is None or found.lost:
-            found = Device(open_backend(name))
-            _DEVICES[name] = found
-            _DEVICES.setdefault("cpu" if found.backend.device_name == "cpu" else "gpu", found)
+            found = Device(open_backend(name), arena_bytes=shadow_memory)
+            _DEVICES[name, shadow_memory] = found
+            _DEVICES.setdefault(("cpu" if found.backend.device_name == "cpu" else "gpu", shadow_memory), found)
         return found
 
 
@@ -219,9 +222,9 @@ def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> 
     return Cache().fetch_text(key("runtime", source, architecture, *sorted(f"{k}={v}" for k, v in defines.items())), compile_now)
 
 
-def _check_choices(device: str, seed: int, policy: str, timeout: float | None) -> None:
+def _check_choices(device: str, seed: int, policy: str, assembly: str, timeout: float | None) -> None:
     """A slip in a name must not choose another device, or another policy."""
-    for name, value, known in (("device", device, DEVICES), ("policy", policy, POLICIES)):
+    for name, value, known in (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES)):
         if value not in known:
             raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
     if not isinstance(seed, int):
@@ -246,18 +249,21 @@ class Session:
         timeout: float | None = None,
         cta_limit: int = 0,
         arena_bytes: int | None = None,
+        shadow_memory: int | None = None,
+        assembly: str = "best",
         variant: Variant | None = None,
         triton_arch: str = "sm_90",
         skip_benchmarks: bool = False,
     ) -> None:
-        _check_choices(device, seed, policy, timeout)
+        _check_choices(device, seed, policy, assembly, timeout)
         private = arena_bytes is not None or variant is not None
-        self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device)
+        self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device, shadow_memory)
         self._finish = weakref.finalize(self, self._device.close) if private else None
         self.backend = self._device.backend
         self.seed = seed
         self.strict = strict
         self.policy = policy
+        self._fast = assembly == "fast"
         self.timeout = timeout
         self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
@@ -303,9 +309,10 @@ class Session:
         base = replace(self._base, cluster=cluster_tier(cluster))
         with self._device.lock:
             _ = self.shadow
-            found = self._device.recall((ptx, base))
+            wanted = (ptx, base, self._fast)
+            found = self._device.recall(wanted)
             if found is None:
-                found = self._device.keep((ptx, base), self._instrument(ptx, name, base))
+                found = self._device.keep(wanted, self._instrument(ptx, name, base))
             self._used[found.number] = found
             return found
 
@@ -342,12 +349,13 @@ class Session:
         text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
         options = (f"--maxrregcount={cap}",)
         try:
-            return assemble_cached(text, architecture, options=options).cubin, ()
+            return assemble_cached(text, architecture, options=options, fast=self._fast).cubin, ()
         except UsageError as error:
             if "C7600" not in str(error) or "setmaxnreg" not in text:
                 raise
         # Too few registers are left to a warp that gives its own away: hooks need more than the 24 that a producer keeps.
-        return assemble_cached(_SETMAXNREG.sub("", text), architecture, options=options).cubin, (_NO_SETMAXNREG,)
+        text = _SETMAXNREG.sub("", text)
+        return assemble_cached(text, architecture, options=options, fast=self._fast).cubin, (_NO_SETMAXNREG,)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""

@@ -43,7 +43,7 @@ class Settings:
     @property
     def keywords(self) -> dict[str, Any]:
         """The options of `consan.launch`."""
-        return {name: getattr(self.values, name) for name in ("device", "seed", "policy", "timeout")}
+        return {name: getattr(self.values, name) for name in ("device", "seed", "policy", "timeout", "shadow_memory", "assembly")}
 
     def command(self, test: str) -> tuple[str, ...]:
         """What runs one test again."""

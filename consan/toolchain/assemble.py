@@ -8,7 +8,7 @@ preferred over lowering.
 nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI. For a kernel with shadow
 hooks that costs half again as many registers (48 for 32) and serialises its wgmma (C7509). An option to clone functions for each entry
 gives back the code of whole-program `ptxas`: so nvJitLink comes first (one shared library, no subprocess) where it knows the option,
-else `ptxas`.
+else `ptxas`. That code is also what takes time: a Hopper kernel with hooks 12 s, of which relocatable code takes 2. `fast` is that.
 
 Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
 """
@@ -36,6 +36,7 @@ from consan.toolchain.cache import CACHE, Cache, key
 Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
 _OLDEST = (7, 0)
+_FAST = "--Ofast-compile=min"  # of ptxas 13: functions are called by the fixed ABI; tried and never assumed
 _CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5; absent from its manual, so it is tried and never assumed
 _PATIENCE = 300.0  # seconds
 _PROBE = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
@@ -84,29 +85,32 @@ class _Outcome:
     log: str
 
 
-def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = ()) -> Assembled:
-    """Assemble a PTX module for `arch` ("sm_90a"); `options` are ptxas options such as `--maxrregcount=64`."""
+def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), fast: bool = False) -> Assembled:
+    """Assemble a PTX module for `arch` ("sm_90a"); `options` are ptxas options such as `--maxrregcount=64`.
+
+    `fast`: in a fraction of the time where the assembler can do that, for code that may need more registers and run slower.
+    """
     if _ARCH.fullmatch(arch) is None:  # nvJitLink crashes on "sm_1"
         raise UsageError(f"'{arch}' is not an architecture; write it like sm_90a")
     wanted = ptx_version(ptx, name)
     limits: list[tuple[tuple[int, int], Tool]] = []
     for tool in _ordered(ptx):
-        outcome = _RUN[tool](ptx, arch, options)
+        outcome = _RUN[tool](ptx, arch, options, fast)
         if outcome.cubin is not None:
             return _result(outcome, tool, wanted)
         limit = _limit(outcome.log)
         if limit is None:
             raise _failure(outcome.log, arch, name)
         limits.append((limit, tool))
-    return _assemble_lowered(ptx, arch, name, options, wanted, *max(limits))
+    return _assemble_lowered(ptx, arch, name, options, fast, wanted, *max(limits))
 
 
-def assemble_cached(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), cache: Cache = CACHE) -> Assembled:
+def assemble_cached(
+    ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), fast: bool = False, cache: Cache = CACHE
+) -> Assembled:
     """`assemble`, remembered on disk; the key holds the text, the options and the assemblers' identity."""
-    data = cache.fetch(
-        key("cubin", ptx, arch, *options, _identity()), lambda: _pack(assemble(ptx, arch, name=name, options=options))
-    )
-    return _unpack(data)
+    wanted = key("cubin", ptx, arch, *options, *(("fast",) if fast else ()), _identity())
+    return _unpack(cache.fetch(wanted, lambda: _pack(assemble(ptx, arch, name=name, options=options, fast=fast))))
 
 
 def _pack(done: Assembled) -> bytes:
@@ -130,11 +134,18 @@ def _identity() -> str:
 
 
 def _assemble_lowered(
-    ptx: str, arch: str, name: str, options: Sequence[str], wanted: tuple[int, int], limit: tuple[int, int], tool: Tool
+    ptx: str,
+    arch: str,
+    name: str,
+    options: Sequence[str],
+    fast: bool,
+    wanted: tuple[int, int],
+    limit: tuple[int, int],
+    tool: Tool,
 ) -> Assembled:
     if limit < _OLDEST:
         raise UsageError(f"{name} needs PTX ISA {_dotted(wanted)}; {tool} here stops at {_dotted(limit)}; upgrade: {find.INSTALL_HINT}")
-    outcome = _RUN[tool](with_version(ptx, limit), arch, options)
+    outcome = _RUN[tool](with_version(ptx, limit), arch, options, fast)
     if outcome.cubin is None:
         reason = _failure(outcome.log, arch, name)
         raise UsageError(
@@ -175,7 +186,7 @@ _NOTHING: _Judgement = (0, 0, "")
 
 
 def _first_error(ptx: str, arch: str) -> _Judgement:
-    outcome = _RUN[_ordered(ptx)[0]](ptx, arch, ("--opt-level=0",))
+    outcome = _RUN[_ordered(ptx)[0]](ptx, arch, ("--opt-level=0",), False)
     found = [(int(line), reason) for line, reason in _ERROR_LINE.findall(outcome.log) if not _OF_TARGET.search(reason)]
     return (found[0][0], len(found), found[0][1]) if found and outcome.cubin is None else _NOTHING
 
@@ -300,9 +311,16 @@ def _read_fields(entry: EntryInfo, line: str) -> None:
 # -- ptxas -----------------------------------------------------------------------------------------------------------------------
 
 
-def _with_ptxas(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
+@functools.lru_cache(maxsize=1)
+def _ptxas_knows_fast() -> bool:
+    return _with_ptxas(_PROBE, "sm_80", (_FAST,), False).cubin is not None
+
+
+def _with_ptxas(ptx: str, arch: str, options: Sequence[str], fast: bool) -> _Outcome:
     program = find.ptxas()
     assert program is not None
+    if fast and _ptxas_knows_fast():
+        options = (*options, _FAST)
     try:
         with tempfile.TemporaryDirectory(prefix="consan-") as folder:
             source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
@@ -348,8 +366,8 @@ def _clone_option() -> tuple[str, ...]:
     return (_CLONE,) if _run_jitlink(_PROBE, "sm_80", (_CLONE,)).cubin else ()
 
 
-def _with_jitlink(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
-    return _run_jitlink(ptx, arch, (*_clone_option(), *options))
+def _with_jitlink(ptx: str, arch: str, options: Sequence[str], fast: bool) -> _Outcome:
+    return _run_jitlink(ptx, arch, options if fast else (*_clone_option(), *options))
 
 
 def _run_jitlink(ptx: str, arch: str, options: Sequence[str]) -> _Outcome:
@@ -390,7 +408,7 @@ def _linked_cubin(library: ctypes.CDLL, handle: ctypes.c_void_p) -> bytes:
     return buffer.raw[: size.value]
 
 
-_RUN: dict[Tool, Callable[[str, str, Sequence[str]], _Outcome]] = {"nvjitlink": _with_jitlink, "ptxas": _with_ptxas}
+_RUN: dict[Tool, Callable[[str, str, Sequence[str], bool], _Outcome]] = {"nvjitlink": _with_jitlink, "ptxas": _with_ptxas}
 
 if __name__ == "__main__":  # the other process of _first_error_elsewhere
     print(json.dumps(_first_error(sys.stdin.buffer.read().decode(), sys.argv[1])))

@@ -97,7 +97,7 @@ def answer(job: Job, request: Request) -> Outcome:
     arguments = _arguments(subject)
     arguments.seed = request.seed
     program, session = find_program(arguments), options.open_session(arguments)
-    device = shared_device(arguments.device)
+    device = shared_device(arguments.device, arguments.shadow_memory)
     if device.backend.device_name != "cpu":
         device.delay(request.seed)
     steering = Steering(request, device)

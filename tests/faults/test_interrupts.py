@@ -56,7 +56,7 @@ from consan.__main__ import main
 def watch():
     while True:
         time.sleep(0.02)
-        device = getattr(sys.modules.get("consan.session"), "_DEVICES", {}).get("cpu")
+        device = getattr(sys.modules.get("consan.session"), "_DEVICES", {}).get(("cpu", None))
         if device is not None and "shadow" in vars(device) and device.shadow.ring.any():
             pathlib.Path("running").touch()
             return

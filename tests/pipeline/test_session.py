@@ -252,6 +252,21 @@ def test_a_shadow_that_is_too_small_says_so() -> None:
     assert any("the shadow memory was full" in reason for reason in report.incomplete)
 
 
+def test_shadow_memory_is_capped_and_sessions_of_one_cap_share_a_device() -> None:
+    small, large = (Session(device="cpu", shadow_memory=size) for size in (1 << 12, 16 << 20))
+    assert Session(device="cpu", shadow_memory=16 << 20).shadow is large.shadow
+    assert (small.shadow.arena_bytes, large.shadow.arena_bytes) == (1 << 12, 16 << 20)
+    for session, verdict in ((small, "incomplete"), (large, "clean")):
+        prepared = session.prepare(kernels.MODULE)
+        session.launch(prepared, "clean", (1, 1, 1), (64, 1, 1), [session.backend.alloc(256).to_bytes(8, "little"), N])
+        assert session.report().verdict == verdict
+
+
+def test_an_assembly_that_is_none() -> None:
+    with pytest.raises(UsageError, match="assembly='quick': expected 'best' or 'fast'"):
+        Session(device="cpu", assembly="quick")
+
+
 def test_watching_some_ctas_only() -> None:
     session = Session(device="cpu", cta_limit=1)
     prepared = session.prepare(kernels.MODULE)

@@ -49,7 +49,7 @@ def chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Chip:
 
     monkeypatch.setattr(assemble, "assemble_cached", assembled)
     backend = Chip()
-    monkeypatch.setitem(sessions._DEVICES, "gpu", sessions.Device(backend))
+    monkeypatch.setitem(sessions._DEVICES, ("gpu", None), sessions.Device(backend))
     monkeypatch.chdir(tmp_path)
     write_kernel(tmp_path)
     monkeypatch.setattr(run, "_latest", None)  # put back afterwards: it will hold this device

@@ -62,6 +62,8 @@ def test_the_commands_of_this_version() -> None:
         (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-count", "0"], "--launch-count: expected a number above zero"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-skip", "-1"], "--launch-skip: expected a number that is not negative"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--timeout", "0"], "--timeout: expected a time in seconds above zero"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--shadow-memory", "lots"], "--shadow-memory: expected a size above zero"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "--assembly", "quick"], "--assembly: expected one of best, fast, got 'quick'"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
         (["report", "none.json", "--format", "yaml"], "--format: expected one of text, json, sarif, html, got 'yaml'"),
         (["explain", "data-rac"], "did you mean data-race?"),
@@ -120,7 +122,7 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize("option", options.ALL, ids=lambda option: option.name)
 def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
     samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
-    samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1"}
+    samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
     text = samples_of.get(option.name, "3")
     from_environment = option.value(None, {option.variable: text})
     assert from_environment != option.default
@@ -160,13 +162,17 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "--skip-benchmarks",
         "--timeout",
         "1.5",
+        "--shadow-memory",
+        "64m",
+        "--assembly",
+        "fast",
     ]
     with cli_fakes.fake_session(monkeypatch, samples.clean) as session:
         assert main(["run", *flags, str(script)]) == 0
     given = session.latest.options
     assert given.pop("kernel_filter").text == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True}
+    assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 
 
 def test_as_a_module_and_with_a_closed_pipe() -> None:

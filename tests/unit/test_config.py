@@ -46,11 +46,12 @@ def test_each_source_wins_over_the_one_before() -> None:
 def test_every_option_is_a_key() -> None:
     write(
         '[tool.consan]\ndevice = "cpu"\nseed = 0x10\nstrict = true\npolicy = "isa"\nkernel-name = "kns=gemm"\nlaunch_skip = 1\n'
-        'launch-count = 2\ntimeout = 1.5\nformat = "json"\noutput = "run.json"\n'
+        'launch-count = 2\ntimeout = 1.5\nformat = "json"\noutput = "run.json"\nshadow-memory = "64M"\nassembly = "fast"\n'
     )
     found = settled()
     assert config.load().warnings == ()
     assert (found.device, found.seed, found.strict, found.policy, found.kernel_name.text) == ("cpu", 16, True, "isa", "kns=gemm")
+    assert (found.shadow_memory, found.assembly) == (64 << 20, "fast")
     assert (found.launch_skip, found.launch_count, found.timeout, found.format, found.output) == (1, 2, 1.5, "json", "run.json")
 
 

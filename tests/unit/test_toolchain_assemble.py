@@ -144,6 +144,26 @@ def test_local_functions_cost_no_more_than_in_whole_program_mode() -> None:
     assert assemble(ptx, "sm_90a").info["k"].registers <= 40
 
 
+@pytest.mark.parametrize("tool", ["nvjitlink", "ptxas"])
+def test_fast_assembly_is_other_code_of_the_same_kernel(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its functions keep to the fixed ABI; where the assembler has no such way, the code is the same."""
+    if not (find.ptxas() if tool == "ptxas" else find.locate(find.NVJITLINK)):
+        pytest.skip(f"no {tool}")
+    monkeypatch.setattr(module, "_ordered", lambda _: [tool])
+    ptx = nvrtc.compile_ptx(HOOKED).ptx.replace(".visible .func", ".func")
+    best, fast = (assemble(ptx, "sm_90a", fast=fast) for fast in (False, True))
+    assert best.used == fast.used == tool
+    assert set(best.info) == set(fast.info)
+    assert best.info["k"].registers <= fast.info["k"].registers
+
+
+def test_fast_assembly_is_kept_apart(tmp_path: Path) -> None:
+    cache, ptx = Cache(tmp_path), nvrtc.compile_ptx(HOOKED).ptx.replace(".visible .func", ".func")
+    best = assemble_cached(ptx, "sm_90a", cache=cache)
+    assert assemble_cached(ptx, "sm_90a", fast=True, cache=cache).cubin != best.cubin
+    assert assemble_cached(ptx, "sm_90a", cache=cache).cubin == best.cubin
+
+
 def test_no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find, "locate", lambda _: None)
     monkeypatch.setattr(find, "ptxas", lambda: None)
