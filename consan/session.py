@@ -222,13 +222,17 @@ def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> 
     return Cache().fetch_text(key("runtime", source, architecture, *sorted(f"{k}={v}" for k, v in defines.items())), compile_now)
 
 
-def _check_choices(device: str, seed: int, policy: str, assembly: str, timeout: float | None) -> None:
+def _check_choices(
+    device: str, seed: int, policy: str, assembly: str, timeout: float | None, shadow_memory: int | None
+) -> None:
     """A slip in a name must not choose another device, or another policy."""
     for name, value, known in (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES)):
         if value not in known:
             raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
     if not isinstance(seed, int):
         raise UsageError(f"seed={seed!r}: expected a whole number")
+    if shadow_memory is not None and not (isinstance(shadow_memory, int) and shadow_memory > 0):
+        raise UsageError(f"shadow_memory={shadow_memory!r}: expected a number of bytes above zero")
     if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
         raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
 
@@ -255,9 +259,10 @@ class Session:
         triton_arch: str = "sm_90",
         skip_benchmarks: bool = False,
     ) -> None:
-        _check_choices(device, seed, policy, assembly, timeout)
+        _check_choices(device, seed, policy, assembly, timeout, shadow_memory)
         private = arena_bytes is not None or variant is not None
-        self._device = Device(open_backend(device), arena_bytes=arena_bytes) if private else shared_device(device, shadow_memory)
+        room = arena_bytes or shadow_memory
+        self._device = Device(open_backend(device), arena_bytes=room) if private else shared_device(device, shadow_memory)
         self._finish = weakref.finalize(self, self._device.close) if private else None
         self.backend = self._device.backend
         self.seed = seed

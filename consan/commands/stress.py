@@ -196,6 +196,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
         device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
+        shadow_memory=args.shadow_memory, assembly=args.assembly,
     ), ptx  # fmt: skip
 
 

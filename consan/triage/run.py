@@ -83,7 +83,7 @@ class KernelRunner:
         assert isinstance(job.subject, Kernel)
         self.job, self.subject = job, job.subject
         specs = parse_args(self.subject.args)
-        self.device = shared_device(self.subject.device)
+        self.device = shared_device(self.subject.device, self.subject.shadow_memory)
         if not self.on_cpu:
             self.device.delay(0)
         self.prepared = self._session(0).prepare(job.ptx, name=self.subject.file)
@@ -102,7 +102,15 @@ class KernelRunner:
 
         subject = self.subject
         watched = 0 if subject.ctas is None else subject.ctas * int(np.prod(subject.cluster))
-        return Session(device=subject.device, seed=seed, policy=subject.policy, timeout=self.job.limit, cta_limit=watched)
+        return Session(
+            device=subject.device,
+            seed=seed,
+            policy=subject.policy,
+            timeout=self.job.limit,
+            cta_limit=watched,
+            shadow_memory=subject.shadow_memory,
+            assembly=subject.assembly,
+        )
 
     def __call__(self, request: Request) -> Outcome:
         """One launch."""

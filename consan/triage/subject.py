@@ -50,6 +50,8 @@ class Kernel:
     policy: str = "default"
     ptx_hash: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # hashes of what it is made from
+    shadow_memory: int | None = None
+    assembly: str = "best"
 
     type = "kernel"
 

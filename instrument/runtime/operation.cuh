@@ -67,14 +67,6 @@ DEVICE void mark_block(const Caller &c, bool write, u32 base) {
     if (write) note_words(c, coarse + (u64)stride * ROW_WRITTEN + 2 * block, base + 1);
 }
 
-// The latest epoch in which a warp has touched a superblock; 0 for never.
-static_assert(SUPER_BYTES == SCRUB_BYTES, "rows are scrubbed by superblocks");
-DEVICE u32 latest_access(u64 slot, u32 warp, u32 offset) {
-    u32 stride = coarse_stride(slot);
-    u64 rows = warp_rows<SUPER_BYTES>(coarse_of(slot), stride, warp) + offset / SUPER_BYTES * 4;
-    return max(load32(rows), load32(rows + SUPER_ROW(stride))) >> 6;
-}
-
 DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
     u32 offset = offset_of(slot, address), stride = coarse_stride(slot);
     if (offset >= load32(FIELD(slot, Slot, bytes)) * cta_count(slot)) return;

@@ -231,8 +231,6 @@ COLD void release_engine(u64 slot, bool wrapped) {
         u64 vectors = load64(FIELD(slot, Slot, vectors));
         clear_bytes(vectors, load64(FIELD(slot, Slot, writes)) - vectors);
         clear_bytes(engine, ENGINE_BYTES);
-        // What tells where a row has entries is gone: `release_slot` clears the rows.
-        for (u32 w = 0; w < MAX_WARPS; ++w) store32(FIELD(slot, Slot, row_scrub) + 4 * w, 0);
         next = 0;
     }
     store32(FIELD(engine, Engine, phase_base), next);
@@ -364,12 +362,12 @@ template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
 
 DEVICE bool outlived(u32 entry, u32 epoch) { return entry && read_age(entry, epoch) > READ_PERIOD; }
 
-// Removes entries that are older than a period. Compare-and-swap, because a row whose warp has exited is cleared by the others, and
-// "has exited" is a guess from the row's age.
+// Removes entries of a row that are older than a period, many at a time: a lane may be here alone, and a pipeline's other threads wait for
+// it. Compare-and-swap, because a row whose warp has exited is cleared by the others, and "has exited" is a guess from the row's age.
 #define ENTRIES_AT_ONCE 16
-DEVICE void scrub_entries(u64 row, u32 first, u32 end, u32 epoch, u32 mask) {
+DEVICE void scrub_entries(u64 row, u32 cells, u32 epoch, u32 mask) {
 #pragma unroll 1
-    for (u32 c = first + ENTRIES_AT_ONCE * lanes_below(mask); c < end; c += ENTRIES_AT_ONCE * __popc(mask)) {
+    for (u32 c = ENTRIES_AT_ONCE * lanes_below(mask); c < cells; c += ENTRIES_AT_ONCE * __popc(mask)) {
         u32 entries[ENTRIES_AT_ONCE], old = 0;
         load_entries<ENTRIES_AT_ONCE>(row + 4 * c, entries);
         for (u32 i = 0; i < ENTRIES_AT_ONCE; ++i) old |= (u32)outlived(entries[i], epoch) << i;
@@ -382,24 +380,9 @@ DEVICE void scrub_entries(u64 row, u32 first, u32 end, u32 epoch, u32 mask) {
     }
 }
 
-#if CONSAN_ENGINE
-#define SCRUB_BYTES 2048  // what `latest_access` speaks of at a time
-DEVICE u32 latest_access(u64 slot, u32 warp, u32 offset);
-#endif
-
-// One row. A lane may be here alone, and a pipeline's other threads wait for it: what the warp has not touched since before the last time
-// (less a period, of which that has left the entries) is not looked at.
 COLD void scrub_row(u64 slot, u32 warp, u32 epoch) {
-    u32 mask = active_mask(), cells = load32(FIELD(slot, Slot, row)) / 4;
-    u64 row = load64(FIELD(slot, Slot, reads)) + (u64)(warp + 1) * cells * 4;
-#if CONSAN_ENGINE
-    u32 last = load32(FIELD(slot, Slot, row_scrub) + 4 * warp), part = SCRUB_BYTES / CONSAN_GRANULE;
-#pragma unroll 1
-    for (u32 c = 0; c < cells; c += part)
-        if (latest_access(slot, warp, c * CONSAN_GRANULE) + READ_PERIOD >= last) scrub_entries(row, c, min(c + part, cells), epoch, mask);
-#else
-    scrub_entries(row, 0, cells, epoch, mask);
-#endif
+    u32 cells = load32(FIELD(slot, Slot, row)) / 4;
+    scrub_entries(load64(FIELD(slot, Slot, reads)) + (u64)(warp + 1) * cells * 4, cells, epoch, active_mask());
 }
 
 // With whole-CTA barriers only, all warps alive cross a period in the same interval, so a row left behind for two periods

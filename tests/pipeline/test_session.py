@@ -262,6 +262,12 @@ def test_shadow_memory_is_capped_and_sessions_of_one_cap_share_a_device() -> Non
         assert session.report().verdict == verdict
 
 
+@pytest.mark.parametrize("size", [0, -1, "2G"])
+def test_a_cap_that_is_none(size: Any) -> None:
+    with pytest.raises(UsageError, match="expected a number of bytes above zero"):
+        Session(device="cpu", shadow_memory=size)
+
+
 def test_an_assembly_that_is_none() -> None:
     with pytest.raises(UsageError, match="assembly='quick': expected 'best' or 'fast'"):
         Session(device="cpu", assembly="quick")

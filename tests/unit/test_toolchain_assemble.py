@@ -155,6 +155,7 @@ def test_fast_assembly_is_other_code_of_the_same_kernel(tool: Tool, monkeypatch:
     assert best.used == fast.used == tool
     assert set(best.info) == set(fast.info)
     assert best.info["k"].registers <= fast.info["k"].registers
+    assert (best.cubin != fast.cubin) == (bool(module._clone_option()) if tool == "nvjitlink" else module._ptxas_knows_fast())
 
 
 def test_fast_assembly_is_kept_apart(tmp_path: Path) -> None:
