@@ -178,7 +178,9 @@ def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) 
     if not count:
         return None
     more = f" (and {count - 1} more)" if count > 1 else ""
-    return Refusal(line, _column(ptx.splitlines()[line - 1], reason) if line else 0, reason + more)
+    lines = ptx.splitlines()
+    line = min(line, len(lines))  # a text that ends too early is refused behind its last line
+    return Refusal(line, _column(lines[line - 1], reason) if line else 0, reason + more)
 
 
 _Judgement = tuple[int, int, str]  # line of the first error, how many there are, and what the assembler says of it

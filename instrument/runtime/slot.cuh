@@ -362,9 +362,10 @@ template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
 
 DEVICE bool outlived(u32 entry, u32 epoch) { return entry && read_age(entry, epoch) > READ_PERIOD; }
 
-// Removes entries of a row that are older than a period, many at a time: a lane may be here alone, and a pipeline's other threads wait for
-// it. Compare-and-swap, because a row whose warp has exited is cleared by the others, and "has exited" is a guess from the row's age.
-#define ENTRIES_AT_ONCE 16
+// Removes entries of a row that are older than a period, many at a time: where mbarriers move epochs a lane may be here alone, and a
+// pipeline's other threads wait for it. Elsewhere whole warps come, and what is kept in registers here is spilled by hooks.
+// Compare-and-swap, because a row whose warp has exited is cleared by the others, and "has exited" is a guess from the row's age.
+#define ENTRIES_AT_ONCE (CONSAN_ENGINE ? 16 : 4)
 DEVICE void scrub_entries(u64 row, u32 cells, u32 epoch, u32 mask) {
 #pragma unroll 1
     for (u32 c = ENTRIES_AT_ONCE * lanes_below(mask); c < cells; c += ENTRIES_AT_ONCE * __popc(mask)) {

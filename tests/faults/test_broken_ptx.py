@@ -289,6 +289,12 @@ def test_what_the_assembler_refuses_is_refused_without_a_gpu(instead: str, messa
         package.Kernel("k.ptx")
 
 
+@needs_assembler
+def test_a_text_that_ends_too_early_is_refused_at_its_last_line() -> None:
+    Path("k.ptx").write_text(HEAD + ".visible .entry clean\n")
+    assert re.match(rf"k\.ptx:{HEAD.count(chr(10)) + 1}:\d+: ", check("clean").refused())
+
+
 # Stored past the end of an argument: nvJitLink 13.5 and ptxas 13.0 die of it.
 DEADLY = """
 .func f(.param .b32 a, .param .b32 b) { }

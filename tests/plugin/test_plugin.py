@@ -370,7 +370,7 @@ def test_a_device_that_is_not_there_is_one_line(project: pytest.Pytester, monkey
     from consan import session
     from consan._errors import EnvironmentFailure
 
-    def missing(device: str) -> None:
+    def missing(device: str, shadow_memory: int | None) -> None:
         raise EnvironmentFailure("--device gpu: no NVIDIA driver was found")
 
     monkeypatch.setattr(session, "shared_device", missing)
