@@ -71,32 +71,71 @@ DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
 // Lanes of one warp share its entry in all clocks, so a clock cannot order them among themselves. What does is that phases travel with
 // every edge: whoever knows that a phase of an mbarrier is over comes after all arrivals at it, by whatever way it knows. So each warp
 // keeps its last arrival at each barrier and parity: the lanes, and the epoch up to which they have released. Barriers whose numbers
-// agree share a place; what has been replaced there leaves lanes unordered.
+// agree share a place; what has been replaced there leaves lanes unordered. Lanes that arrive at a phase again, and not all of them (a
+// loop that they leave one after another), are kept besides, in the places that no barrier has, as far as there are some.
 static_assert(offsetof(Engine, arrivals) % 16 == 0, "an arrival is read at once");
 static_assert(offsetof(Engine, at_main) % 16 == 0 && offsetof(Engine, full) % 16 == 0 && offsetof(Engine, keys) % 16 == 0, "four entries are read at once");
 static_assert(offsetof(Engine, matrix_waits) % 16 == 0 && offsetof(Engine, copies_done) % 16 == 0 && offsetof(Engine, operands) % 16 == 0 && sizeof(Engine) % 16 == 0, "two words are read at once");
+struct Arrival { u32 epoch, lanes; u64 key; };
+#define ARRIVAL_MORE (1ull << 63)  // of a key: there is another of its phase behind it
+
 DEVICE u64 arrival_at(u64 slot, u32 warp, u32 place) {
     return FIELD(engine_of(slot), Engine, arrivals) + 16ull * (warp * ARRIVALS + place % ARRIVALS);
 }
+DEVICE Arrival load_arrival(u64 at) {
+    u64 words[2];
+    load_records<2>(at, words);
+    return {low_word(words[0]), high_word(words[0]), words[1]};
+}
+// All of it at once: other lanes of the warp may be here too, and what is kept must be true.
+DEVICE void store_arrival(u64 at, const Arrival &a) {
+    asm volatile("st.relaxed." CONSAN_SCOPE ".global.v2.u64 [%0], {%1, %2};" :: "l"(at), "l"(pack(a.epoch, a.lanes)), "l"(a.key) : "memory");
+}
+DEVICE u32 arrival_places(u64 slot) { return min(2 * load32(FIELD(engine_of(slot), Engine, barrier_count)), ARRIVALS); }
 
-template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out);
+// Besides the arrival at `place`, which lacks some of its lanes or is later.
+COLD void note_another(u64 slot, u32 warp, u32 place, Arrival now) {
+    u32 places = arrival_places(slot);
+#pragma unroll 1
+    for (;;) {
+        u64 at = arrival_at(slot, warp, place);
+        Arrival last = load_arrival(at);
+        bool same = (last.key & ~ARRIVAL_MORE) == now.key;
+        if (same && last.lanes & ~now.lanes) {
+            if (place + places < ARRIVALS) {
+                if (!(last.key & ARRIVAL_MORE)) { last.key |= ARRIVAL_MORE; store_arrival(at, last); }
+                place += places;
+                continue;
+            }
+            // No room: together they have released up to the earliest epoch of theirs.
+            now.epoch = min(now.epoch, last.epoch); now.lanes |= last.lanes;
+        }
+        store_arrival(at, now);
+        return;
+    }
+}
 
 DEVICE void note_arrival(u64 slot, u32 me, u32 index, u32 phase, u32 own, u32 mask) {
-    u64 at = arrival_at(slot, me >> 5, 2 * index + (phase & 1)), key = pack(phase, index), last[2];
-    load_records<2>(at, last);
-    // Lanes that arrive at one phase one after another: together they have released up to the earliest epoch of theirs.
-    if (last[1] == key && high_word(last[0]) & ~mask) { own = min(own, low_word(last[0])); mask |= high_word(last[0]); }
-    asm volatile("st.relaxed." CONSAN_SCOPE ".global.v2.u64 [%0], {%1, %2};" :: "l"(at), "l"(pack(own, mask)), "l"(key) : "memory");
+    u32 place = 2 * index + (phase & 1);
+    u64 at = arrival_at(slot, me >> 5, place);
+    Arrival last = load_arrival(at), now = {own, mask, pack(phase, index)};
+    if ((last.key & ~ARRIVAL_MORE) == now.key && last.lanes & ~mask) note_another(slot, me >> 5, place, now);
+    else store_arrival(at, now);
 }
 
 // The lanes of the caller's warp that are known to have arrived somewhere after their accesses of an epoch.
 COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
-    u32 places = min(2 * load32(FIELD(engine_of(slot), Engine, barrier_count)), ARRIVALS), lanes = 0;
+    u32 places = arrival_places(slot), lanes = 0;
 #pragma unroll 1
     for (u32 i = 0; i < places; ++i) {
-        u64 last[2];
-        load_records<2>(arrival_at(slot, me >> 5, i), last);
-        if (epoch <= low_word(last[0]) && clock_entry(slot, me, PHASES + high_word(last[1])) > low_word(last[1])) lanes |= high_word(last[0]);
+        bool more = true;
+#pragma unroll 1
+        for (u32 place = i; more && place < ARRIVALS; place += places) {
+            Arrival last = load_arrival(arrival_at(slot, me >> 5, place));
+            more = last.key & ARRIVAL_MORE;
+            u32 index = high_word(last.key & ~ARRIVAL_MORE);
+            if (epoch <= last.epoch && clock_entry(slot, me, PHASES + index) > low_word(last.key)) lanes |= last.lanes;
+        }
     }
     return lanes;
 }
