@@ -202,7 +202,7 @@ class ChildSession:
         """This process is a copy."""
         self._pid, self._handover, self._lock = os.getpid(), Handover(folder), threading.RLock()
         if self._real is not None:
-            self._real._device.lock = threading.RLock()
+            self._real.device.lock = threading.RLock()
 
     def _opened(self) -> Session:
         with self._lock:
@@ -259,7 +259,7 @@ class Forks:
     def _forked(self) -> None:
         if not self._following or self._session.backend.device_name != "cpu":
             return
-        self._session._device.lock = threading.RLock()
+        self._session.device.lock = threading.RLock()
         self._handover = Handover(self._folder)
         _before_leaving(self.end)
         for name in _USES:

@@ -194,12 +194,17 @@ _DEVICES: dict[tuple[str, int | None], Device] = {}
 _DEVICES_LOCK = threading.Lock()
 
 
+def new_device(name: str, shadow_memory: int | None = None) -> Device:
+    """A device that nobody else uses."""
+    return Device(open_backend(name), arena_bytes=shadow_memory)
+
+
 def shared_device(name: str, shadow_memory: int | None = None) -> Device:
     """The process's device of a kind, with so many bytes for shadow cells; a lost GPU is not handed out again."""
     with _DEVICES_LOCK:
         found = _DEVICES.get((name, shadow_memory))
         if found is None or found.lost:
-            found = Device(open_backend(name), arena_bytes=shadow_memory)
+            found = new_device(name, shadow_memory)
             _DEVICES[name, shadow_memory] = found
             _DEVICES.setdefault(("cpu" if found.backend.device_name == "cpu" else "gpu", shadow_memory), found)
         return found
@@ -252,19 +257,19 @@ class Session:
         launch_count: int | None = None,
         timeout: float | None = None,
         cta_limit: int = 0,
-        arena_bytes: int | None = None,
         shadow_memory: int | None = None,
+        private: bool = False,
         assembly: str = "best",
         variant: Variant | None = None,
         triton_arch: str = "sm_90",
         skip_benchmarks: bool = False,
     ) -> None:
         _check_choices(device, seed, policy, assembly, timeout, shadow_memory)
-        private = arena_bytes is not None or variant is not None
-        room = arena_bytes or shadow_memory
-        self._device = Device(open_backend(device), arena_bytes=room) if private else shared_device(device, shadow_memory)
-        self._finish = weakref.finalize(self, self._device.close) if private else None
-        self.backend = self._device.backend
+        private = private or variant is not None
+        make = new_device if private else shared_device
+        self.device = make(device, shadow_memory)
+        self._finish = weakref.finalize(self, self.device.close) if private else None
+        self.backend = self.device.backend
         self.seed = seed
         self.strict = strict
         self.policy = policy
@@ -278,7 +283,7 @@ class Session:
         self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         self._inline = self.backend.device_name != "cpu"
         self.cta_limit = cta_limit
-        self.endings: list[str] = []  # of launches that ended early: "timeout", "deadlock", "fault"
+        self.endings: dict[str, None] = {}  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
@@ -292,17 +297,17 @@ class Session:
     @property
     def shadow(self) -> Shadow:
         """The device's shadow tables, which record for this session from now on."""
-        self._device.hand_to(self)
-        return self._device.shadow
+        self.device.hand_to(self)
+        return self.device.shadow
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """The device is this session's inside, and its former owner's again afterwards: sessions nest."""
-        before = self._device.owner
+        before = self.device.owner
         try:
             yield
         finally:
-            self._device.hand_to(before)
+            self.device.hand_to(before)
 
     # -- modules ---------------------------------------------------------------------------------------------------------
 
@@ -312,19 +317,19 @@ class Session:
         `cluster`: CTAs of a cluster that the launch will ask for, beyond what the module itself fixes.
         """
         base = replace(self._base, cluster=cluster_tier(cluster))
-        with self._device.lock:
+        with self.device.lock:
             _ = self.shadow
             wanted = (ptx, base, self._fast)
-            found = self._device.recall(wanted)
+            found = self.device.recall(wanted)
             if found is None:
-                found = self._device.keep(wanted, self._instrument(ptx, name, base))
+                found = self.device.keep(wanted, self._instrument(ptx, name, base))
             self._used[found.number] = found
             return found
 
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
         done = self._rewritten(ptx, name, base)
-        number, counter = self._device.shadow.register(len(done.entries))
-        prepared = Prepared(name, ptx, done, number, counter, delayed=self._device.delay_seed is not None)
+        number, counter = self.device.shadow.register(len(done.entries))
+        prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
         if self.backend.device_name != "cpu":
             prepared.cubin, prepared.notes = self._assemble(ptx, done, done.communicates)
         return prepared
@@ -332,7 +337,7 @@ class Session:
     def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
         """The module with hooks: made once, and kept on disk."""
         made: list[Instrumented] = []
-        delays = self._device.delay_seed is not None
+        delays = self.device.delay_seed is not None
 
         def make() -> str:
             try:
@@ -366,11 +371,11 @@ class Session:
         """Plant the control block in a module that somebody loaded."""
         set_symbol(CONTROL, self.shadow.control_block(prepared.number, prepared.counter))
         if prepared.delayed:
-            set_symbol(SEED, self._device.delay_bytes())
+            set_symbol(SEED, self.device.delay_bytes())
 
     def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""
-        with self._device.lock:
+        with self.device.lock:
             prepared = self.instrument(ptx, name=name, cluster=cluster)
             if prepared.loaded is None:
                 self._load(prepared, name)
@@ -379,8 +384,8 @@ class Session:
     def _load(self, prepared: Prepared, name: str) -> None:
         backend, cubin, text = self.backend, prepared.cubin, prepared.instrumented.ptx
         prepared.loaded = backend.load(text, name=name) if cubin is None else backend.load_cubin(cubin)
-        self._device.unload_with(prepared, prepared.loaded)
-        self._device.plant(prepared)
+        self.device.unload_with(prepared, prepared.loaded)
+        self.device.plant(prepared)
 
     # -- launches --------------------------------------------------------------------------------------------------------
 
@@ -399,8 +404,8 @@ class Session:
     ) -> None:
         """Launch a kernel of a prepared module, checked unless the filters leave it out."""
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
-        with self._device.lock:
-            self._device.hand_to(self)
+        with self.device.lock:
+            self.device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
             handle = self._choose(prepared, entry)
             prepared.launched |= handle is prepared.loaded
@@ -473,7 +478,7 @@ class Session:
     def _plain(self, prepared: Prepared) -> Any:
         if prepared.plain_loaded is None:
             prepared.plain_loaded = self.backend.load(prepared.plain, name=prepared.name)
-            self._device.unload_with(prepared, prepared.plain_loaded)
+            self.device.unload_with(prepared, prepared.plain_loaded)
         return prepared.plain_loaded
 
     def _check_residency(self, handle: Any, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
@@ -486,7 +491,7 @@ class Session:
 
     def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
         if result is not None:  # the virtual machine tells at once how it ended
-            self.endings += [result.ending] if result.ending else []
+            self.endings |= {result.ending: None} if result.ending else {}
             self._findings += faults.findings_of(result, prepared, entry, self.timeout)
             if len(self._findings) > _MERGE_FROM:  # a program may have one in each of a million launches
                 self._findings = list(model.merge_findings(self._findings))
@@ -497,7 +502,7 @@ class Session:
     def _stop(self, entry: str) -> None:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
-        self.endings.append("timeout")
+        self.endings["timeout"] = None
         self._findings.append(faults.timeout_finding(entry, self.timeout, self._abort(entry, self.timeout)))
 
     def _abort(self, entry: str, patience: float) -> bool:
@@ -506,12 +511,12 @@ class Session:
         if self.backend.synchronize(max(2.0, patience)):
             self.shadow.set_abort(False)
             return True
-        self._device.lost = True
+        self.device.lost = True
         self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
         return False
 
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
-        self._device.lost = True
+        self.device.lost = True
         self._reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
 
     def close(self) -> None:
@@ -522,7 +527,7 @@ class Session:
     @property
     def device_lost(self) -> bool:
         """Whether the device's context is gone: nothing can be read back or freed."""
-        return self._device.lost
+        return self.device.lost
 
     # -- what else happened ------------------------------------------------------------------------------------------------
 
@@ -595,12 +600,12 @@ class Session:
 
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
         """What was kept, and what the tables hold if they record for this session; the device is waited for."""
-        with self._device.lock:
-            if self._device.owner is not self:
+        with self.device.lock:
+            if self.device.owner is not self:
                 return self._found, self._drained
-            if not self._device.lost:
+            if not self.device.lost:
                 self._synchronize()
-            drained = self._device.shadow.drain(lost=self._device.lost)
+            drained = self.device.shadow.drain(lost=self.device.lost)
             modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
@@ -614,8 +619,8 @@ class Session:
         for kept in (self._unchecked, self._uninstrumented, self._notes, self._reasons):
             kept.clear()
         self._findings, self._found, self._drained, self._launches = [], [], None, 0
-        if self._device.owner is self and not self._device.lost:
-            self._device.shadow.reset(cta_limit=self.cta_limit)
+        if self.device.owner is self and not self.device.lost:
+            self.device.shadow.reset(cta_limit=self.cta_limit)
         return replace(report, kernels=ran) if ran or report.uninstrumented else None
 
     def _synchronize(self) -> None:

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -78,15 +79,14 @@ class KernelRunner:
     """A kernel prepared on this process's device, with its buffers."""
 
     def __init__(self, job: Job) -> None:
-        from consan.session import shared_device
-
         assert isinstance(job.subject, Kernel)
         self.job, self.subject = job, job.subject
         specs = parse_args(self.subject.args)
-        self.device = shared_device(self.subject.device, self.subject.shadow_memory)
+        session = self._session(0)
+        self.device = session.device
         if not self.on_cpu:
             self.device.delay(0)
-        self.prepared = self._session(0).prepare(job.ptx, name=self.subject.file)
+        self.prepared = session.prepare(job.ptx, name=self.subject.file)
         self.values = [spec.materialise(self.subject.seed) for spec in specs]
         self.buffers = {index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, bytes)}
         self.places = {index: int(self.device.backend.alloc(buffer.nbytes)) for index, buffer in self.buffers.items()}
@@ -171,9 +171,9 @@ def buffer_of(value: Any) -> Array:
     return array
 
 
-def outcome_of(report: Report, endings: list[str], *, whole: bool = False) -> Outcome:
+def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False) -> Outcome:
     """What a report says; a run that the time limit ended says nothing."""
-    ended = endings[0] if endings else ""
+    ended = next(iter(endings), "")
     if "timeout" in endings:
         return Outcome(status=TIMEOUT, device=report.device, detail="a launch did not end in time")
     return Outcome(

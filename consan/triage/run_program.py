@@ -89,7 +89,6 @@ def _arguments(subject: Program) -> argparse.Namespace:
 def answer(job: Job, request: Request) -> Outcome:
     """Run the program here, and say what came of it."""
     from consan.commands.run import find_program, run_program
-    from consan.session import shared_device
     from consan.triage.run import outcome_of
 
     subject = job.subject
@@ -97,7 +96,7 @@ def answer(job: Job, request: Request) -> Outcome:
     arguments = _arguments(subject)
     arguments.seed = request.seed
     program, session = find_program(arguments), options.open_session(arguments)
-    device = shared_device(arguments.device, arguments.shadow_memory)
+    device = session.device
     if device.backend.device_name != "cpu":
         device.delay(request.seed)
     steering = Steering(request, device)

@@ -429,8 +429,6 @@ DEVICE bool outranks(const Caller &c, u32 entry) {
     return !(entry & weaker) && read_is_recent(entry, own, now, high_word(c.state));
 }
 
-template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
-
 // The first row of the read cells is their summary: the start of the barrier interval in which anybody last read the granule.
 // All readers of an interval store the same number, so the row needs no atomics, and a write whose interval has no reader
 // skips the rows of the warps.
@@ -567,35 +565,6 @@ DEVICE u32 value_hash(u32 value) { return (value * 0x9E3779B1u) >> 18; }
 DEVICE u32 granule_value(const u32 *values, u32 i) {
     u32 word = values[i * CONSAN_GRANULE / 4], shift = 8 * (i * CONSAN_GRANULE % 4);
     return CONSAN_GRANULE == 4 ? word : word >> shift & ((1u << (8 * CONSAN_GRANULE % 32)) - 1);
-}
-
-// ---- wide access to consecutive cells: each element is one relaxed operation ---------------------------------------------
-
-template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out) {
-    if constexpr (COUNT % 4 == 0) {
-        for (u32 i = 0; i < COUNT; i += 4)
-            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(out[i]), "=r"(out[i + 1]), "=r"(out[i + 2]), "=r"(out[i + 3]) : "l"(at + 4 * i) : "memory");
-    } else {
-        for (u32 i = 0; i < COUNT; ++i) out[i] = load32(at + 4 * i);
-    }
-}
-
-template <u32 COUNT> DEVICE void store_entries(u64 at, const u32 *in) {
-    if constexpr (COUNT % 4 == 0) {
-        for (u32 i = 0; i < COUNT; i += 4)
-            asm volatile("st.relaxed." CONSAN_SCOPE ".global.v4.u32 [%0], {%1, %2, %3, %4};" :: "l"(at + 4 * i), "r"(in[i]), "r"(in[i + 1]), "r"(in[i + 2]), "r"(in[i + 3]) : "memory");
-    } else {
-        for (u32 i = 0; i < COUNT; ++i) store32(at + 4 * i, in[i]);
-    }
-}
-
-template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
-    if constexpr (COUNT % 2 == 0) {
-        for (u32 i = 0; i < COUNT; i += 2)
-            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v2.u64 {%0, %1}, [%2];" : "=l"(out[i]), "=l"(out[i + 1]) : "l"(at + 8 * i) : "memory");
-    } else {
-        for (u32 i = 0; i < COUNT; ++i) out[i] = load64(at + 8 * i);
-    }
 }
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------

@@ -47,6 +47,34 @@ DEVICE void or_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".
 DEVICE void clear_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.and.b32 [%0], %1;" :: "l"(at), "r"(~v) : "memory"); }
 DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 
+// Consecutive entries and records, aligned to 16 bytes: each element is one relaxed operation.
+template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out) {
+    if constexpr (COUNT % 4 == 0) {
+        for (u32 i = 0; i < COUNT; i += 4)
+            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(out[i]), "=r"(out[i + 1]), "=r"(out[i + 2]), "=r"(out[i + 3]) : "l"(at + 4 * i) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) out[i] = load32(at + 4 * i);
+    }
+}
+
+template <u32 COUNT> DEVICE void store_entries(u64 at, const u32 *in) {
+    if constexpr (COUNT % 4 == 0) {
+        for (u32 i = 0; i < COUNT; i += 4)
+            asm volatile("st.relaxed." CONSAN_SCOPE ".global.v4.u32 [%0], {%1, %2, %3, %4};" :: "l"(at + 4 * i), "r"(in[i]), "r"(in[i + 1]), "r"(in[i + 2]), "r"(in[i + 3]) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) store32(at + 4 * i, in[i]);
+    }
+}
+
+template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
+    if constexpr (COUNT % 2 == 0) {
+        for (u32 i = 0; i < COUNT; i += 2)
+            asm volatile("ld.relaxed." CONSAN_SCOPE ".global.v2.u64 {%0, %1}, [%2];" : "=l"(out[i]), "=l"(out[i + 1]) : "l"(at + 8 * i) : "memory");
+    } else {
+        for (u32 i = 0; i < COUNT; ++i) out[i] = load64(at + 8 * i);
+    }
+}
+
 DEVICE u64 gpu_load64(u64 at) { u64 v; asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
 DEVICE u32 gpu_load32(u64 at) { u32 v; asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
 DEVICE u64 gpu_acquire64(u64 at) { u64 v; asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }

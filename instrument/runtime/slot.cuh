@@ -358,8 +358,6 @@ COLD void reset_thread(u64 slot, u32 me) {
 
 DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & READ_EPOCH_MASK; }
 
-template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out);
-
 DEVICE bool outlived(u32 entry, u32 epoch) { return entry && read_age(entry, epoch) > READ_PERIOD; }
 
 // Removes entries of a row that are older than a period, many at a time: where mbarriers move epochs a lane may be here alone, and a

@@ -43,7 +43,7 @@ class Bench:
 
     def __init__(self, device: str, source: str = "", *, defines: tuple[str, ...] = (), arena: int | None = None, **options: Any) -> None:
         self.source = source
-        self.session = Session(device=device, arena_bytes=arena or ROOM[device], **options)
+        self.session = Session(device=device, shadow_memory=arena or ROOM[device], private=True, **options)
         self.opened.append(self)
         self.backend = self.session.backend
         self.prepared: Prepared | None = self.session.prepare(compiled(source, defines=defines)) if source else None

@@ -360,6 +360,10 @@ def test_source_overwritten_many_groups_later(device: str, groups: int) -> None:
 
 ARRIVALS = """
 __device__ unsigned address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void arrive(unsigned long long* full, int k) {
+    asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }"
+                 :: "r"(address(full)), "r"(k & 1) : "memory");
+}
 // What warp 0 has read is written by warp 1 after a barrier of both, but only after warp 0 has gone on for `rounds` epochs by itself.
 extern "C" __global__ void long_ago(int rounds, int skip, unsigned* flag, unsigned* out) {
     __shared__ unsigned tile[2048];
@@ -374,19 +378,12 @@ extern "C" __global__ void long_ago(int rounds, int skip, unsigned* flag, unsign
     if (!skip) __syncthreads();
     if (t == 0) {
 #pragma unroll 1
-        for (int k = 0; k < rounds; k++) {
-            asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }"
-                         :: "r"(address(&full)), "r"(k & 1) : "memory");
-        }
+        for (int k = 0; k < rounds; k++) arrive(&full, k);
         asm volatile("st.relaxed.gpu.global.u32 [%0], 1;" :: "l"(flag) : "memory");
     }
     if (t == 32) while (!seen) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
     if (t >= 32) { __syncwarp(); tile[1500 + t - 32] += 7; }  /*@second*/
     if (t < 32) out[t] = sum;
-}
-__device__ void arrive(unsigned long long* full, int k) {
-    asm volatile("{ .reg .pred p; mbarrier.arrive.shared.b64 _, [%0]; mbarrier.test_wait.parity.shared.b64 p, [%0], %1; }"
-                 :: "r"(address(full)), "r"(k & 1) : "memory");
 }
 // Warp 0 goes on by itself, and a barrier takes warp 1, which has read before, to its epoch. Then warp 1 goes on, and warp 0 writes.
 extern "C" __global__ void jump(int alone, int then, unsigned* flag, unsigned* out) {

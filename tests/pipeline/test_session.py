@@ -247,7 +247,7 @@ def test_wrong_parameters(args: list[bytes]) -> None:
 
 
 def test_a_shadow_that_is_too_small_says_so() -> None:
-    report = run("clean", arena_bytes=1 << 12)
+    report = run("clean", shadow_memory=1 << 12)
     assert report.verdict == "incomplete"
     assert any("the shadow memory was full" in reason for reason in report.incomplete)
 

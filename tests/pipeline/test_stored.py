@@ -43,17 +43,17 @@ def test_the_code_is_part_of_the_key() -> None:
 
 def test_a_second_session_rewrites_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
-    first = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    first = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
     monkeypatch.setattr(consan.session, "instrument", None)  # not called again
-    second = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    second = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
     assert second.instrumented.ptx == first.instrumented.ptx
     assert second.instrumented.sites == first.instrumented.sites
 
 
 def test_a_damaged_entry_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
-    first = Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE)
+    first = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
     for entry in (tmp_path / "cache").rglob("*"):
         if entry.is_file():
             entry.write_bytes(entry.read_bytes()[:-7])
-    assert Session(device="cpu", arena_bytes=1 << 24).instrument(kernels.MODULE).instrumented.ptx == first.instrumented.ptx
+    assert Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE).instrumented.ptx == first.instrumented.ptx

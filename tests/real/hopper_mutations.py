@@ -198,7 +198,7 @@ def _kinds(findings: tuple[Finding, ...], error: bool) -> frozenset[str]:
 def run(case: Case, ptx: str, seed: int = 0, steps: int = hopper_cases.STEPS) -> Outcome:
     """One run with hooks, in a session of its own: a broken kernel leaves nothing behind for the next."""
     started = time.perf_counter()
-    session = Session(device="cpu", seed=seed, timeout=SECONDS, arena_bytes=64 << 20)
+    session = Session(device="cpu", seed=seed, timeout=SECONDS, shadow_memory=64 << 20, private=True)
     with mock.patch.object(hopper_cases, "STEPS", steps):
         launch = case.launch("small", 0)
     try:

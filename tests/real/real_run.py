@@ -40,7 +40,7 @@ def instrumented(name: str, arch: str, inline: bool = False) -> Instrumented:
 
 def session_with_inline_hooks(seed: int) -> Session:
     """A session whose virtual machine runs the text that a GPU would."""
-    session = Session(device="cpu", seed=seed, arena_bytes=64 << 20)
+    session = Session(device="cpu", seed=seed, shadow_memory=64 << 20, private=True)
     session._inline = True
     return session
 
