@@ -30,12 +30,13 @@ from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.ptx import Edits, PtxSyntaxError, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
+from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
-from consan.shadow import Counters, Drained, Shadow
+from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class Device:
     def shadow(self) -> Shadow:
         """The shadow tables; made when the first module is prepared."""
         return Shadow(self.backend, arena_bytes=self._arena_bytes)
+
+    @property
+    def most_shadow(self) -> int:
+        """Bytes that the shadow's cells may take."""
+        return self._arena_bytes or arena_bytes_of(self.backend)
 
     @property
     def owner(self) -> Session | None:
@@ -388,6 +394,13 @@ class Session:
         self.device.plant(prepared)
 
     # -- launches --------------------------------------------------------------------------------------------------------
+
+    def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int = 0, cluster: Dim3 = (1, 1, 1)) -> Room:
+        """The shadow memory that a CTA or a cluster of such a launch takes."""
+        variant = self._for_cluster(prepared, math.prod(cluster)).instrumented.variant
+        ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may say so itself
+        bytes_ = self.backend.resources(prepared.loaded, entry).static_shared + shared
+        return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self.device.most_shadow)
 
     def launch(
         self,

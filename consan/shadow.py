@@ -79,8 +79,29 @@ def default_arena_bytes(total_memory: int) -> int:
 _SPARSE_ARENA = 768 * MiB
 
 
-def _arena_bytes(backend: Backend) -> int:
+def arena_bytes_of(backend: Backend) -> int:
+    """The cap that a device has if nobody sets one."""
     return _SPARSE_ARENA if backend.allocates_zeros else default_arena_bytes(backend.memory_bytes)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one CTA takes of the shadow, or one cluster, in bytes: known before it runs."""
+
+    slot: int
+    shared: int  # of the CTAs of a slot
+    ctas: int
+    most: int  # for all slots
+
+    def __str__(self) -> str:
+        whose = f"a cluster of {self.ctas} CTAs" if self.ctas > 1 else "a CTA"
+        share = f" ({self.slot / self.shared:.1f} bytes per byte of shared memory)" if self.shared else ""
+        return f"shadow memory: {self.slot / 1024:,.0f} KiB for {whose}{share}, {describe_most(self.most)}"
+
+
+def describe_most(most: int) -> str:
+    """The cap on shadow cells."""
+    return f"at most {most / MiB:,.0f} MiB at a time"
 
 
 class Shadow:
@@ -88,7 +109,7 @@ class Shadow:
 
     def __init__(self, backend: Backend, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
-        self.arena_bytes = arena_bytes or _arena_bytes(backend)
+        self.arena_bytes = arena_bytes or arena_bytes_of(backend)
         self._offsets = layout.offsets(layout.RUNTIME)
         self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
         self._places["arena"] = backend.alloc_apart(self.arena_bytes)

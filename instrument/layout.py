@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 MAX_WARPS = 32
 DIRECTORY_ENTRIES = 1 << 15
-CLASS_COUNT = 18
-CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 1 GiB
+CLASS_COUNT = 70
+CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 1.25 GiB; four sizes from each power of two to the next
 SLOTS_PER_CLASS = 8192
 # Slots released a moment ago, by shape (hashed) and multiprocessor: no multiprocessor holds more than 32 CTAs.
 HINT_SHAPES = 32
@@ -43,7 +43,7 @@ WARP_SYNCS = 4
 COPY_RANGES = 16
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
 # Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
-MBARRIERS = 64  # of one CTA; clusters have more (`_counts`)
+MBARRIERS = 64  # of one CTA; clusters have more (`counts`)
 OPERATIONS = 512
 BLOCK_BYTES = 128
 MAX_WARPGROUPS = 8
@@ -191,7 +191,7 @@ def _struct(name: str, text: str) -> Struct:
 
 
 @cache
-def _counts(ctas: int) -> dict[str, int]:
+def counts(ctas: int) -> dict[str, int]:
     """Numbers that grow with the largest cluster that a variant of the runtime knows (1: none)."""
     warps, mbarriers = MAX_WARPS * ctas, min(MBARRIERS * ctas, 4 * MBARRIERS)
     # Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, in clusters as far as edges of too
@@ -204,8 +204,9 @@ _CLUSTER = """u32 cta_bytes; u32 cta_shift; u32 ctas; u32 home; u32 visitors[{ct
     u32 started[{warps}]; u64 cluster_waits[{warps}]; u64 cluster_arrivals[{warps}]; u64 visits[{visits}];"""
 
 
-def _slot(ctas: int) -> Struct:
-    warps = _counts(ctas)["MAX_WARPS"]
+def slot(ctas: int) -> Struct:
+    """The head of a slot, for clusters of up to so many CTAs."""
+    warps = counts(ctas)["MAX_WARPS"]
     cluster = _CLUSTER.format(ctas=ctas, warps=warps, visits=warps * ctas) if ctas > 1 else ""
     return _struct(
         "Slot",
@@ -219,9 +220,9 @@ def _slot(ctas: int) -> Struct:
     )
 
 
-def _engine(ctas: int) -> Struct:
-    counts = _counts(ctas)
-    warps, mbarriers, clock = counts["MAX_WARPS"], counts["MBARRIERS"], counts["CLOCK"]
+def engine(ctas: int) -> Struct:
+    """The asynchronous engines of a slot, for clusters of up to so many CTAs."""
+    warps, mbarriers, clock = (counts(ctas)[name] for name in ("MAX_WARPS", "MBARRIERS", "CLOCK"))
     return _struct(
         "Engine",
         f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_listed; u32 op_count; u32 op_complete;
@@ -304,7 +305,7 @@ MAP_USE = _struct("MapUse", "u64 map; u32 site; u32 kind; u32 thread; u32 barrie
 
 def _globals(ctas: int) -> tuple[Struct, ...]:
     """Records of the sides of copies in global memory."""
-    warps = _counts(ctas)["MAX_WARPS"]
+    warps = counts(ctas)["MAX_WARPS"]
     fence = _struct("FenceEvent", f"u32 epoch; u32 lanes; u32 clock[{warps}]")
     state = _struct("MapState", f"u64 map; u32 born; u32 pad; u32 site; u32 thread; u32 epoch; u32 published; u32 acquired[{warps}]")
     head = _struct(
@@ -323,12 +324,12 @@ def _globals(ctas: int) -> tuple[Struct, ...]:
     return (RESULT, LOST, TENSOR, FETCH, MAP_USE, fence, state, head, tables)
 
 
-SLOT = _slot(1)
+SLOT = slot(1)
 
 
 def structs(ctas: int = 1) -> tuple[Struct, ...]:
     """All records, for clusters of up to so many CTAs."""
-    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, _slot(ctas), MBARRIER, _engine(ctas), OPERATION, *_globals(ctas))
+    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
 
 
 def dtype(struct: Struct) -> np.dtype[np.void]:
@@ -348,7 +349,7 @@ def _constants(ctas: int) -> dict[str, int]:
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
         MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES ARRIVALS RESULTS LOST_RESULTS
         WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS FETCHES FETCH_AREAS MAP_USES MAPS"""
-    constants = {name: globals()[name] for name in names.split()} | _counts(ctas)
+    constants = {name: globals()[name] for name in names.split()} | counts(ctas)
     for prefix, members in (("KIND", Kind), ("HAZARD", Hazard), ("REASON", Reason), ("OPERATION", Operation)):
         constants |= {f"{prefix}_{member.name}": int(member) for member in members}
     return constants

@@ -107,6 +107,10 @@ class Backend(Protocol):
         """Load a module; the handle goes to `symbol` and `launch`."""
         ...
 
+    def resources(self, handle: Any, entry: str) -> EntryResources:
+        """What an entry needs, as loaded."""
+        ...
+
     def symbol(self, handle: Any, name: str) -> tuple[int, int]:
         """Address and size of a module's global variable."""
         ...

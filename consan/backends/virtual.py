@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.base import Dim3, HostBytes
+from consan.backends.base import Dim3, EntryResources, HostBytes
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
 from consan.tensormap import TensorMapInfo, encode
 
@@ -75,6 +75,11 @@ class VirtualBackend:
         """Read a module and place its variables."""
         with self._lock:
             return self.machine.load(ptx, name)
+
+    def resources(self, handle: LoadedModule, entry: str) -> EntryResources:
+        """Shared memory of an entry; there are no registers to count."""
+        with self._lock:
+            return EntryResources(static_shared=handle.reach(entry).static_shared)
 
     def unload(self, handle: LoadedModule) -> None:
         """Give back a module's memory; it must not be used any more."""

@@ -7,6 +7,8 @@ another kernel to run first.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consan import options
-from consan._errors import ExitCode, UsageError
+from consan._errors import ConsanError, ExitCode, UsageError
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable
 from consan.commands.deliver import choose_format, deliver, judged
@@ -90,6 +92,8 @@ class Launch:
         prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
         values = [_to_device(session, value) for value in arrays]
         status = 0
+        with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
+            print(f"consan: {session.room(prepared, entry.name, self.block, self.smem, self.cluster)}", file=sys.stderr, flush=True)
         try:
             session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
         except KeyboardInterrupt:  # what was found so far is kept

@@ -25,6 +25,7 @@ from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
 from consan.reports.json_format import dumps
 from consan.reports.model import exit_status
+from consan.shadow import describe_most
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -54,6 +55,7 @@ class RunCommand:
         stored = args.output or default_name(program.label)
         check_writable(stored)
         session = options.open_session(args)
+        print(f"consan: shadow memory: {describe_most(session.device.most_shadow)}", file=sys.stderr, flush=True)
         with _folder() as folder:
             session.source_dir = folder / "sources"
             if not folder.is_dir():

@@ -99,7 +99,7 @@ def open_ledger(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """One line about what is on."""
+    """What is on, and what memory it may take."""
     return config.stash[CHECKING].describe() if CHECKING in config.stash else None
 
 

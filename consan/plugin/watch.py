@@ -24,6 +24,7 @@ from consan.reports.combine import combine
 from consan.reports.kinds import place
 from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.render import render
+from consan.shadow import describe_most
 
 
 class NotCleanError(AssertionError):
@@ -48,9 +49,11 @@ class Checking:
         adapters.remove()
 
     def describe(self) -> str:
-        """A line for pytest's header."""
+        """Lines for pytest's header."""
         strict = ", strict" if self.settings.strict else ""
-        return f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
+        most = describe_most(self.session.device.most_shadow)
+        first = f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
+        return f"{first}\nconsan: shadow memory: {most}"
 
     def watch(self, item: pytest.Item) -> Watch:
         """Begin with a test: what was launched before it is not its own."""

@@ -38,7 +38,8 @@ DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
 DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
 #define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters one set for all, and one for each CTA
 
-struct Shape { u32 warps, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
+// `rows`: of reads; `warps`: of the table of threads.
+struct Shape { u32 warps, rows, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
 
 // Entries of a clock. With asynchronous engines: epochs of the warps, epochs that a proxy fence has passed, phases of mbarriers.
 // In clusters also epochs that an edge of too narrow a scope tells.
@@ -83,6 +84,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     u32 warps = (threads + 31) / 32, step = 256;
 #endif
     s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
+    s.rows = CONSAN_CLUSTER ? s.warps : min(s.warps, (warps + 1) & ~1u);
     while (shared_bytes > step * 8) step *= 2;
     s.cells = (u32)align_up(shared_bytes ? shared_bytes : 1, step) / CONSAN_GRANULE;
 #if CONSAN_CLUSTER
@@ -98,16 +100,17 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
 #else
     s.deposits = s.flags = s.coarse = s.vectors;
 #endif
-    s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.warps);
+    s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.rows);
     s.reads = s.writes + (u64)s.cells * 8;
-    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.warps + 1), 256);  // one row more: see `read_summary`
-    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 5 | CONSAN_ENGINE << 4) << 44 | (u64)s.warps << 32 | s.cells;
+    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one row more: see `read_summary`
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 5 | CONSAN_ENGINE << 4) << 44 | (u64)s.rows << 32 | s.cells;
     return s;
 }
 
+DEVICE u64 class_bytes(u32 index) { return (4ull + index % 4) << (CLASS_SHIFT - 2 + index / 4); }
 DEVICE u32 size_class(u64 bytes) {
-    u32 index = 0;
-    while ((1ull << (CLASS_SHIFT + index)) < bytes) ++index;
+    u32 index = 4 * (max(63 - __clzll(bytes - 1), CLASS_SHIFT) - CLASS_SHIFT);
+    while (class_bytes(index) < bytes) ++index;
     return index;
 }
 
@@ -148,7 +151,7 @@ COLD u64 claim_free(u64 runtime, u32 index, u64 tag, bool any_shape, const Shape
 
 // Freshly cut memory is zero: the host cleared the arena once.
 COLD u64 cut_slot(u64 runtime, u32 index) {
-    u64 bytes = 1ull << (CLASS_SHIFT + index), limit = load64(FIELD(runtime, Runtime, arena_bytes));
+    u64 bytes = class_bytes(index), limit = load64(FIELD(runtime, Runtime, arena_bytes));
     if (gpu_load64(FIELD(runtime, Runtime, arena_next)) + bytes > limit) return 0;
     u64 at = gpu_add64(FIELD(runtime, Runtime, arena_next), bytes);
     if (at + bytes > limit) { gpu_add64(FIELD(runtime, Runtime, arena_next), 0 - bytes); return 0; }

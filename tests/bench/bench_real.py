@@ -1,6 +1,6 @@
 """What hooks cost on real kernels: time to parse, instrument and assemble, size of the text, and time of a launch with and without.
 
-Usage: python tests/bench/bench_real.py [--device cpu|gpu] [--arch sm_80] [--launches] [NAME ...]
+Usage: python tests/bench/bench_real.py [--device cpu|gpu] [--arch sm_80] [--launches] [--assembly fast] [NAME ...]
 
 Kernels that this machine cannot make are named and left out (see tests/corpus). The best of several runs counts; nothing is read
 from the cache of assembled code, and the shadow runtime is compiled before.
@@ -28,6 +28,7 @@ from real_run import Buffers, entry_of  # noqa: E402
 
 from consan.instrument import instrument  # noqa: E402
 from consan.instrument.ptx import parse  # noqa: E402
+from consan.options import ASSEMBLIES  # noqa: E402
 from consan.session import Session, library_for  # noqa: E402
 from consan.toolchain.assemble import assemble  # noqa: E402
 
@@ -60,13 +61,15 @@ def gpu_seconds(driver: Any, run: Callable[[], None]) -> float:
     driver.call("cuEventRecord", end, None)
     driver.call("cuEventSynchronize", end)
     driver.call("cuEventElapsedTime", ctypes.byref(elapsed), begin, end)
+    for event in (begin, end):
+        driver.call("cuEventDestroy_v2", event)
     return elapsed.value / 1e3
 
 
-def launch_times(case: Case, ptx: str, device: str) -> tuple[float, float]:
+def launch_times(case: Case, ptx: str, device: str, assembly: str) -> tuple[float, float]:
     """Seconds of a launch without and with hooks, the first of each not counted: by events on a GPU, else by the clock."""
     size: Size = "small" if device == "cpu" else "full"
-    launch, session = case.launch(size, 0), Session(device=device)
+    launch, session = case.launch(size, 0), Session(device=device, assembly=assembly)
     prepared, buffers = session.prepare(ptx), Buffers(session.backend, launch)
     arguments, entry, shape = launch.pack(buffers.address), entry_of(ptx, launch), (launch.grid, launch.block)
     more: dict[str, Any] = {"shared": launch.shared, "cluster": launch.cluster, "cooperative": launch.cooperative}
@@ -91,7 +94,7 @@ def launch_times(case: Case, ptx: str, device: str) -> tuple[float, float]:
     return times
 
 
-def row(case: Case, arch: str, device: str) -> str:
+def row(case: Case, arch: str, device: str, assembly: str) -> str:
     """One kernel's line."""
     entry = corpus.get(f"{case.name}/{arch}")
     if entry.skip:
@@ -101,15 +104,15 @@ def row(case: Case, arch: str, device: str) -> str:
     done = instrument(ptx, library=library_for, inline=inline)
     parsed = best(lambda: parse(ptx), 5)
     whole = best(lambda: instrument(ptx, library=library_for, inline=inline), 5)
-    assembled, alone = best(lambda: assemble(done.ptx, arch), 3), best(lambda: assemble(ptx, arch), 3)
-    plain, hooks = launch_times(case, ptx, device)
+    assembled, alone = best(lambda: assemble(done.ptx, arch, fast=assembly == "fast"), 3), best(lambda: assemble(ptx, arch), 3)
+    plain, hooks = launch_times(case, ptx, device, assembly)
     return (
         f"{case.name:24}{ptx.count(chr(10)):7}{parsed:8.3f}{whole - parsed:8.3f}{assembled:9.3f}{alone:9.3f}"
         f"{len(done.ptx) // 1000:6}{len(ptx) // 1000:8}{plain * 1e3:10.2f}{hooks * 1e3:10.2f}{hooks / plain:7.1f}"
     )
 
 
-def launches(case: Case, arch: str, device: str) -> str:
+def launches(case: Case, arch: str, device: str, assembly: str) -> str:
     """One kernel's line, without the compiler's part; what is in the cache of assembled code is used."""
     entry = corpus.get(f"{case.name}/{arch}")
     if entry.skip:
@@ -117,7 +120,7 @@ def launches(case: Case, arch: str, device: str) -> str:
     ptx = entry.make()
     if case.name in SCOPED:  # as it should be: a finding in each round would be timed, too
         ptx = ptx.replace(*SCOPED[case.name])
-    plain, hooks = launch_times(case, ptx, device)
+    plain, hooks = launch_times(case, ptx, device, assembly)
     return f"{case.name:34}{plain * 1e3:10.3f}{hooks * 1e3:10.3f}{hooks / plain:7.1f}"
 
 
@@ -128,6 +131,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("--launches", action="store_true", help="times of launches only")
+    parser.add_argument("--assembly", choices=ASSEMBLIES, default="best", help="of kernels with hooks")
     options = parser.parse_args()
     device = Session(device=options.device).backend.device_name
     print(f"{device}, Python {platform.python_version()}, NumPy {np.__version__}; compiler times in s, launches in ms")
@@ -135,7 +139,8 @@ def main() -> int:
     cases = (*HOPPER_CASES, *CLUSTER_CASES) if options.arch == "sm_90a" else CASES
     for case in cases:
         if not options.names or any(name in case.name for name in options.names):
-            print((launches if options.launches else row)(case, options.arch, options.device), flush=True)
+            line = launches if options.launches else row
+            print(line(case, options.arch, options.device, options.assembly), flush=True)
     return 0
 
 

@@ -128,16 +128,17 @@ def test_launches_of_one_session_leave_no_memory_behind(count: int, entry: str) 
         gc.collect()
         return tracemalloc.get_traced_memory()[0] - before
 
+    first = max(20, count // 5)  # what launches seldom come to (a wrap of the epochs) is decoded once
     tracemalloc.start()
     try:
-        launch(max(20, count // 5))
+        launch(first)
         grown = launch(count)
     finally:
         tracemalloc.stop()
     session.backend.free(address)
     report = session.report()
     assert grown < 100_000
-    assert sum(kernel.launches for kernel in report.kernels) == count + 20
+    assert sum(kernel.launches for kernel in report.kernels) == first + count
     assert len(report.findings) == (entry != "clean")
 
 

@@ -101,9 +101,10 @@ def test_mistakes_are_one_line_and_status_2(words: list[str], message: str, caps
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("consan: error: ")
-    assert message in err
-    assert err.count("\n") == 1
+    *before, error = err.splitlines()
+    assert error.startswith("consan: error: ")
+    assert message in error
+    assert [line.partition(", at most ")[0] for line in before] in ([], ["consan: shadow memory: 448 KiB for a CTA"])  # it came to a launch
 
 
 def test_a_ptx_syntax_error_has_line_and_column(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,3 +204,11 @@ def test_a_script_from_the_command_line_has_its_own_arguments() -> None:
     assert done.returncode == 0, done.stderr
     assert "['--x']" in done.stdout
     assert stored()["verdict"] == "incomplete"
+
+
+def test_shadow_memory_is_told_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "k.cu", *LAUNCH, *CUDA_ARGS, "i32=64", "-D", "FIXED", "--shadow-memory", "16M"])
+    told = "48 KiB for a CTA (192.0 bytes per byte of shared memory)"  # 64 threads of 608 bytes, 64 words in shared memory, rounded
+    assert capsys.readouterr().err == f"consan: shadow memory: {told}, at most 16 MiB at a time\n"
+    main(["run", "--device", "cpu", "--shadow-memory", "32M", "-c", "pass"])
+    assert capsys.readouterr().err.startswith("consan: shadow memory: at most 32 MiB at a time\n")

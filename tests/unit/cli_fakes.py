@@ -44,6 +44,7 @@ class FakeSession:
     def __init__(self, **options: Any) -> None:
         self.options = options
         self.backend = FakeBackend()
+        self.device = types.SimpleNamespace(most_shadow=64 << 20)
         self.launches: list[tuple[Any, ...]] = []
         self.prepared: list[str] = []
         type(self).latest = self
@@ -52,6 +53,10 @@ class FakeSession:
         """Remember the text."""
         self.prepared.append(ptx)
         return name
+
+    def room(self, prepared: Any, entry: str, block: Any, shared: int, cluster: Any) -> str:
+        """What is printed before the launch."""
+        return f"room for {entry}, {block} threads, {shared} bytes, {cluster} CTAs"
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
         """Remember the launch."""
