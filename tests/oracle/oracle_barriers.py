@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from oracle_clocks import Clocks, Snapshot, join
+from oracle_scopes import Past, both
 
 Array = npt.NDArray[Any]
 WARP = 32
@@ -138,8 +139,8 @@ class MBarrier:
     phase: int = 0
     waited: int = 0  # phases that somebody has waited for
     live: bool = True
-    gathered: Snapshot | None = None  # of all phases so far, the current one too
-    done: Snapshot | None = None  # of completed phases
+    gathered: Past = field(default_factory=dict)  # of all phases so far, the current one too
+    done: Past = field(default_factory=dict)  # of completed phases
     last_line: int = 0  # of the last arrival
     misuse: set[frozenset[int]] = field(default_factory=set)  # pairs of lines, until they are taken
 
@@ -149,12 +150,12 @@ class MBarrier:
             self.misuse.add(frozenset((line, self.init_line)))
         return count <= self.pending
 
-    def arrive(self, line: int, count: int, past: Snapshot | None, *, completes: bool = True, fits: bool = True) -> None:
+    def arrive(self, line: int, count: int, past: Past, *, completes: bool = True, fits: bool = True) -> None:
         """Arrivals, with what they publish; those that do not fit are known to be wrong already."""
         if fits and count > self.pending:
             self.misuse.add(frozenset((line, self.init_line)))
         self.pending -= count
-        self.gathered = join(self.gathered, past)
+        self.gathered = both(self.gathered, past)
         if self._advance(line if fits else 0) and not completes:
             self.misuse.add(frozenset((line, self.init_line)))
         self.last_line = line

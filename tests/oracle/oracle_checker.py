@@ -1,63 +1,66 @@
 """The oracle: exact happens-before over the events of a plain run, written from SEMANTICS.md, with nothing of the shadow runtime.
 
-Every access of a CTA is kept, to the byte and the thread, and each new one is compared with all of them: so the verdict is about
-all pairs that nothing orders, in whichever order this run had them. It is the same for all schedules of a program whose
+Every access of a cluster (mostly of one CTA) is kept, to the byte and the thread, and each new one is compared with all of them: so the
+verdict is about all pairs that nothing orders, in whichever order this run had them. It is the same for all schedules of a program whose
 synchronisation does not depend on data.
 
 Where an access and an asynchronous operation, or its issue, are not ordered at all, the order of the run decides between data-race
 and missing-wait, and likewise between data-race and uninitialized-read: such a pair has both kinds, and either is right.
 
-Severity: a pair is a warning if it is ordered once each warp counts as one thread (2.8 R-W1), or if both stored the same
-value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence.
+oracle_passes.py runs it several times over a trace, to say how severe a pair is, and what it lacks.
 
-Not handled: registers, global memory, clusters, policy `isa`. Of the misuse of barriers these are found: what oracle_barriers.py names, use
+Not handled: registers, global memory, policy `isa`. Of the misuse of barriers these are found: what oracle_barriers.py names, use
 without init or after inval, init twice, use as data, and inval before the copies that signal it are over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from oracle_barriers import ALL, WARP, MBarrier
-from oracle_clocks import Snapshot, join
-from oracle_pairs import GROUP, Access, Pairs
-from oracle_rows import BULK, COPY, LIFE, PRODUCT
-from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Trace
-from oracle_verdict import LIFETIME, MISUSE, PROXY, RACE, Found, Verdict
+from oracle_barriers import ALL, WARP, CtaBarriers, MBarrier
+from oracle_clusters import ClusterBarrier, Lifetimes
+from oracle_pairs import GROUP, Access, Pairs, Shape
+from oracle_rows import BULK, COPY, LIFE, PRODUCT, STORE
+from oracle_scopes import ANYBODY, EXECUTION, Past, both
+from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Ranges, is_narrow
+from oracle_verdict import LIFETIME, MISUSE, RACE, Verdict
 
 Array = npt.NDArray[Any]
 Operands = dict[tuple[int, int], set[tuple[int, int]]]  # ranges, by warpgroup and number of its product
-_INSIDE = (1 << CTA_SHIFT) - 1
-_FAMILIES = {COPY: "async", BULK: "bulk", PRODUCT: "wgmma"}
+_FAMILIES = {COPY: "async", BULK: "bulk", PRODUCT: "wgmma", STORE: "store"}
 
 
-class Cta(Pairs):
-    """One CTA under the oracle; `by_warp`: each warp counts as one thread.
+class Cluster(Pairs):
+    """One cluster under the oracle, the `number`th of its wave; `by_warp`: each warp counts as one thread.
 
+    `level`: what counts as an edge (oracle_scopes.py). Of EXECUTION only the lifetimes are of use.
     `merged`: so it does, and a thread goes on in the moment of its own last release, wait or barrier, even where another lane has released
     since. That is less than the truth: the bound that consan's clocks of warps have.
     """
 
-    def __init__(self, threads: int, *, by_warp: bool, proxies: bool, merged: bool = False) -> None:
-        super().__init__(threads, by_warp=by_warp, proxies=proxies)
+    def __init__(self, shape: Shape, number: int = 0, *, merged: bool = False, **how: Any) -> None:
+        super().__init__(shape, **how)
+        self.base = number * shape.ctas << CTA_SHIFT  # where its places begin
+        self.cluster_barrier = ClusterBarrier(self.scopes, self.actor_of, self.home_of, self.exists)
+        self.lifetimes = Lifetimes(self.clocks, self.actor_of, self.home_of, self.exists)
         self.objects: dict[int, MBarrier] = {}
-        self.flags: dict[int, Snapshot] = {}
+        self.flags: dict[int, Past] = {}  # by place in shared memory, or address
         self.open: dict[tuple[str, int], list[int]] = {}  # operations not committed, by family and thread
         self.groups: dict[tuple[str, int], list[list[int]]] = {}
         self.arrivals: dict[tuple[int, int], list[list[int]]] = {}  # copies covered by arrive-ons, by place and thread
         self.copies: dict[int, list[int]] = {}  # all cp.async of a thread
-        self.serials: dict[int, int] = {}  # bulk operations: their actors
+        self.serials: dict[int, list[int]] = {}  # bulk operations and asynchronous stores: their actors
         self.lines: dict[int, int] = {}  # of operations that must be over when the CTA ends
-        self.signals: dict[int, list[int]] = {}  # of mbarriers: the bulk operations that signal them
+        self.signals: dict[int, list[int]] = {}  # of mbarriers: the operations that signal them
         self.users: dict[int, dict[tuple[int, int], int]] = {}  # of mbarriers: when, by thread and line
         self.operands: Operands = {}
         self.product_counts: dict[int, int] = {}  # products so far, by warp
         self.products: dict[tuple[int, int], list[int]] = {}  # parts of a wgmma, by warpgroup and number
         self.seen_generations = 0
-        self.own = np.ones(threads, np.int64) if merged else None  # moments of the warp's clock that its threads are in
+        self.own = np.ones(len(self.actor_of), np.int64) if merged else None  # moments of the warp's clock that its threads are in
 
     def finish(self) -> Verdict:
         """The verdict, after the last event."""
@@ -65,22 +68,47 @@ class Cta(Pairs):
         for actor, line in self.lines.items():
             if not self.observed(actor):
                 self.pair(frozenset((line,)), {LIFETIME}, (0, 0))
-        for pair in self.barriers.misuse:
+        for line, span in self.lifetimes.broken() if self.scopes.level == EXECUTION else ():
+            self.pair(frozenset((line,)), {LIFETIME}, span)
+        for pair in set[frozenset[int]]().union(*(one.misuse for one in self.barriers)):
             self.pair(pair, {MISUSE}, (0, 0))
         return self.verdict
 
     # Events ------------------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, threads: Array) -> None:
-        """One event of threads of this CTA; arrays in its data have been cut to them."""
+        """One event of threads of this cluster; arrays in its data have been cut to them."""
         _HANDLERS[event.kind](self, event, threads)
         if self.own is not None and (event.kind in _CATCH_UP or event.data.get("strong") or "arrive" in event.data.get("action", "")):
-            threads = np.concatenate((threads, np.array(self.barriers.released, np.int64)))
+            threads = np.concatenate((threads, self._let_go()))
             self.own[threads] = self.clocks.time[self.actor_of[threads]]
-            self.barriers.released.clear()
-        if self.barriers.generations != self.seen_generations:
-            self.seen_generations = self.barriers.generations
+        generations = self.cluster_barrier.phase + sum(one.generations for one in self.barriers)
+        if generations != self.seen_generations:
+            self.seen_generations = generations
             self.prune()
+
+    def _let_go(self) -> Array:
+        """Threads that barriers have let go since the last time."""
+        found = list(self.cluster_barrier.released)
+        self.cluster_barrier.released.clear()
+        for home, one in enumerate(self.barriers):
+            found += [home * self.shape.stride + thread for thread in one.released]
+            one.released.clear()
+        return np.array(found, np.int64)
+
+    def _by_cta(self, threads: Array) -> Iterator[tuple[CtaBarriers, Array, Array]]:
+        """The barriers of each CTA that some threads are of, the threads' numbers in it, and which they are."""
+        homes = self.home_of[threads]
+        for home in np.unique(homes).tolist():
+            chosen = homes == home
+            yield self.barriers[home], threads[chosen] - home * self.shape.stride, chosen
+
+    def _uses_peers(self, event: Event, threads: Array, places: Array, nbytes: int) -> None:
+        """Threads touch shared memory, their own CTA's or a peer's."""
+        if self.scopes.level == EXECUTION:
+            homes = self.home_of[threads]
+            for i in (homes != places >> CTA_SHIFT).nonzero()[0].tolist():
+                self.lifetimes.use(event.line, int(self.actor_of[threads[i]]), int(homes[i]), (int(places[i]), int(places[i]) + nbytes))
 
     def _sync_access(self, event: Event, threads: Array, places: Array, nbytes: int, **more: Any) -> None:
         actors = self.actor_of[threads]
@@ -91,12 +119,13 @@ class Cta(Pairs):
         data = event.data
         inside = data["places"] != ELSEWHERE
         if inside.any():
-            places, values = data["places"][inside] & _INSIDE, data["values"]
+            places, values = data["places"][inside] - self.base, data["values"]
+            self._uses_peers(event, threads[inside], places, data["nbytes"])
             self._check_objects(event.line, places, places + data["nbytes"], threads[inside])
             chosen = None if values is None else [values[k] for k in inside.nonzero()[0].tolist()]
             self._sync_access(
                 event, threads[inside], places, data["nbytes"], write=data["access"] != "read", reads=data["access"] != "write",
-                strong=data["strong"], element=data["element"], values=chosen,
+                strong=data["strong"], narrow=data["scope"] == "cta", element=data["element"], values=chosen,
             )  # fmt: skip
         self._synchronise(event, threads)
 
@@ -127,89 +156,150 @@ class Cta(Pairs):
     def _synchronise(self, event: Event, threads: Array) -> None:
         """Release and acquire patterns through a strong location (2.3)."""
         data = event.data
+        keys = np.where(data["places"] == ELSEWHERE, data["addresses"], data["places"]).tolist()
         if not data["strong"]:
-            for address in data["addresses"].tolist() if data["access"] != "read" and self.flags else ():
-                self.flags.pop(address, None)
+            for key in keys if data["access"] != "read" and self.flags else ():
+                self.flags.pop(key, None)
             return
-        for thread, address in zip(threads.tolist(), data["addresses"].tolist(), strict=True):
-            self._synchronise_one(int(self.actor_of[thread]), address, data["access"], data["sem"], event.opcode.startswith("red"))
+        for thread, key in zip(threads.tolist(), keys, strict=True):
+            self._synchronise_one(event, int(self.actor_of[thread]), int(self.home_of[thread]), key)
 
-    def _synchronise_one(self, actor: int, address: int, access: str, sem: str, reduction: bool) -> None:
-        clocks, before = self.clocks, self.flags.get(address)
+    def _synchronise_one(self, event: Event, actor: int, home: int, key: int) -> None:
+        access, sem, wide = event.data["access"], event.data["sem"], event.data["scope"] != "cta"
+        before = self.flags.get(key, {})
         if access != "read":
-            mine = clocks.snapshot(np.array([actor])) if sem in ("release", "acq_rel") else clocks.released.get(actor)
-            now = join(before, mine) if access == "rmw" else mine
-            if now is None:
-                self.flags.pop(address, None)
+            mine = self.scopes.release(actor, home, orders=sem in ("release", "acq_rel"), wide=wide)
+            now = both(before, mine) if access == "rmw" else mine
+            if now:
+                self.flags[key] = now
             else:
-                self.flags[address] = now
-        if access != "write" and before is not None and not reduction:
-            if sem in ("acquire", "acq_rel"):
-                clocks.acquire(np.array([actor]), before)
-            else:
-                clocks.pending.setdefault(actor, []).append(before)
+                self.flags.pop(key, None)
+        if access != "write" and before and not event.opcode.startswith("red"):
+            self.scopes.take(actor, home, before, orders=sem in ("acquire", "acq_rel"), wide=wide)
 
     def _on_fence(self, event: Event, threads: Array) -> None:
-        parts, actors = event.data["parts"], self.actor_of[threads]
+        parts = event.data["parts"]
         if "proxy" in parts:
-            if any(part in ("async", "async.shared::cta", "shared::cta", "shared::cluster") for part in parts) and "global" not in parts:
-                self.clocks.fence_proxies(actors)
-        elif "mbarrier_init" not in parts:
-            self.clocks.fence(actors, acquires="release" not in parts, releases="acquire" not in parts)
+            self._fence_proxies(parts, threads)
+            return
+        releases, acquires, wide = "acquire" not in parts, "release" not in parts, "cta" not in parts
+        for actor, home in self._actors(threads):
+            if "mbarrier_init" in parts:
+                self.scopes.fence_inits(actor, home)
+            else:
+                self.scopes.fence(actor, home, acquires=acquires, releases=releases, wide=wide)
+
+    def _actors(self, threads: Array) -> list[tuple[int, int]]:
+        """The actors that threads are, each with its CTA."""
+        return sorted(set(zip(self.actor_of[threads].tolist(), self.home_of[threads].tolist(), strict=True)))
+
+    def _fence_proxies(self, parts: tuple[str, ...], threads: Array) -> None:
+        if "global" in parts or not any(part in ("async", "async.shared::cta", "shared::cta", "shared::cluster") for part in parts):
+            return
+        if "shared::cta" not in parts:
+            self.clocks.fence_proxies(self.actor_of[threads])
+            return
+        for home in np.unique(self.home_of[threads]).tolist():
+            self.clocks.fence_proxies(self.actor_of[threads[self.home_of[threads] == home]], home)
 
     def _on_barrier(self, event: Event, threads: Array) -> None:
         ids, counts = event.data["ids"], event.data["counts"]
         for number, count in sorted(set(zip(ids.tolist(), counts.tolist(), strict=True))):
             chosen = (ids == number) & (counts == count)
             aligned = event.opcode.startswith("bar.") or ".aligned" in event.opcode
-            self.barriers.arrive(threads[chosen], number, ALL if count < 0 else count, event.data["waits"], event.line, aligned)
+            for barriers, inside, _ in self._by_cta(threads[chosen]):
+                barriers.arrive(inside, number, ALL if count < 0 else count, event.data["waits"], event.line, aligned)
 
     def _on_warp_barrier(self, event: Event, threads: Array) -> None:
-        self.barriers.arrive_warp(threads, event.data["members"])
+        for barriers, inside, chosen in self._by_cta(threads):
+            barriers.arrive_warp(inside, event.data["members"][chosen])
+
+    def _on_cluster_arrive(self, event: Event, threads: Array) -> None:
+        self.cluster_barrier.arrive(threads, relaxed=event.data["relaxed"])
+
+    def _on_cluster_wait(self, event: Event, threads: Array) -> None:
+        self.cluster_barrier.wait(threads)
 
     def _on_exit(self, event: Event, threads: Array) -> None:
-        self.barriers.exit(threads)
+        for barriers, inside, _ in self._by_cta(threads):
+            barriers.exit(inside)
+        self.cluster_barrier.exit(threads)
+        self.lifetimes.exit(threads)
 
     # Asynchronous operations -------------------------------------------------------------------------------------------
 
-    def _issue(self, event: Event, threads: Array, start: Array, end: Array, operations: Array, who: int, *, write: bool) -> None:
+    def _issue(
+        self, event: Event, threads: Array, start: Array, end: Array, operations: Array, who: int, *, write: bool, **more: Any
+    ) -> None:
         for thread, operation in dict(zip(threads.tolist(), operations.tolist(), strict=True)).items():
             self.open.setdefault((_FAMILIES[who], thread), []).append(operation)
         times = np.ones(len(start), np.int64)
         self._check_objects(event.line, start, end, threads)
-        self.add(Access(threads, start, end, operations, times, event.line, write=write, reads=not write, who=who))
+        self.add(Access(threads, start, end, operations, times, event.line, write=write, reads=not write, who=who, **more))
         self.clocks.advance(self.actor_of[threads])
+        if self.scopes.level == EXECUTION and who in (BULK, STORE):
+            for operation, first, last in zip(operations.tolist(), start.tolist(), end.tolist(), strict=True):
+                self.lifetimes.operate(event.line, operation, (first, last))
 
     def _on_copy(self, event: Event, threads: Array) -> None:
-        places = event.data["places"] & _INSIDE
+        places = event.data["places"] - self.base
         operations = self.clocks.new_actors(len(threads))
         for thread, operation in zip(threads.tolist(), operations.tolist(), strict=True):
             self.copies.setdefault(thread, []).append(operation)
         self._issue(event, threads, places, places + event.data["nbytes"], operations, COPY, write=True)
 
     def _on_bulk(self, event: Event, threads: Array) -> None:
-        operations = self.clocks.new_actors(1)
-        self.serials[event.data["serial"]] = int(operations[0])
-        self.lines[int(operations[0])] = event.line
-        ranges = event.data["ranges"]
-        start, end = np.array([r[0] & _INSIDE for r in ranges]), np.array([((r[1] - 1) & _INSIDE) + 1 for r in ranges])
-        many = len(ranges)
-        self._issue(event, np.repeat(threads, many), start, end, np.repeat(operations, many), BULK, write=event.data["writes"])
-        if event.data["writes"]:
-            self.signals.setdefault(event.data["unit"] & _INSIDE, []).append(int(operations[0]))
-            self.open["bulk", int(threads[0])].pop()  # completes on its mbarrier, not in a group
+        (operation,) = self.clocks.new_actors(1).tolist()
+        self._signalling(event, threads, [operation])
+        for ranges, write in ((event.data["reads"], False), (event.data["writes"], True)):
+            if ranges:
+                start, end = self._bounds(ranges)
+                many = len(ranges)
+                for first in start.tolist():
+                    self._uses_peers(event, threads, np.array([first]), 16)
+                self._issue(event, np.repeat(threads, many), start, end, np.full(many, operation), BULK, write=write)
+        if event.data["unit"] is not None:
+            waited = self.open["bulk", int(threads[0])]  # completes on its mbarrier, not in a group
+            waited[:] = [each for each in waited if each != operation]
+
+    def _bounds(self, ranges: Ranges) -> tuple[Array, Array]:
+        found = np.array(ranges) - self.base
+        return found[:, 0], found[:, 1]
+
+    def _on_async_store(self, event: Event, threads: Array) -> None:
+        """st.async and red.async: stores that are over when an mbarrier says so. Those of one warp come to it one by one."""
+        data, places = event.data, event.data["places"] - self.base
+        operations = self.clocks.new_actors(len(threads))
+        self._signalling(event, threads, operations.tolist())
+        self._uses_peers(event, threads, places, data["nbytes"])
+        more = {"strong": data["strong"], "element": data["nbytes"]}
+        self._issue(event, threads, places, places + data["nbytes"], operations, STORE, write=True, **more)
+
+    def _signalling(self, event: Event, threads: Array, operations: list[int]) -> None:
+        """Operations start; those that will signal an mbarrier use it from now on."""
+        self.serials[event.data["serial"]] = operations
+        self.lines.update(dict.fromkeys(operations, event.line))
+        if event.data["unit"] is None:
+            return
+        place = event.data["unit"] - self.base
+        self.signals.setdefault(place, []).extend(operations)
+        self._uses_peers(event, threads, np.full(len(threads), place), 8)
+        self._use(event.line, place, np.unique(self.actor_of[threads]))
+        item = self.objects.get(place)
+        if item is None or not item.live:
+            self.pair(frozenset((event.line,)), {MISUSE}, (place, place + 8))
 
     def _on_product(self, event: Event, threads: Array) -> None:
         """A wgmma of some warps: each has a part in it, for which it waits itself. Which of them reads what is not said: all read all."""
         for first in range(0, len(threads), WARP):
             team = threads[first : first + WARP]
             (operation,) = self.clocks.new_actors(1).tolist()
-            key = _product_of(self.product_counts, int(team[0]))
+            key = product_of(self.product_counts, int(team[0]))
             self.products.setdefault(key, []).append(operation)
             self.team[operation] = (int(team[0]) // WARP, self.products[key])
             self.lines[operation] = event.line
             ranges = sorted(self.operands[key])
-            start, end = np.array([r[0] & _INSIDE for r in ranges]), np.array([((r[1] - 1) & _INSIDE) + 1 for r in ranges])
+            start, end = self._bounds(ranges)
             for thread in team.tolist():
                 self.open.setdefault(("wgmma", thread), []).append(operation)
             one = np.full(len(start), team[0])
@@ -240,14 +330,18 @@ class Cta(Pairs):
 
     def _on_mbarrier(self, event: Event, threads: Array) -> None:
         data, action = event.data, event.data["action"]
-        places = data["places"] & _INSIDE
+        places = data["places"] - self.base
+        self._uses_peers(event, threads, places, 8)
         for place in np.unique(places).tolist():
             users = threads[places == place]
             if action in ("init", "inval"):
                 self._after_uses(event.line, place, users)
             else:
                 self._use(event.line, place, np.unique(self.actor_of[users]))
-        if action in ("init", "inval"):
+        if action == "init":
+            made = np.array([self.scopes.initialise(actor) for actor in self.actor_of[threads].tolist()])
+            self.add(Access(threads, places, places + 8, made, np.ones_like(made), event.line, write=True, reads=False, who=LIFE))
+        elif action == "inval":
             self._sync_access(event, threads, places, 8, write=True, reads=False, who=LIFE)
         misfits = self._misfits(event, threads, places)
         for thread, place, given in zip(threads.tolist(), places.tolist(), data["given"].tolist(), strict=True):
@@ -263,7 +357,7 @@ class Cta(Pairs):
                 self._signals_in_flight(event.line, place, int(self.actor_of[thread]))
             else:
                 fits = (thread // WARP, place) not in misfits
-                self._signal(item, event.line, int(self.actor_of[thread]), action, given, data["parts"], fits)
+                self._signal(item, event.line, thread, action, given, data["parts"], fits)
                 self._take_misuse(item, place)
 
     def _take_misuse(self, item: MBarrier, place: int) -> None:
@@ -291,12 +385,12 @@ class Cta(Pairs):
             if not self.clocks.seen[actor, operation]:
                 self.pair(frozenset((line, self.lines[operation])), {MISUSE}, (place, place + 8))
 
-    def _signal(self, item: MBarrier, line: int, actor: int, action: str, given: int, parts: tuple[str, ...], fits: bool) -> None:
+    def _signal(self, item: MBarrier, line: int, thread: int, action: str, given: int, parts: tuple[str, ...], fits: bool) -> None:
         if action in ("expect_tx", "complete_tx"):
             item.transact(line, given if action == "expect_tx" else -given)
         elif action in ("arrive", "arrive_drop"):
-            relaxed = "relaxed" in parts
-            past = self.clocks.released.get(actor) if relaxed else self.clocks.snapshot(np.array([actor]))
+            actor, home = int(self.actor_of[thread]), int(self.home_of[thread])
+            past = self.scopes.release(actor, home, orders="relaxed" not in parts, wide=not is_narrow(parts))
             count = given
             if "expect_tx" in parts:
                 count, item.tx = 1, item.tx + given
@@ -305,33 +399,25 @@ class Cta(Pairs):
             item.arrive(line, count, past, completes="noComplete" not in parts, fits=fits)
 
     def _on_waited(self, event: Event, threads: Array) -> None:
-        for thread, place in zip(threads.tolist(), (event.data["places"] & _INSIDE).tolist(), strict=True):
-            item, actor = self.objects.get(place), int(self.actor_of[thread])
+        data = event.data
+        for thread, place in zip(threads.tolist(), (data["places"] - self.base).tolist(), strict=True):
+            item = self.objects.get(place)
             if item is None:
                 continue
             item.waited = item.phase
-            if item.done is None:
-                continue
-            if event.data["relaxed"]:
-                self.clocks.pending.setdefault(actor, []).append(item.done)
-            else:
-                self.clocks.acquire(np.array([actor]), item.done)
-
-    def _only(self, operations: list[int]) -> Snapshot:
-        """What a completion publishes: the operations, not what came before them."""
-        seen = np.zeros(self.clocks.actors, np.int32)
-        seen[operations] = 1
-        return seen, np.zeros_like(seen)
+            actor, home = int(self.actor_of[thread]), int(self.home_of[thread])
+            self.scopes.take(actor, home, item.done, orders=not data["relaxed"], wide=not data["narrow"])
 
     def _on_complete(self, event: Event, threads: Array) -> None:
-        item = self.objects.get(event.data["unit"] & _INSIDE)
+        place = event.data["unit"] - self.base
+        item = self.objects.get(place)
         if item is not None:
-            item.gathered = join(item.gathered, self._only([self.serials[event.data["serial"]]]))
-            item.transact(event.line, -event.data["nbytes"])
-            self._take_misuse(item, event.data["unit"] & _INSIDE)
+            item.gathered = both(item.gathered, {ANYBODY: self.clocks.only(self.serials[event.data["serial"]])})
+            item.transact(event.line, -event.data["total"])
+            self._take_misuse(item, place)
 
     def _on_arrive_on(self, event: Event, threads: Array) -> None:
-        places = event.data["places"] & _INSIDE
+        places = event.data["places"] - self.base
         for place in np.unique(places).tolist():
             self._use(event.line, place, np.unique(self.actor_of[threads[places == place]]))
         for thread, place in zip(threads.tolist(), places.tolist(), strict=True):
@@ -340,82 +426,26 @@ class Cta(Pairs):
                 self.objects[place].pending += 1
 
     def _on_copies_arrive(self, event: Event, threads: Array) -> None:
-        for thread, place in zip(threads.tolist(), (event.data["places"] & _INSIDE).tolist(), strict=True):
+        """The copies are for threads of the CTA only (2.5, D16)."""
+        for thread, place in zip(threads.tolist(), (event.data["places"] - self.base).tolist(), strict=True):
             covered, item = self.arrivals[place, thread].pop(0), self.objects.get(place)
             if item is not None:
-                item.arrive(event.line, 1, self._only(covered))
+                item.arrive(event.line, 1, {int(self.home_of[thread]): self.clocks.only(covered)})
                 self._take_misuse(item, place)
 
 
-_HANDLERS: dict[str, Callable[[Cta, Event, Array], None]] = {
-    "access": Cta._on_access, "fence": Cta._on_fence, "barrier": Cta._on_barrier, "warp-barrier": Cta._on_warp_barrier,
-    "exit": Cta._on_exit, "copy": Cta._on_copy, "bulk": Cta._on_bulk, "product": Cta._on_product, "commit": Cta._on_commit,
-    "wait": Cta._on_wait, "mbarrier": Cta._on_mbarrier, "waited": Cta._on_waited, "complete": Cta._on_complete,
-    "arrive-on": Cta._on_arrive_on, "copies-arrive": Cta._on_copies_arrive,
+_HANDLERS: dict[str, Callable[[Cluster, Event, Array], None]] = {
+    "access": Cluster._on_access, "fence": Cluster._on_fence, "barrier": Cluster._on_barrier, "warp-barrier": Cluster._on_warp_barrier,
+    "cluster-arrive": Cluster._on_cluster_arrive, "cluster-wait": Cluster._on_cluster_wait, "exit": Cluster._on_exit,
+    "copy": Cluster._on_copy, "bulk": Cluster._on_bulk, "product": Cluster._on_product, "async-store": Cluster._on_async_store,
+    "commit": Cluster._on_commit, "wait": Cluster._on_wait, "mbarrier": Cluster._on_mbarrier, "waited": Cluster._on_waited,
+    "complete": Cluster._on_complete, "arrive-on": Cluster._on_arrive_on, "copies-arrive": Cluster._on_copies_arrive,
 }  # fmt: skip
-_CATCH_UP = frozenset(("fence", "barrier", "warp-barrier", "waited"))
-_PROXY_EVENTS = frozenset(("bulk", "product"))
+_CATCH_UP = frozenset(("fence", "barrier", "warp-barrier", "waited", "cluster-arrive", "cluster-wait"))
 
 
-def check(trace: Trace, *, ctas: int = 16) -> Verdict:
-    """The verdict over a launch, from at most so many CTAs of each wave."""
-    verdict, coarse = _check(trace, ctas, by_warp=False), _check(trace, ctas, by_warp=True)
-    verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
-    for pair, found in verdict.pairs.items():
-        wide = coarse.pairs.get(pair, Found())
-        found.kinds |= wide.kinds & {PROXY}
-        if PROXY not in found.kinds and wide.severity != "error":
-            found.severity = "warning"
-    return verdict
-
-
-def _product_of(counts: dict[int, int], thread: int) -> tuple[int, int]:
+def product_of(counts: dict[int, int], thread: int) -> tuple[int, int]:
     """Which product of its warpgroup the next one of a warp is: all four warps have the same ones."""
     warp = thread // WARP
     counts[warp] = counts.get(warp, 0) + 1
     return thread // GROUP, counts[warp]
-
-
-def _operands(events: list[tuple[Event, Array]]) -> Operands:
-    """What the warps of a product read together; they may come to it one after another."""
-    found: Operands = {}
-    counts: dict[int, int] = {}
-    for event, threads in events:
-        if event.kind == "product":
-            for thread, ranges in zip(threads[::WARP].tolist(), event.data["ranges"], strict=True):
-                found.setdefault(_product_of(counts, thread), set()).update(ranges)
-    return found
-
-
-def _check(trace: Trace, ctas: int, **how: bool) -> Verdict:
-    verdict = Verdict()
-    for wave, events in trace.waves:
-        proxies = any(event.kind in _PROXY_EVENTS for event in events)
-        threads = wave.shape.threads
-        for cta in range(min(ctas, wave.shape.ctas)):
-            one = Cta(threads, proxies=proxies, **how)
-            own = [(_cut(event, event.lanes // threads == cta), cta * threads) for event in events]
-            parts = [(event, event.lanes - first) for event, first in own if len(event.lanes)]
-            one.operands = _operands(parts)
-            for event, chosen in parts:
-                one.handle(event, chosen)
-            verdict.merge(one.finish())
-    return verdict
-
-
-def _cut(event: Event, chosen: Array) -> Event:
-    """The part of an event that some of its lanes have."""
-    if chosen.all():
-        return event
-    picked = chosen.nonzero()[0].tolist()
-
-    def part(name: str, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value[chosen]
-        if name == "values" and value is not None:
-            return [value[k] for k in picked]
-        if name == "ranges" and event.kind == "product":
-            return [value[k // WARP] for k in picked if k % WARP == 0]
-        return value
-
-    return Event(event.kind, event.line, event.opcode, event.lanes[chosen], {k: part(k, v) for k, v in event.data.items()})

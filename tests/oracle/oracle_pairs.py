@@ -1,4 +1,4 @@
-"""Accesses of a CTA held against each other: what nothing orders, what lacks a proxy fence, and what reads bytes that nobody has written.
+"""Accesses of a cluster held against each other: what nothing orders, what lacks a proxy fence, what reads bytes that nobody has written.
 
 A generic write lacks a proxy fence before a bulk copy or a product only while its bytes are still there: what has been overwritten in order
 is no matter of a fence any more. Accesses that come before everything that is still to come are forgotten.
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from oracle_barriers import WARP, CtaBarriers
 from oracle_clocks import Clocks
-from oracle_rows import BULK, COPY, LIFE, PRODUCT, SYNC, Rows
+from oracle_rows import BULK, COPY, LIFE, PRODUCT, STORE, SYNC, Rows
+from oracle_scopes import EXACT, EXECUTION, Scopes
 from oracle_trace import CTA_SHIFT
 from oracle_verdict import MISUSE, PROXY, RACE, WAIT, Found, Pair, Verdict
 
@@ -36,35 +37,67 @@ class Access:
     reads: bool
     who: int = SYNC
     strong: bool = False
+    narrow: bool = False
     element: int = 0
     values: list[bytes] | None = None
 
 
-class Pairs:
-    """The accesses of one CTA so far, and the verdict on them."""
+@dataclass(frozen=True)
+class Shape:
+    """The CTAs of a cluster, by rank, and the numbers of their threads: those of each CTA begin with a warp, or a warpgroup, of its own."""
 
-    def __init__(self, threads: int, *, by_warp: bool, proxies: bool) -> None:
-        numbers = np.arange(threads)
+    threads: int  # of a CTA
+    ctas: int = 1
+
+    @property
+    def stride(self) -> int:
+        """From the first number of a CTA to that of the next."""
+        unit = 1 if self.ctas == 1 else GROUP if self.threads > GROUP else WARP
+        return -(-self.threads // unit) * unit
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a wave that the cluster has."""
+        return self.threads * self.ctas
+
+    def numbers(self, lanes: Array) -> Array:
+        """The threads that lanes of a wave are."""
+        inside = lanes % self.lanes
+        return np.asarray(inside // self.threads * self.stride + inside % self.threads)
+
+
+class Pairs:
+    """The accesses of one cluster so far, and the verdict on them."""
+
+    def __init__(self, shape: Shape, *, by_warp: bool, proxies: bool, homes: int = 1, level: int = EXACT) -> None:
+        self.shape = shape
+        numbers = np.arange(shape.stride * shape.ctas)
+        self.home_of = numbers // shape.stride
+        self.exists = numbers % shape.stride < shape.threads
         self.actor_of = numbers // WARP if by_warp else numbers
         self.proxies = proxies
-        self.clocks = Clocks(int(self.actor_of[-1]) + 1)
-        self.barriers = CtaBarriers(self.clocks, self.actor_of)
+        self.clocks = Clocks(int(self.actor_of[-1]) + 1, homes)
+        self.scopes = Scopes(self.clocks, level)
+        self.barriers = [CtaBarriers(self.clocks, self.actor_of[(self.home_of == home) & self.exists]) for home in range(shape.ctas)]
         self.rows = Rows()
         self.verdict = Verdict()
-        self.initialized = np.zeros(1 << CTA_SHIFT, np.bool_)
+        self.initialized = np.zeros(shape.ctas << CTA_SHIFT, np.bool_)
         self.unwritten: dict[int, set[int]] = {}  # rows of reads: bytes that no write is ordered before
         self.replaced: dict[int, list[tuple[int, int, int, int]]] = {}  # rows of generic writes: by whom, when, which bytes
         self.team: dict[int, tuple[int, list[int]]] = {}  # of a warp's part in a product: the warp, and all parts
 
     def add(self, new: Access) -> None:
         """Compare accesses with all before and with each other, and keep them."""
+        if self.scopes.level == EXECUTION:
+            return
         rows, actors = self.rows, self.actor_of[new.threads]
         for first in range(0, len(new.start), 64):
             self._compare(new, slice(first, first + 64), actors)
         first_row = rows.count
         numbers = rows.add(
             new.values, start=new.start, end=new.end, actor=new.actors, time=new.times, line=new.line, write=new.write,
-            strong=new.strong, element=new.element, who=new.who, thread=new.threads, issuer=actors, issued=self.clocks.time[actors],
+            strong=new.strong, narrow=new.narrow, element=new.element, who=new.who, thread=new.threads,
+            issuer=actors, issued=self.clocks.time[actors],
         )  # fmt: skip
         if new.reads:
             self._keep_unwritten(new, numbers)
@@ -94,10 +127,7 @@ class Pairs:
         if LIFE in (old_who, new.who):
             self.report(new.line, r, {MISUSE, RACE}, span)
             return
-        same = (
-            new.strong and rows.strong[r] and new.element == rows.element[r] and new.start[i] == rows.start[r] and new.end[i] == rows.end[r]
-        )
-        if same or not (new.write or old_write):
+        if self._morally_strong(new, i, r) or not (new.write or old_write):
             return
         over = self._over(r, int(new.threads[i]))
         if over == "yes":
@@ -106,7 +136,7 @@ class Pairs:
             self.unwritten.get(r, set()).difference_update(range(*span))
         kinds = {RACE}
         if old_who != SYNC:
-            known = old_who == BULK and bool(self.clocks.before(np.array([actor]), rows.issuer[[r]], rows.issued[[r]])[0])
+            known = old_who in (BULK, STORE) and bool(self.clocks.before(np.array([actor]), rows.issuer[[r]], rows.issued[[r]])[0])
             kinds = {WAIT} if known and not self.observed(int(rows.actor[r])) else {WAIT, RACE}
         elif new.who != SYNC:
             kinds = {WAIT, RACE}
@@ -114,6 +144,14 @@ class Pairs:
         self.report(new.line, r, kinds, span, mild=mild or self._same_value(new, i, r, span))
         within = int(rows.thread[r]) // WARP == int(new.threads[i]) // WARP
         self.verdict.pairs[frozenset((new.line, int(rows.line[r])))].within |= within
+
+    def _morally_strong(self, new: Access, i: int, r: int) -> bool:
+        """Both strong, of the same bytes, and each of a scope that includes the other thread (2.1)."""
+        rows = self.rows
+        if not (new.strong and rows.strong[r] and new.element == rows.element[r]):
+            return False
+        near = self.home_of[new.threads[i]] == self.home_of[rows.thread[r]] or not (new.narrow or rows.narrow[r])
+        return bool(near and new.start[i] == rows.start[r] and new.end[i] == rows.end[r])
 
     def _over(self, row: int, thread: int) -> str:
         """Whether a thread may take a product for over: "yes", "no", or "warp" if only its own warp has waited.
@@ -162,10 +200,15 @@ class Pairs:
         rows = self.rows
         if not new.write:
             return
-        unfenced = self.clocks.fenced[actors[index], rows.actor[row]] < rows.time[row]
+        unfenced = self._unfenced(row, actors[index])
         noted = (rows.write[row] > 0) & (rows.who[row] != BULK) & (unfenced != (new.who == BULK))
         for i, r in zip(index[noted].tolist(), row[noted].tolist(), strict=True):
             self.replaced.setdefault(r, []).append((int(new.actors[i]), int(new.times[i]), int(new.start[i]), int(new.end[i])))
+
+    def _unfenced(self, row: Array, threads: Array) -> Array:
+        """Whether rows are not behind a proxy fence for what threads do next to their bytes."""
+        rows = self.rows
+        return np.asarray(self.clocks.behind_fence(rows.start[row] >> CTA_SHIFT, threads, rows.actor[row]) < rows.time[row])
 
     def _left(self, r: int, low: int, high: int, threads: Array) -> set[int]:
         """The bytes of a write that nothing has replaced that comes before what all of these threads do next."""
@@ -178,8 +221,8 @@ class Pairs:
     def _check_proxies(self, new: Access, index: Array, row: Array, actors: Array) -> None:
         """A generic write of bytes that are still there must be behind a proxy fence."""
         rows, who = self.rows, self.rows.who[row]
-        generic = (rows.write[row] > 0) & ((who == SYNC) | ((who == COPY) & (new.who == BULK)))
-        unfenced = generic & (self.clocks.fenced[actors[index], rows.actor[row]] < rows.time[row])
+        generic = (rows.write[row] > 0) & ((who == SYNC) | (who == STORE) | ((who == COPY) & (new.who == BULK)))
+        unfenced = generic & self._unfenced(row, actors[index])
         for i, r in zip(index[unfenced].tolist(), row[unfenced].tolist(), strict=True):
             left = self._left(r, int(new.start[i]), int(new.end[i]), actors[[i]])
             if left:
@@ -220,12 +263,13 @@ class Pairs:
 
     def prune(self) -> None:
         """Forget what happens before everything that is still to come."""
-        live = np.unique(self.actor_of[self.barriers.live])
+        live = np.unique(np.concatenate([one.actor_of[one.live] for one in self.barriers]))
         if self.rows.count < _PRUNE or not len(live):
             return
         rows, clocks = self.rows, self.clocks
         old = clocks.seen[live].min(0)[rows.actor] >= rows.time
-        fenced = clocks.fenced[live].min(0)[rows.actor] >= rows.time
+        behind = clocks.fenced[:, live].min(1)
+        fenced = behind[rows.start >> CTA_SHIFT if clocks.homes > 1 else 0, rows.actor] >= rows.time
         for start, end in zip(rows.start[old & (rows.write > 0)].tolist(), rows.end[old & (rows.write > 0)].tolist(), strict=True):
             self.initialized[start:end] = True
         needed = (rows.write > 0) & self.proxies & ~fenced & (rows.who != BULK)

@@ -1,4 +1,4 @@
-"""Every access to the shared memory of a CTA, in columns: what a new access is compared with."""
+"""Every access to the shared memory of a cluster, in columns: what a new access is compared with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 # Who accesses.
-SYNC, COPY, BULK, PRODUCT, LIFE = range(5)  # LIFE: init and inval of an mbarrier
-COLUMNS = ("start", "end", "actor", "time", "line", "write", "strong", "element", "who", "thread", "issuer", "issued")
+SYNC, COPY, BULK, PRODUCT, LIFE, STORE = range(6)  # LIFE: init and inval of an mbarrier; STORE: st.async and red.async
+COLUMNS = ("start", "end", "actor", "time", "line", "write", "strong", "narrow", "element", "who", "thread", "issuer", "issued")
 
 
 class Rows:
-    """Accesses so far. `thread` is the issuer's number in the CTA, `issuer` and `issued` its clock when it issued."""
+    """Accesses so far. `thread` is the issuer's number in the cluster, `issuer` and `issued` its clock then; `narrow`: of .cta scope."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from oracle_checker import check
+from oracle_passes import check
 from oracle_trace import recording
 from oracle_verdict import Verdict
 

@@ -6,14 +6,16 @@ decoded once). Nothing of the instrumentation takes part.
 
 Places in shared memory are (CTA of the wave) << 20 | offset behind the reserved KiB; lanes are numbered as in wave.py.
 
-Not recorded: clusters of several CTAs, data in global memory (strong accesses there are, since they synchronise), registers.
+In a cluster the place of an access is in the CTA that its address names. A multicast copy is an operation for each CTA that it goes to.
+
+Not recorded: data in global memory (strong accesses there are, since they synchronise), registers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -21,7 +23,7 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu import access, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
+from consan.backends.cpu import access, bulk, cluster, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
 from consan.backends.cpu.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.operands import Context, flatten
 from consan.backends.cpu.registers import WORD_DTYPES
@@ -30,8 +32,10 @@ from consan.backends.cpu.wave import WARP, Wave
 from consan.instrument.isa import lookup
 
 Array = npt.NDArray[Any]
+Ranges = list[tuple[int, int]]
 CTA_SHIFT = 20
 ELSEWHERE = -1  # an address that is not in shared memory
+RANKED = frozenset(("shared::cluster", "generic"))  # spaces whose addresses name the CTA
 
 
 @dataclass
@@ -46,14 +50,22 @@ class Event:
 
 
 @dataclass
+class Footprint:
+    """What a lane's bulk operation writes and reads of shared memory, and how many bytes it has."""
+
+    nbytes: int
+    writes: Ranges = field(default_factory=list)
+    reads: Ranges = field(default_factory=list)
+
+
+@dataclass
 class Trace:
     """The events of each wave of CTAs, in the order in which they happened."""
 
     waves: list[tuple[Wave, list[Event]]] = field(default_factory=list)
     current: tuple[int, str] = (0, "")  # line and opcode of the step that runs
-    footprints: dict[int, tuple[list[tuple[int, int]], int]] = field(
-        default_factory=dict
-    )  # of the bulk copies that the step issues, by lane
+    footprints: dict[int, Footprint] = field(default_factory=dict)  # of the bulk copies that the step issues, by lane
+    stores: dict[str, Any] | None = None  # what all asynchronous stores that the step issues have in common
     serial: int = 0
 
     def emit(self, kind: str, lanes: Array, /, place: tuple[int, str] | None = None, **data: Any) -> None:
@@ -73,6 +85,7 @@ def per_lane(source: Array, lanes: Array) -> Array:
 def addresses(context: Context, operand: Any, space: str) -> Callable[[Array], tuple[Array, Array]]:
     """Of some lanes: the places in shared memory that an operand names (ELSEWHERE where it does not), and the addresses."""
     place, wave = context.place(operand), context.wave
+    ranked = space in RANKED
 
     def find(lanes: Array) -> tuple[Array, Array]:
         base = np.zeros(len(lanes), np.int64) if place.base is None else per_lane(place.base, lanes).astype(np.int64)
@@ -81,9 +94,10 @@ def addresses(context: Context, operand: Any, space: str) -> Callable[[Array], t
             inside = given - SHARED_WINDOW
             shared = (inside >= 0) & (inside < WINDOW_SIZE)
         else:
-            inside, shared = given, np.full(len(lanes), space == "shared")
+            inside, shared = given, np.full(len(lanes), space.startswith("shared"))
         offset = (inside & ((1 << RANK_SHIFT) - 1)) - RESERVED_SHARED
-        return np.where(shared, (wave.cta_of[lanes] << CTA_SHIFT) | offset, ELSEWHERE), given
+        cta = wave.cta_of[lanes] + ((inside >> RANK_SHIFT) - wave.rank[lanes] if ranked else 0)
+        return np.where(shared, (cta << CTA_SHIFT) | offset, ELSEWHERE), given
 
     return find
 
@@ -140,12 +154,14 @@ def _used_elements(instruction: Any) -> list[int] | None:
 def _data_access(trace: Trace, context: Context, step: Step) -> Step:
     """ld, st, atom, red, ldmatrix, stmatrix."""
     instruction, parts = context.instruction, context.parts
+    if "async" in parts:
+        return _async_store(trace, context, step)
     row = lookup(parts)
     found = [a for a in row.accesses(instruction) if a.space in ("shared", "generic", "global")] if row is not None else []
     if not found:
         return step
     (one,) = found
-    find = addresses(context, one.address, one.space)
+    find = addresses(context, one.address, one.space if one.space != "shared" else _shared_space(parts))
     senders = row.address_lanes(parts)
     nbytes = 16 if parts[0] in ("ldmatrix", "stmatrix") else one.total_bytes
     values = _stored(context, instruction.operands[1]) if parts[0] == "st" else None
@@ -165,6 +181,25 @@ def _data_access(trace: Trace, context: Context, step: Step) -> Step:
                 )  # fmt: skip
 
     return _around(trace, context, step, before)
+
+
+def _async_store(trace: Trace, context: Context, step: Step) -> Step:
+    """st.async and red.async that signal an mbarrier: the queue's `issue` makes the event. The others are for global memory."""
+    parts, operands = context.parts, context.instruction.operands
+    if bulk.COMPLETE_TX not in parts:
+        return step
+    find, reduces = addresses(context, operands[0], _shared_space(parts)), parts[0] == "red"
+    nbytes = WORD_DTYPES[parts[-1]].itemsize * len(flatten(operands[1]))
+
+    def before(lanes: Array) -> None:
+        places = np.full(context.wave.lanes, ELSEWHERE)
+        places[lanes] = find(lanes)[0]
+        trace.stores = {"places": places, "nbytes": nbytes, "strong": reduces, "access": "rmw" if reduces else "write"}
+
+    def after(lanes: Array) -> None:
+        trace.stores = None
+
+    return _around(trace, context, step, before, after)
 
 
 def _fence(trace: Trace, context: Context, step: Step) -> Step:
@@ -195,14 +230,16 @@ def _bulk(trace: Trace, context: Context, step: Step) -> Step:
     if words[0] == "prefetch":
         return step
     target, source, size = context.instruction.operands[:3]
-    find, sizes = addresses(context, source if words[0] == "global" else target, "shared"), context.source(size, "u32")
+    sides = {"writes": (target, words[0]), "reads": (source, words[1])}
+    finders = {name: addresses(context, operand, space) for name, (operand, space) in sides.items() if space != "global"}
+    sizes = context.source(size, "u32")
 
     def before(lanes: Array) -> None:
-        places, counts = find(lanes)[0], per_lane(sizes, lanes)
-        trace.footprints = {
-            lane: ([(place, place + int(n))], int(n))
-            for lane, place, n in zip(lanes.tolist(), places.tolist(), counts.tolist(), strict=True)
-        }
+        counts = [int(count) for count in per_lane(sizes, lanes)]
+        trace.footprints = {lane: Footprint(count) for lane, count in zip(lanes.tolist(), counts, strict=True)}
+        for name, find in finders.items():
+            for lane, start, count in zip(lanes.tolist(), find(lanes)[0].tolist(), counts, strict=True):
+                getattr(trace.footprints[lane], name).append((start, start + count))
 
     return _around(trace, context, step, before)
 
@@ -226,12 +263,18 @@ def _cp(trace: Trace, context: Context, step: Step) -> Step:
     )
 
 
-def _mbar_space(parts: tuple[str, ...]) -> str:
-    return next((access.SPACES[part] for part in parts if access.SPACES.get(part) == "shared"), "generic")
+def _shared_space(parts: tuple[str, ...]) -> str:
+    """The state space of an operand in shared memory, as the opcode has it."""
+    return next((part for part in parts if access.SPACES.get(part) == "shared"), "generic")
+
+
+def is_narrow(words: Iterable[str]) -> bool:
+    """Whether the scope of an mbarrier operation is the CTA, which is the default."""
+    return {"cluster", "gpu", "sys"}.isdisjoint(words)
 
 
 def _arrive_on(trace: Trace, context: Context, step: Step) -> Step:
-    find = addresses(context, context.instruction.operands[0], _mbar_space(context.parts))
+    find = addresses(context, context.instruction.operands[0], _shared_space(context.parts))
     noinc = "noinc" in context.parts
     return _around(trace, context, step, lambda lanes: trace.emit("arrive-on", lanes, places=find(lanes)[0], noinc=noinc))
 
@@ -243,7 +286,7 @@ def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
     if action == "pending_count":
         return step
     target = operands.pop(0) if action in ("arrive", "arrive_drop", "test_wait") else None
-    find = addresses(context, operands[0], _mbar_space(parts))
+    find = addresses(context, operands[0], _shared_space(parts))
     given = (
         context.source(operands[1], "b64" if action == "test_wait" and "parity" not in parts else "u32")
         if len(operands) > 1
@@ -260,7 +303,7 @@ def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
     def after(lanes: Array) -> None:
         passed = lanes[result[lanes]] if result is not None else lanes[:0]
         if len(passed):
-            trace.emit("waited", passed, places=find(passed)[0], relaxed="relaxed" in parts)
+            trace.emit("waited", passed, places=find(passed)[0], relaxed="relaxed" in parts, narrow=is_narrow(parts))
 
     return _around(trace, context, step, before, after)
 
@@ -273,7 +316,7 @@ def _tensormap(trace: Trace, context: Context, step: Step) -> Step:
     """tensormap.replace writes the whole map; cp_fenceproxy reads it, and its warp waits for each other before and after."""
     parts, operands = context.parts, context.instruction.operands
     copies = parts[1] == "cp_fenceproxy"
-    find = addresses(context, operands[int(copies)], "global" if "global" in parts and not copies else _mbar_space(parts))
+    find = addresses(context, operands[int(copies)], "global" if "global" in parts and not copies else _shared_space(parts))
 
     def meet(lanes: Array) -> None:
         if copies:
@@ -291,6 +334,11 @@ def _tensormap(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before, meet)
 
 
+def _cluster_arrive(trace: Trace, context: Context, step: Step) -> Step:
+    relaxed = "relaxed" in context.parts
+    return _around(trace, context, step, lambda lanes: trace.emit("cluster-arrive", lanes, relaxed=relaxed))
+
+
 def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
     if context.parts[1] in ("commit_group", "wait_group"):
         return _group(trace, context, step, "wgmma")
@@ -300,7 +348,7 @@ def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
 _DATA = dict.fromkeys(("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"), _data_access)
 _WRAPPERS: dict[str, Callable[[Trace, Context, Step], Step]] = {
     **_DATA, "fence": _fence, "membar": _fence, "cp": _cp, "mbarrier": _mbarrier, "wgmma": _wgmma,
-    "tensormap": _tensormap,
+    "tensormap": _tensormap, "barrier": _cluster_arrive,
 }  # fmt: skip
 
 
@@ -315,7 +363,7 @@ class _TracedEnd:
         self.place, self.parts = (context.instruction.line, context.instruction.opcode), context.parts
         self.find = None
         if isinstance(inner, mbarrier_steps.TryWait):
-            self.find = addresses(context, context.instruction.operands[1], _mbar_space(context.parts))
+            self.find = addresses(context, context.instruction.operands[1], _shared_space(context.parts))
 
     def __call__(self, scheduler: Any, group: Any) -> Any:
         lanes = np.array(group.lanes)
@@ -326,6 +374,8 @@ class _TracedEnd:
         elif isinstance(self.inner, control.WarpBarrier):
             members = per_lane(self.inner.members, lanes)
             self.trace.emit("warp-barrier", lanes, members=np.array(members))
+        elif isinstance(self.inner, cluster.ClusterWait):
+            self.trace.emit("cluster-wait", lanes)
         elif self.find is not None:
             self._try_wait(lanes)
         return self.inner(scheduler, group)
@@ -337,7 +387,8 @@ class _TracedEnd:
         units = mbarrier_steps.units_of(self.inner.found, lanes)
         passed = np.asarray(self.inner.test(units, lanes))
         if passed.any():
-            self.trace.emit("waited", lanes[passed], places=places[passed], relaxed="relaxed" in self.parts)
+            relaxed, narrow = "relaxed" in self.parts, is_narrow(self.parts)
+            self.trace.emit("waited", lanes[passed], places=places[passed], relaxed=relaxed, narrow=narrow)
 
 
 # The places that are replaced ------------------------------------------------------------------------------------------------
@@ -402,7 +453,8 @@ def _traced_chunks(trace: Trace, original: Any) -> Any:
         for lane, item, chunk in zip(lanes.tolist(), items, found, strict=True):
             inside = item.inside.nonzero()[0] if not self.loads else np.arange(len(item.inside))
             whole = np.unique(chunk[inside * item.info.element_bytes // 16])  # a store reads what is inside of the tensor only
-            trace.footprints[lane] = _merged([place_of_unit(self.wave, int(each), 16) for each in whole], 16), item.nbytes
+            ranges = _merged([place_of_unit(self.wave, int(each), 16) for each in whole], 16)
+            trace.footprints[lane] = Footprint(item.nbytes, **{"writes" if self.loads else "reads": ranges})
         return found
 
     return chunks
@@ -412,6 +464,9 @@ def _traced_issue(trace: Trace, original: Any) -> Any:
     def issue(self: Any, operation: Any) -> None:
         if isinstance(operation, wgmma.Product):
             _emit_product(trace, self.wave, operation)
+        elif isinstance(operation, copies.BulkOperation) and trace.stores is not None:
+            data = {**trace.stores, "places": trace.stores["places"][operation.lanes]}
+            _emit_signalled(trace, self.wave, operation, "async-store", data["nbytes"] * len(operation.lanes), **data)
         elif isinstance(operation, copies.BulkOperation) and int(operation.lanes[0]) in trace.footprints:
             _emit_bulk(trace, self.wave, operation)
         elif isinstance(operation, mbarrier_steps.ArriveOn):
@@ -422,16 +477,25 @@ def _traced_issue(trace: Trace, original: Any) -> Any:
 
 
 def _emit_bulk(trace: Trace, wave: Wave, operation: Any) -> None:
+    found = trace.footprints[int(operation.lanes[0])]
+    writes, receiver = found.writes, operation.receiver
+    if receiver is not None:  # a multicast goes to the same place in other CTAs
+        shift = (receiver - (writes[0][0] >> CTA_SHIFT)) << CTA_SHIFT
+        writes = [(start + shift, end + shift) for start, end in writes]
+    _emit_signalled(trace, wave, operation, "bulk", found.nbytes, writes=writes, reads=found.reads)
+
+
+def _emit_signalled(trace: Trace, wave: Wave, operation: Any, kind: str, total: int, **data: Any) -> None:
+    """An operation, and its completion where that is to be seen at an mbarrier."""
     trace.serial += 1
     serial, place, lanes = trace.serial, trace.current, operation.lanes
-    ranges, nbytes = trace.footprints[int(lanes[0])]
     unit = next((place_of_unit(wave, unit, 8) for unit in operation.signals), None)
-    trace.emit("bulk", lanes, serial=serial, ranges=ranges, writes=unit is not None, unit=unit, nbytes=nbytes)
+    trace.emit(kind, lanes, serial=serial, unit=unit, **data)
     complete = operation.complete
     if complete is not None:
 
         def completed() -> None:
-            trace.emit("complete", lanes, place=place, serial=serial, unit=unit, nbytes=nbytes)
+            trace.emit("complete", lanes, place=place, serial=serial, unit=unit, total=total)
             complete()
 
         operation.complete = completed
@@ -439,7 +503,7 @@ def _emit_bulk(trace: Trace, wave: Wave, operation: Any) -> None:
 
 def _emit_product(trace: Trace, wave: Wave, product: Any) -> None:
     """The operands of each warp of a wgmma, as ranges of places."""
-    ranges: list[list[tuple[int, int]]] = []
+    ranges: list[Ranges] = []
     for warp in range(len(product.lanes) // WARP):
         items = [np.asarray(product.b[product.which[warp]]).reshape(-1)]
         if isinstance(product.a, np.ndarray):
@@ -448,8 +512,8 @@ def _emit_product(trace: Trace, wave: Wave, product: Any) -> None:
     trace.emit("product", product.lanes, ranges=ranges)
 
 
-def _merged(starts: list[int], nbytes: int) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+def _merged(starts: list[int], nbytes: int) -> Ranges:
+    found: Ranges = []
     for start in starts:
         if found and found[-1][1] == start:
             found[-1] = (found[-1][0], start + nbytes)
@@ -463,7 +527,9 @@ def _traced_release(trace: Trace, original: Any) -> Any:
         for parked in released if result else ():
             site, lanes = parked.waiter.site, parked.waiter.lanes
             places = np.full(len(lanes), place_of_unit(self.wave, parked.unit, 8))
-            trace.emit("waited", lanes, place=(site.line, site.opcode), places=places, relaxed="relaxed" in site.opcode)
+            words = site.opcode.split(".")
+            relaxed, narrow = "relaxed" in words, is_narrow(words)
+            trace.emit("waited", lanes, place=(site.line, site.opcode), places=places, relaxed=relaxed, narrow=narrow)
         original(self, released, result)
 
     return release

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 Pair = frozenset[int]
 
 RACE, WAIT, PROXY, UNINIT = "data-race", "missing-wait", "missing-proxy-fence", "uninitialized-read"
-MISUSE, LIFETIME = "barrier-misuse", "lifetime"
+MISUSE, LIFETIME, SCOPE = "barrier-misuse", "lifetime", "scope"
 
 
 @dataclass

@@ -46,9 +46,6 @@ NOT_SEEN = {
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
 }
-# The oracle follows the threads of one CTA.
-CLUSTERS = {path.stem: "clusters" for path in [*TWINS, *CLEAN] if path.stem.startswith("cluster_")}
-NOT_SEEN |= CLUSTERS
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread.
 WARNINGS = {"cuda_pipeline"}
@@ -79,8 +76,6 @@ def test_racy_twin(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
 def test_repaired_or_legal(path: Path) -> None:
-    if path.stem in CLUSTERS:
-        pytest.skip(f"not the oracle's: {CLUSTERS[path.stem]}")
     verdict = _verdict(path, False)
     assert verdict.clean, verdict
     assert not verdict.pairs or path.stem in WARNINGS

@@ -1,0 +1,114 @@
+"""The oracle's verdict on a trace: several runs of the checker, which differ in what they take for a thread or an edge.
+
+Severity: a pair is a warning if it is ordered once each warp counts as one thread (2.8 R-W1), or if both stored the same
+value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence.
+
+Of a cluster further ones: a race that is none where all scopes are wide is a `scope` (a warning, if the waits' alone would do), and in the
+order of execution, in which a relaxed barrier counts, each CTA must be there while its shared memory is in use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from oracle_barriers import WARP
+from oracle_checker import Cluster, Operands, product_of
+from oracle_pairs import Shape
+from oracle_scopes import EXECUTION, SCOPES, WAIT_SCOPES
+from oracle_trace import Event, Trace
+from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Verdict
+
+Array = npt.NDArray[Any]
+Part = tuple[Event, Array]
+_PROXY_EVENTS = frozenset(("bulk", "product"))
+
+
+def check(trace: Trace, *, ctas: int = 16) -> Verdict:
+    """The verdict over a launch, from at most so many CTAs of each wave."""
+    verdict, coarse = _check(trace, ctas, by_warp=False), _check(trace, ctas, by_warp=True)
+    verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
+    if any(wave.cluster_size > 1 for wave, _ in trace.waves):
+        _name_scopes(verdict, trace, ctas, by_warp=False)
+        _name_scopes(verdict.merged, trace, ctas, by_warp=True, merged=True)
+        verdict.merge(_lifetimes(trace, ctas, by_warp=False))
+        for other in (coarse, verdict.merged):
+            other.merge(_lifetimes(trace, ctas, by_warp=True))
+    for pair, found in verdict.pairs.items():
+        wide = coarse.pairs.get(pair, Found())
+        found.kinds |= wide.kinds & {PROXY}
+        if PROXY not in found.kinds and wide.severity != "error":
+            found.severity = "warning"
+    return verdict
+
+
+def _name_scopes(verdict: Verdict, trace: Trace, ctas: int, **how: bool) -> None:
+    """Races that lack nothing but a scope."""
+    races = {pair: found for pair, found in verdict.pairs.items() if RACE in found.kinds}
+    if not races:
+        return
+    wide, waits = (_check(trace, ctas, level=level, **how).pairs for level in (SCOPES, WAIT_SCOPES))
+    for pair, found in races.items():
+        left = wide.get(pair, Found())
+        if left.count < found.count:
+            found.kinds |= {SCOPE} | (left.kinds & {PROXY})
+        if RACE not in left.kinds and found.kinds == {RACE, SCOPE}:
+            found.kinds = {SCOPE}
+        if pair not in waits:
+            found.severity = "warning"
+
+
+def _lifetimes(trace: Trace, ctas: int, **how: bool) -> Verdict:
+    found = _check(trace, ctas, level=EXECUTION, **how)
+    return Verdict({pair: Found({LIFETIME}, it.severity, it.count, it.spans) for pair, it in found.pairs.items() if LIFETIME in it.kinds})
+
+
+def _operands(events: list[Part]) -> Operands:
+    """What the warps of a product read together; they may come to it one after another."""
+    found: Operands = {}
+    counts: dict[int, int] = {}
+    for event, threads in events:
+        if event.kind == "product":
+            for thread, ranges in zip(threads[::WARP].tolist(), event.data["ranges"], strict=True):
+                found.setdefault(product_of(counts, thread), set()).update(ranges)
+    return found
+
+
+def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
+    verdict = Verdict()
+    for wave, events in trace.waves:
+        shape = Shape(wave.shape.threads, wave.cluster_size)
+        settings = {"proxies": any(event.kind in _PROXY_EVENTS for event in events), "homes": _homes(shape, events), **how}
+        for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
+            one = Cluster(shape, number, **settings)
+            own = (_cut(event, event.lanes // shape.lanes == number) for event in events)
+            parts = [(event, shape.numbers(event.lanes)) for event in own if len(event.lanes)]
+            one.operands = _operands(parts)
+            for event, threads in parts:
+                one.handle(event, threads)
+            verdict.merge(one.finish())
+    return verdict
+
+
+def _homes(shape: Shape, events: list[Event]) -> int:
+    """The CTAs for which proxy fences are kept apart: all, if there is a fence for one's own CTA only (D3)."""
+    return shape.ctas if any(event.kind == "fence" and "shared::cta" in event.data["parts"] for event in events) else 1
+
+
+def _cut(event: Event, chosen: Array) -> Event:
+    """The part of an event that some of its lanes have."""
+    if chosen.all():
+        return event
+    picked = chosen.nonzero()[0].tolist()
+
+    def part(name: str, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value[chosen]
+        if name == "values" and value is not None:
+            return [value[k] for k in picked]
+        if name == "ranges" and event.kind == "product":
+            return [value[k // WARP] for k in picked if k % WARP == 0]
+        return value
+
+    return Event(event.kind, event.line, event.opcode, event.lanes[chosen], {k: part(k, v) for k, v in event.data.items()})
