@@ -62,7 +62,7 @@ def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
     is one if the oracle has it in several schedules; and that all threads wait is what the machine has seen, no claim of the shadow's: what
     hangs in no plain run is not compared.
     """
-    kernel, ctas = consan.Kernel(batch.ptx), len(batch.programs)
+    kernel, ctas = consan.Kernel(batch.ptx), batch.grid
     source, result = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
     report = consan.launch(kernel, ctas, batch.threads, [source, result], device="cpu", seed=schedule)
     hung, best = any(finding.kind == "deadlock" for finding in report.findings), None
@@ -101,9 +101,9 @@ def keep(batch: Batch, what: str, path: Path) -> None:
         if differences(program):
             least = reduced(program, lambda one: bool(differences(one)))
             notes = "".join(f"// {line}\n" for line in differences(least))
-            path.write_text(replace(batch, programs=(least,)).ptx + launch.format(1) + notes)
+            path.write_text(replace(batch, programs=(least,)).ptx + launch.format(batch.ctas) + notes)
             return
-    path.write_text(f"{batch.ptx}{launch.format(len(batch.programs))}// {what}, not with one program alone\n")
+    path.write_text(f"{batch.ptx}{launch.format(batch.grid)}// {what}, not with one program alone\n")
 
 
 def measure(strategy: str, programs: int, number: int, directory: Path | None = None) -> Row:

@@ -103,12 +103,13 @@ class Cluster(Pairs):
             chosen = homes == home
             yield self.barriers[home], threads[chosen] - home * self.shape.stride, chosen
 
-    def _uses_peers(self, event: Event, threads: Array, places: Array, nbytes: int) -> None:
+    def _uses_peers(self, event: Event, threads: Array, places: Array, nbytes: int, *, at_once: bool = True) -> None:
         """Threads touch shared memory, their own CTA's or a peer's."""
         if self.scopes.level == EXECUTION:
             homes = self.home_of[threads]
             for i in (homes != places >> CTA_SHIFT).nonzero()[0].tolist():
-                self.lifetimes.use(event.line, int(self.actor_of[threads[i]]), int(homes[i]), (int(places[i]), int(places[i]) + nbytes))
+                span = int(places[i]), int(places[i]) + nbytes
+                self.lifetimes.use(event.line, int(self.actor_of[threads[i]]), int(homes[i]), span, at_once=at_once)
 
     def _sync_access(self, event: Event, threads: Array, places: Array, nbytes: int, **more: Any) -> None:
         actors = self.actor_of[threads]
@@ -256,7 +257,7 @@ class Cluster(Pairs):
                 start, end = self._bounds(ranges)
                 many = len(ranges)
                 for first in start.tolist():
-                    self._uses_peers(event, threads, np.array([first]), 16)
+                    self._uses_peers(event, threads, np.array([first]), 16, at_once=False)
                 self._issue(event, np.repeat(threads, many), start, end, np.full(many, operation), BULK, write=write)
         if event.data["unit"] is not None:
             waited = self.open["bulk", int(threads[0])]  # completes on its mbarrier, not in a group
@@ -271,7 +272,7 @@ class Cluster(Pairs):
         data, places = event.data, event.data["places"] - self.base
         operations = self.clocks.new_actors(len(threads))
         self._signalling(event, threads, operations.tolist())
-        self._uses_peers(event, threads, places, data["nbytes"])
+        self._uses_peers(event, threads, places, data["nbytes"], at_once=False)
         more = {"strong": data["strong"], "element": data["nbytes"]}
         self._issue(event, threads, places, places + data["nbytes"], operations, STORE, write=True, **more)
 
@@ -283,7 +284,9 @@ class Cluster(Pairs):
             return
         place = event.data["unit"] - self.base
         self.signals.setdefault(place, []).extend(operations)
-        self._uses_peers(event, threads, np.full(len(threads), place), 8)
+        self._uses_peers(event, threads, np.full(len(threads), place), 8, at_once=False)
+        for operation in operations if self.scopes.level == EXECUTION else ():
+            self.lifetimes.operate(event.line, operation, (place, place + 8))
         self._use(event.line, place, np.unique(self.actor_of[threads]))
         item = self.objects.get(place)
         if item is None or not item.live:

@@ -80,14 +80,15 @@ class Lifetimes:
         self.exited = np.zeros(len(actor_of), np.bool_)
         self.home_of, self.exists = home_of, exists
 
-    def use(self, line: int, actor: int, home: int, span: tuple[int, int]) -> None:
-        """An actor in CTA `home` uses bytes, or starts something that does."""
+    def use(self, line: int, actor: int, home: int, span: tuple[int, int], *, at_once: bool) -> None:
+        """An actor in CTA `home` uses bytes, or starts something that will: that says itself when it is over."""
         target = span[0] >> CTA_SHIFT
         if target == home or not 0 <= target < len(self.actors):
             return
         if not self.clocks.seen[actor, self.actors[target]].any():
             self.early.append((line, span))
-        self.uses[line, actor, target] = int(self.clocks.time[actor]), span
+        if at_once:
+            self.uses[line, actor, target] = int(self.clocks.time[actor]), span
 
     def operate(self, line: int, operation: int, span: tuple[int, int]) -> None:
         """An asynchronous operation reads or writes bytes of a CTA."""

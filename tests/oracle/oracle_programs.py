@@ -44,6 +44,15 @@ HEAD = """.version 8.7
   mov.u32 %x2, %thread;
   mov.u32 %x3, 99;
 """
+ENTRY = ".visible .entry k(.param .u64 in, .param .u64 out)\n"
+CLUSTER_HEAD = """  .reg .b32 %rank, %who, %peer, %pbars;
+  mov.u32 %rank, %cluster_ctarank;
+  mad.lo.u32 %who, %rank, THREADS, %thread;
+  xor.b32 %pbars, %rank, 1;
+  mapa.shared::cluster.u32 %peer, %buf, %pbars;
+  mapa.shared::cluster.u32 %pbars, %bars, %pbars;
+  mov.u32 %cta, %clusterid.x;
+"""
 WIDTHS = {1: "u8", 2: "u16", 4: "u32", 8: "v2.u32", 16: "v4.u32"}
 REGISTERS = {1: "%h1", 2: "%h1", 4: "%x0", 8: "{%x0, %x1}", 16: "{%x0, %x1, %x2, %x3}"}
 SINKS = {1: "%h2", 2: "%h2", 4: "%r5", 8: "{%r5, %r6}", 16: "{%r4, %r5, %r6, %r7}"}
@@ -51,7 +60,7 @@ SINKS = {1: "%h2", 2: "%h2", 4: "%r5", 8: "{%r5, %r6}", 16: "{%r4, %r5, %r6, %r7
 
 @dataclass(frozen=True)
 class Guard:
-    """Which threads take part: those whose `of` (thread, lane, warp, or all) compares with `value`."""
+    """Which threads take part: those whose `of` (thread, lane, warp, or all; in a cluster rank or who) compares with `value`."""
 
     of: str = ""
     compare: str = "eq"
@@ -69,13 +78,14 @@ class Guard:
 
 @dataclass(frozen=True)
 class Place:
-    """An address: offset + ((thread + shift) & mask) * stride + %loop * step."""
+    """An address: base + offset + ((thread + shift) & mask) * stride + %loop * step."""
 
     offset: int
     shift: int
     mask: int
     stride: int
     step: int = 0
+    base: str = "%buf"
 
     def ptx(self) -> list[str]:
         """What leaves the address in %r1."""
@@ -83,7 +93,7 @@ class Place:
         return [
             f"add.u32 %r1, %thread, {self.shift};",
             f"and.b32 %r1, %r1, {self.mask};",
-            f"mad.lo.u32 %r1, %r1, {self.stride}, %buf;",
+            f"mad.lo.u32 %r1, %r1, {self.stride}, {self.base};",
             f"add.u32 %r1, %r1, {self.offset};",
             *moves,
         ]
@@ -119,13 +129,13 @@ class Operation:
 
 @dataclass(frozen=True)
 class Program:
-    """What one CTA does, with how many of its warps; the others leave at once."""
+    """What one CTA or cluster does, with how many of its warps; the others leave at once."""
 
     warps: int
     operations: tuple[Part, ...]
 
     def ptx(self, number: int) -> str:
-        """The part of the kernel that CTA `number` runs."""
+        """The part of the kernel that CTA or cluster `number` runs."""
         body = [line for operation in self.operations for line in operation.ptx()]
         start = [f"P{number}:", f"setp.ge.u32 %p1, %warp, {self.warps};", "@%p1 ret;"]
         lines = [line.replace("{n}", str(number)) for line in (*start, *body)]
@@ -139,26 +149,36 @@ class Program:
 
 @dataclass(frozen=True, repr=False)
 class Batch:
-    """Programs of one kernel, each of a CTA: the shadow runtime, which costs most, is then decoded once for all."""
+    """Programs of one kernel, each of a CTA, or of a cluster of `ctas`: the shadow runtime, which costs most, is decoded once for all."""
 
     programs: tuple[Program, ...]
     threads: int = THREADS
     buffer: int = BUFFER
+    ctas: int = 1
+
+    @property
+    def grid(self) -> int:
+        """CTAs of the launch."""
+        return len(self.programs) * self.ctas
+
+    @property
+    def head(self) -> str:
+        """The kernel's beginning."""
+        head = HEAD.replace("BUFFER", str(self.buffer))
+        if self.ctas == 1:
+            return head
+        entry = f"{ENTRY}.explicitcluster .reqnctapercluster {self.ctas}, 1, 1\n"
+        return head.replace(ENTRY, entry) + CLUSTER_HEAD.replace("THREADS", str(self.threads))
 
     @property
     def ptx(self) -> str:
         """The module."""
         numbers = range(len(self.programs))
         choice = "".join(f"  setp.eq.u32 %p1, %cta, {number};\n  @%p1 bra P{number};\n" for number in numbers)
-        return (
-            HEAD.replace("BUFFER", str(self.buffer))
-            + choice
-            + "".join(program.ptx(number) for number, program in enumerate(self.programs))
-            + "}\n"
-        )
+        return self.head + choice + "".join(program.ptx(number) for number, program in enumerate(self.programs)) + "}\n"
 
     def __repr__(self) -> str:
-        return f"# grid {len(self.programs)}, block {self.threads}\n{self.ptx}"
+        return f"# grid {self.grid}, block {self.threads}\n{self.ptx}"
 
 
 def guards() -> st.SearchStrategy[Guard]:

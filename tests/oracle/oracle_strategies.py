@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import oracle_programs_cluster
 import oracle_programs_matrix
 from hypothesis import strategies as st
-from oracle_programs import BUFFER, THREADS, Batch, Program, synchronous, with_copies
+from oracle_programs import Batch, Program, synchronous, with_copies
 from oracle_programs_async import asynchronous
+from oracle_programs_cluster import clusters
 from oracle_programs_control import divergent
 from oracle_programs_matrix import matrix
 
@@ -17,11 +19,15 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "asynchronous": asynchronous,
     "divergent": divergent,
     "matrix": matrix,
+    "clusters": clusters,
 }
-_SIZES = {"matrix": (oracle_programs_matrix.THREADS, oracle_programs_matrix.BUFFER)}
+_SIZES = {
+    "matrix": {"threads": oracle_programs_matrix.THREADS, "buffer": oracle_programs_matrix.BUFFER},
+    "clusters": {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS},
+}
 
 
 def batches(strategy: str, size: int = 8) -> st.SearchStrategy[Batch]:
     """Kernels of so many programs of a kind."""
-    threads, buffer = _SIZES.get(strategy, (THREADS, BUFFER))
-    return st.lists(STRATEGIES[strategy](), min_size=size, max_size=size).map(lambda found: Batch(tuple(found), threads, buffer))
+    sizes = _SIZES.get(strategy, {})
+    return st.lists(STRATEGIES[strategy](), min_size=size, max_size=size).map(lambda found: Batch(tuple(found), **sizes))

@@ -16,10 +16,10 @@ import consan
 
 def _verdict(batch: Batch) -> Verdict:
     arrays = [np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)]
-    return oracle(consan.Kernel(batch.ptx), len(batch.programs), batch.threads, arrays)
+    return oracle(consan.Kernel(batch.ptx), batch.grid, batch.threads, arrays)
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "asynchronous", "matrix"])
+@pytest.mark.parametrize("strategy", ["synchronous", "asynchronous", "matrix", "clusters"])
 def test_verdict_is_the_same(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @seed(3)
     @settings(max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
