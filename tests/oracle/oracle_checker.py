@@ -68,7 +68,7 @@ class Cluster(Pairs):
         for actor, line in self.lines.items():
             if not self.observed(actor):
                 self.pair(frozenset((line,)), {LIFETIME}, (0, 0))
-        for line, span in self.lifetimes.broken() if self.scopes.level == EXECUTION else ():
+        for line, _, span in self.lifetimes.broken() if self.scopes.level == EXECUTION else ():
             self.pair(frozenset((line,)), {LIFETIME}, span)
         for pair in set[frozenset[int]]().union(*(one.misuse for one in self.barriers)):
             self.pair(pair, {MISUSE}, (0, 0))

@@ -19,6 +19,7 @@ from oracle_scopes import Past, Scopes, both
 from oracle_trace import CTA_SHIFT
 
 Array = npt.NDArray[Any]
+Use = tuple[int, int, tuple[int, int]]  # line, time and bytes
 
 
 class ClusterBarrier:
@@ -75,8 +76,8 @@ class Lifetimes:
     def __init__(self, clocks: Clocks, actor_of: Array, home_of: Array, exists: Array) -> None:
         self.clocks = clocks
         self.actors = [np.unique(actor_of[(home_of == home) & exists]) for home in range(int(home_of[-1]) + 1)]
-        self.uses: dict[tuple[int, int, int], tuple[int, tuple[int, int]]] = {}  # by line, actor and CTA: the last time, and bytes of it
-        self.early: list[tuple[int, tuple[int, int]]] = []  # lines that may come before the start
+        self.uses: dict[tuple[int, int], Use] = {}  # by actor and CTA: the last one, since those before it come before that
+        self.early: list[Use] = []  # that may come before the start
         self.exited = np.zeros(len(actor_of), np.bool_)
         self.home_of, self.exists = home_of, exists
 
@@ -86,22 +87,22 @@ class Lifetimes:
         if target == home or not 0 <= target < len(self.actors):
             return
         if not self.clocks.seen[actor, self.actors[target]].any():
-            self.early.append((line, span))
+            self.early.append((line, 0, span))
         if at_once:
-            self.uses[line, actor, target] = int(self.clocks.time[actor]), span
+            self.uses[actor, target] = line, int(self.clocks.time[actor]), span
 
     def operate(self, line: int, operation: int, span: tuple[int, int]) -> None:
         """An asynchronous operation reads or writes bytes of a CTA."""
-        self.uses[line, operation, span[0] >> CTA_SHIFT] = 1, span
+        self.uses[operation, span[0] >> CTA_SHIFT] = line, 1, span
 
     def exit(self, threads: Array) -> None:
         """Threads end."""
         self.exited[threads] = True
 
-    def broken(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Lines that use a CTA before it has started or after it may have exited, and the bytes."""
+    def broken(self) -> Iterator[Use]:
+        """Uses of a CTA before it has started or after it may have exited."""
         yield from self.early
-        for (line, actor, target), (time, span) in self.uses.items():
+        for (actor, target), use in self.uses.items():
             over = self.exited[(self.home_of == target) & self.exists].all()
-            if over and not (self.clocks.seen[self.actors[target], actor] >= time).any():
-                yield line, span
+            if over and not (self.clocks.seen[self.actors[target], actor] >= use[1]).any():
+                yield use

@@ -6,7 +6,8 @@ What one thread does and another thread's wait depends on are mbarriers and barr
 or a flag might be one by chance.
 
 Left out is what the two are known to differ in (regressions/): fences of .cta scope and proxy fences for .shared::cta on a way to the other
-CTA, atomics of .cta scope on what red.async of the same CTA adds to, and relaxed waits that alone tell that a CTA is still there.
+CTA, strong accesses other than atomics of cluster scope to what red.async of the same CTA adds to, and relaxed waits that alone tell that a
+CTA is still there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ MEET = Operation((ARRIVE.format(""), WAIT))
 MEET_RELAXED = Operation((ARRIVE.format(".relaxed"), WAIT))
 CLEAR = (Operation(("{g}st.shared.v2.u32 [%r1], {%x0, %x1};",), Guard("thread", "lt", 32), Place(0, 0, 31, 8)), FULL)
 FENCES = ("fence.acq_rel.cluster;", "fence.proxy.async;", "fence.proxy.async.shared::cluster;")
+ATOMICS, RELAXED = ("red", "atom"), ("ld.relaxed", "st.relaxed")
+SENT = (
+    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %x0, {bar};",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %x1, {bar};",
+)
 SIGNALS = (*(".release.cluster",) * 4, "", ".release.cta", ".relaxed.cluster")
 WAITS = (*(".acquire.cluster",) * 4, "", ".relaxed.cluster")
 
@@ -64,10 +70,10 @@ def guards() -> st.SearchStrategy[Guard]:
 
 
 @st.composite
-def accesses(draw: Any, *, weak: bool = False) -> Operation:
-    """A load, a store or an atomic, of one's own shared memory or the peer's."""
+def accesses(draw: Any, strong: tuple[str, ...] = ()) -> Operation:
+    """A load, a store or one of the strong accesses given, of one's own shared memory or the peer's."""
     far = draw(st.booleans())
-    what = draw(st.sampled_from(["ld", "ld", "st", "st"] + ([] if weak else ["red", "atom", "ld.relaxed", "st.relaxed"])))
+    what = draw(st.sampled_from(["ld", "ld", "st", "st", *strong]))
     width = draw(st.sampled_from([1, 2, 4, 4, 4, 8, 16])) if what in ("ld", "st") else 4
     scope, space = ("cluster", "shared::cluster") if far else (draw(st.sampled_from(["cta", "cluster"])), "shared::cta")
     line = {
@@ -86,7 +92,7 @@ class _Maker(Maker):
 
     def __init__(self, draw: Any, style: Style) -> None:
         super().__init__(draw, style)
-        self.fenced = draw(st.booleans())
+        self.strong = draw(st.sampled_from([(), (), ATOMICS, RELAXED]))
         self.started = False  # whether each CTA knows that the other one is there, with its mbarriers
 
     def program(self) -> Program:
@@ -111,7 +117,7 @@ class _Maker(Maker):
 
     def access(self) -> Operation:
         """An access of this program."""
-        found: Operation = self.draw(accesses(weak=self.fenced))
+        found: Operation = self.draw(accesses(self.strong))
         return found
 
     def make_access(self, number: str) -> Iterator[Part]:
@@ -124,7 +130,7 @@ class _Maker(Maker):
 
     def make_fence(self, number: str) -> Iterator[Part]:
         """A fence of all threads or of one."""
-        line = self.draw(st.sampled_from(FENCES if self.fenced else FENCES[1:]))
+        line = self.draw(st.sampled_from(FENCES[1:] if self.strong else FENCES))
         yield Operation((f"{{g}}{line}",), self.draw(st.sampled_from([Guard(), Guard(), Guard("thread", "eq", 0)])))
 
     def make_meet(self, number: str) -> Iterator[Part]:
@@ -186,14 +192,7 @@ class _Maker(Maker):
         guard, many = draw(
             st.sampled_from([(Guard(), 32 * warps), (Guard("thread", "eq", count - 1), 1), (Guard("thread", "lt", count), count)])
         )
-        line = draw(
-            st.sampled_from(
-                [
-                    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %x0, {bar};",
-                    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %x1, {bar};",
-                ]
-            )
-        )
+        line = draw(st.sampled_from(SENT[:1] if self.strong == RELAXED else SENT))
         yield from self._sent(number, 4 * many, lambda bar: Operation((f"{{g}}{line.replace('{bar}', bar)}",), guard, self._far()))
 
     def _far(self) -> Place:
