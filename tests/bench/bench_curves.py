@@ -2,8 +2,9 @@
 
     python tests/bench/bench_curves.py --device cpu --out tests/bench      curves-cpu.svg; needs matplotlib (pip install consan[bench])
 
-Each point is the best of five launches after a first one: by CUDA events on a GPU, by the clock on the virtual machine. Beside it stands
-what a straight line through the first and the last point says, so that anything but linear growth can be read off the table.
+Each point is the best of five launches after a first one: by CUDA events on a GPU, by the clock on the virtual machine, of which the warp
+instructions are counted, too: they do not depend on what else the computer does. Beside it stands what a straight
+line through the first and the last point says, so that anything but linear growth can be read off the table.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "real")]
 
+from bench_hooks import Counter  # noqa: E402
 from bench_real import best, gpu_seconds  # noqa: E402
 
 from consan.session import Session  # noqa: E402
@@ -79,8 +81,8 @@ def curves(device: str) -> list[Curve]:
     ]
 
 
-def seconds(device: str, source: str, ctas: int, threads: int, steps: int) -> tuple[float, float, int]:
-    """Seconds of a plain launch and of one with hooks, and how many findings there were."""
+def measured(device: str, source: str, ctas: int, threads: int, steps: int) -> tuple[float, float, int, int]:
+    """Seconds of a plain launch and of one with hooks, the latter's warp instructions (virtual machine), and the number of findings."""
     session = Session(device=device)
     ptx = compile_ptx(source, name="curve.cu", arch="sm_80").ptx
     entry = "racy" if "void racy" in source else "tiled"
@@ -97,7 +99,15 @@ def seconds(device: str, source: str, ctas: int, threads: int, steps: int) -> tu
             return min(gpu_seconds(session.backend._driver, run) for _ in range(5))
 
     plain, hooks = timed(lambda: session.backend.launch(handle, *shape)), timed(lambda: session.launch(prepared, *shape))
-    return plain, hooks, len(session.report().findings)
+    return plain, hooks, counted(lambda: session.launch(prepared, *shape)) if device == "cpu" else 0, len(session.report().findings)
+
+
+def counted(run: Callable[[], Any]) -> int:
+    """Warp instructions that the virtual machine runs."""
+    counter = Counter()
+    with counter:
+        run()
+    return sum(cost.instructions for cost in counter.costs.values())
 
 
 def straight(xs: Sequence[int], ys: Sequence[float]) -> list[float]:
@@ -105,7 +115,7 @@ def straight(xs: Sequence[int], ys: Sequence[float]) -> list[float]:
     return [ys[0] + (ys[-1] - ys[0]) * (x - xs[0]) / (xs[-1] - xs[0]) for x in xs]
 
 
-def draw(path: Path, measured: Sequence[tuple[Curve, list[float], list[float]]], device: str) -> None:
+def draw(path: Path, drawn: Sequence[tuple[Curve, list[float], list[float]]], device: str) -> None:
     """One picture of all curves, side by side."""
     import matplotlib as mpl
 
@@ -113,9 +123,9 @@ def draw(path: Path, measured: Sequence[tuple[Curve, list[float], list[float]]],
     mpl.rcParams["svg.hashsalt"] = "consan"
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(measured), figsize=(12, 3.6), constrained_layout=True)
+    figure, axes = pyplot.subplots(1, len(drawn), figsize=(12, 3.6), constrained_layout=True)
     figure.suptitle(f"consan on {device}: time of a launch")
-    for axis, (curve, plain, hooks) in zip(axes, measured, strict=True):
+    for axis, (curve, plain, hooks) in zip(axes, drawn, strict=True):
         xs = [point[0] for point in curve.points]
         axis.plot(xs, [1e3 * y for y in hooks], "o-", label="with hooks")
         axis.plot(xs, [1e3 * y for y in straight(xs, hooks)], ":", color="gray", label="straight line")
@@ -133,16 +143,16 @@ def main() -> int:
     options = parser.parse_args()
     name = Session(device=options.device).backend.device_name
     print(f"{name}, Python {platform.python_version()}, NumPy {np.__version__}; ms of a launch, best of 5")
-    measured = []
+    drawn = []
     for curve in curves(options.device):
-        rows = [seconds(options.device, *point[1:]) for point in curve.points]
+        rows = [measured(options.device, *point[1:]) for point in curve.points]
         plain, hooks = [row[0] for row in rows], [row[1] for row in rows]
-        measured.append((curve, plain, hooks))
-        print(f"{curve.axis:28}{'plain':>10}{'hooks':>10}{'line':>10}{'findings':>10}")
+        drawn.append((curve, plain, hooks))
+        print(f"{curve.axis:28}{'plain':>10}{'hooks':>10}{'line':>10}{'instructions':>14}{'findings':>10}")
         for point, row, line in zip(curve.points, rows, straight([p[0] for p in curve.points], hooks), strict=True):
-            print(f"{point[0]:<28}{row[0] * 1e3:10.3f}{row[1] * 1e3:10.3f}{line * 1e3:10.3f}{row[2]:10}")
+            print(f"{point[0]:<28}{row[0] * 1e3:10.3f}{row[1] * 1e3:10.3f}{line * 1e3:10.3f}{row[2]:14}{row[3]:10}")
     if options.out is not None:
-        draw(options.out / f"curves-{options.device}.svg", measured, name)
+        draw(options.out / f"curves-{options.device}.svg", drawn, name)
     return 0
 
 
