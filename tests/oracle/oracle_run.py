@@ -11,19 +11,24 @@ from oracle_trace import recording
 from oracle_verdict import Verdict
 
 from consan import api
+from consan.backends.cpu import LaunchStats
 from consan.backends.virtual import VirtualBackend
 
 
+def with_endings(verdict: Verdict, stats: LaunchStats) -> Verdict:
+    """The verdict with what stopped the machine; a deadlock is one of its own."""
+    if stats.deadlocked:
+        verdict.kinds.add("deadlock")
+    verdict.kinds |= {fault.kind for fault in stats.faults}
+    return verdict
+
+
 def oracle(kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0) -> Verdict:
-    """Run the plain kernel and judge its events; a deadlock is a verdict of its own."""
+    """Run the plain kernel and judge its events."""
     backend = VirtualBackend()
     with recording() as trace:
         handle = backend.load(kernel.ptx)
         holder: Any = SimpleNamespace(backend=backend, device_lost=False)
         with api._arguments(holder, kernel.function, args) as values:
             stats = backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
-    verdict = check(trace)
-    if stats.deadlocked:
-        verdict.kinds.add("deadlock")
-    verdict.kinds |= {fault.kind for fault in stats.faults}
-    return verdict
+    return with_endings(check(trace), stats)

@@ -9,7 +9,8 @@ import pytest
 
 from consan.backends import driver
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `import corpus`
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "oracle")]  # for `import corpus`, and to ask the oracle about mutants
 
 
 @pytest.fixture(scope="session")

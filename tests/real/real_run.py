@@ -78,11 +78,11 @@ class Buffers:
         return results
 
 
-def run_plain(ptx: str, launch: Launch, backend: Any, *, seed: int = 0) -> list[bytes]:
-    """The kernel as it is: what it left in each buffer."""
+def start_plain(handle: Any, ptx: str, launch: Launch, backend: Any, seed: int) -> tuple[Buffers, Any]:
+    """Launch a loaded kernel as it is: its buffers, and what the backend says."""
     buffers = Buffers(backend, launch)
     stats = backend.launch(
-        backend.load(ptx),
+        handle,
         entry_of(ptx, launch),
         launch.grid,
         launch.block,
@@ -92,6 +92,12 @@ def run_plain(ptx: str, launch: Launch, backend: Any, *, seed: int = 0) -> list[
         cooperative=launch.cooperative,
         seed=seed,
     )
+    return buffers, stats
+
+
+def run_plain(ptx: str, launch: Launch, backend: Any, *, seed: int = 0) -> list[bytes]:
+    """The kernel as it is: what it left in each buffer."""
+    buffers, stats = start_plain(backend.load(ptx), ptx, launch, backend, seed)
     assert stats is None or stats.completed, stats
     assert backend.synchronize(120)
     return buffers.fetch()

@@ -1,32 +1,27 @@
-"""Real kernels with one instruction taken out: a wait for copies, a commit, or a barrier.
+"""Real kernels for sm_80 with one instruction taken out: a wait for copies, or a barrier (`mutation_rules.py`).
 
 Nearly each of them is needed; without it there is a finding of the right kind. A barrier may be taken out without harm where
-the compiler put one too many, or where it orders only accesses that need no order: such are counted here.
+the compiler put one too many, or where it orders only accesses that need no order: such are named in `survivors.py`.
 """
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from mutation_rules import Mutant, mutants
 from real_cases import CASES
 from real_run import ptx_of, run_checked
+from survivors import SURVIVORS, WARNED
 
 from consan.reports.model import Report
 from consan.session import Session
 
 BY_NAME = {case.name: case for case in CASES}
-BARRIER, WAIT = r"bar\.sync\s", r"cp\.async\.wait_group\s"
 
 
-def _places(ptx: str, pattern: str) -> list[int]:
-    """Lines (from 0) on which an instruction stands."""
-    return [i for i, line in enumerate(ptx.splitlines()) if re.match(rf"\s*{pattern}", line)]
-
-
-def _without(ptx: str, line: int) -> str:
-    lines = ptx.splitlines(keepends=True)
-    return "".join([*lines[:line], "// taken out\n", *lines[line + 1 :]])
+def _mutants(name: str, start: str, end: str = "removed") -> list[Mutant]:
+    """Of one rule."""
+    found = mutants(ptx_of(name, "sm_80"))
+    return [mutant for mutant in found if mutant.name.startswith(start) and mutant.name.endswith(end)]
 
 
 def _report(name: str, ptx: str, device: str) -> Report:
@@ -41,50 +36,41 @@ def _kinds(report: Report) -> set[str]:
 @pytest.mark.parametrize("name", ["triton/matmul", "triton/matmul_small", "nvrtc/cp_async_pipeline"])
 def test_each_wait_is_needed(name: str, device: str) -> None:
     """But for the last one of the moving average, which waits for groups that are empty by then."""
-    ptx = ptx_of(name, "sm_80")
-    waits = _places(ptx, WAIT)
-    needed = waits[:-1] if name == "nvrtc/cp_async_pipeline" else waits
-    for line in needed:
-        report = _report(name, _without(ptx, line), device)
-        assert _kinds(report) == {"missing-wait"}, (line, report)
+    waits = [mutant for mutant in _mutants(name, "copy wait") if mutant.name not in SURVIVORS[name]]
+    assert waits
+    for mutant in waits:
+        report = _report(name, mutant.ptx, device)
+        assert _kinds(report) == {"missing-wait"}, (mutant.name, report)
         assert report.verdict == "violations"
         assert all("cp.async" in access.op for f in report.findings for access in f.accesses[:1])
 
 
-# name -> how many of its barriers may be missing without an error at this size
-SPARE = {
-    "triton/matmul": 1,  # one before the second stage's first copies, which nothing has read yet
-    "triton/matmul_small": 1,  # the same
-    "triton/softmax": 0,
-    "triton/layer_norm": 0,
-    "nvrtc/block_reduce": 0,
-    "nvrtc/block_scan": 2,  # one orders volatile accesses only, one ends an iteration whose next write comes after a barrier
-    "nvrtc/block_radix_sort": 0,
-    "nvrtc/sgemm_tiled": 0,
-    "cupy/reduction": 0,
-}
+# What has findings of its own, is not here; nor what orders data in global memory.
+BARRIERS = (
+    *("triton/matmul", "triton/matmul_small", "triton/softmax", "triton/layer_norm", "nvrtc/block_reduce", "nvrtc/block_scan"),
+    *("nvrtc/block_radix_sort", "nvrtc/sgemm_tiled", "cupy/reduction", "cupy/cub_sum", "cupy/jit_sum"),
+    *("numba/block_sum", "numba/warp_sum", "numba/histogram"),
+)
 
 
-@pytest.mark.parametrize(("name", "spare"), SPARE.items(), ids=list(SPARE))
-def test_nearly_each_barrier_is_needed(name: str, spare: int) -> None:
+@pytest.mark.parametrize("name", BARRIERS)
+def test_nearly_each_barrier_is_needed(name: str) -> None:
     """On the virtual machine only: on a chip a sort without a barrier may use garbage as an index and end the context."""
-    device = "cpu"
-    ptx = ptx_of(name, "sm_80")
-    reports = [_report(name, _without(ptx, line), device) for line in _places(ptx, BARRIER)]
-    silent = [report for report in reports if report.verdict == "clean"]
-    assert len(reports) > spare
-    assert len(silent) <= spare, [report.findings for report in silent]
-    for report in reports:
+    reports = {mutant.name: _report(name, mutant.ptx, "cpu") for mutant in _mutants(name, "barrier")}
+    assert {mutant for mutant, report in reports.items() if not report.findings} == _named(SURVIVORS, name)
+    assert {mutant for mutant, report in reports.items() if report.findings and report.verdict == "clean"} == _named(WARNED, name)
+    assert len(reports) > len(_named(SURVIVORS, name))
+    for report in reports.values():
         assert _kinds(report) <= {"data-race", "missing-wait"}, report
         assert all(len(finding.accesses) == 2 for finding in report.findings)
 
 
+def _named(table: dict[str, dict[str, str]], name: str) -> set[str]:
+    return {mutant for mutant in table.get(name, {}) if mutant.startswith("barrier")}
+
+
 def test_one_wait_too_lenient(device: str) -> None:
     """wait_group N + 1: the newest stage that is read may still be in flight."""
-    ptx = ptx_of("triton/matmul", "sm_80")
-    line = _places(ptx, WAIT)[0]
-    original = ptx.splitlines()[line]
-    lenient = re.sub(r"(\d+)", lambda found: str(int(found[1]) + 1), original)
-    report = _report("triton/matmul", ptx.replace(original, lenient, 1), device)
+    report = _report("triton/matmul", _mutants("triton/matmul", "copy wait 1", "+1")[0].ptx, device)
     assert _kinds(report) == {"missing-wait"}
     assert {finding.hazard for finding in report.findings} <= {"RAW", "WAW"}

@@ -1,0 +1,153 @@
+"""Mutants of the clean real kernels that are silent, or warned of only, and why (`mutations.py`).
+
+`equivalent`: no execution differs. Others are silent by decision, at this size, or since it is not looked at. What ought to be reported
+and is not begins with `missed:`.
+"""
+
+from __future__ import annotations
+
+ONE_WARP_STANDS_FOR_ALL = (
+    "by decision: a stage is free when one warp of each warpgroup has waited for its products, as shipped pipelines have it (operation.cuh)"
+)
+SEVEN_OF_EIGHT = "at this size, by the same decision: seven of eight warps free a stage; in 40 steps phases run ahead, which is reported"
+BARRIER_OPERAND_IS_GENERIC = "equivalent: the CTA barrier publishes the mbarriers, and copies reach theirs through the generic proxy (D15)"
+WITHIN_A_WARP = "by decision: what lanes of one warp do to each other is a warning"
+OWN_WAIT = "by decision: a warp refills what its own wait has seen free, while the other warps of its warpgroup may be behind: a warning"
+INIT_FENCE = "equivalent: there is no other CTA in the cluster, and the CTA barrier publishes the mbarriers"
+STEPS = (
+    "equivalent: one of several barriers of the CTA with only one thread's steps between them (init, expect, copy, inval); "
+    "the next or the last one orders the same accesses"
+)
+LOOP = "equivalent: one of three or four barriers in each round; another one stands between the same wait and the copy that follows it"
+UNTOUCHED = "equivalent: nothing has touched the buffer before that is filled next"
+AT_THE_END = "equivalent: nothing follows in shared memory"
+SAME_LANE = "equivalent: the lane that goes on has itself waited, and no other lane does anything between"
+EMPTY = "equivalent: the group that may still be in flight writes what nobody uses again"
+FEWER_GROUPS = "equivalent: two copies that are waited for together get one group"
+UNUSED = "equivalent: nobody waits for this barrier where there is no C to load"
+PRODUCER_TAIL = "equivalent: the producer's last waits keep its CTA for arrivals from others of a cluster, and there is none"
+CHAINED = "equivalent: the accumulators go on from one product into the next and are not touched between (ISA wgmma.fence)"
+OTHER_HALF = "equivalent: what follows goes into the other half of the buffer, from which no store is in flight"
+OTHER_WAY = "equivalent: that the issuing lane has waited reaches its warp by way of the other warpgroup, too"
+REGISTERS = "equivalent: only registers, and each thread's own data, are touched between this barrier and another of the same threads"
+OWN = "equivalent: the thread that reads after it reads what it has written itself"
+NEXT_ROUND = "equivalent: what is read before it is written again only after the next round's other barriers"
+ONE_THREAD = "equivalent: of the CTA, only the thread that itself signals, or waits for, the other CTAs touches memory before and after"
+NOTHING_LEFT = "equivalent: the groups that are waited for are empty by then"
+VOLATILE = (
+    "missed: a volatile load that comes before the volatile store is no data race, as both are strong; that it reads what nobody has "
+    "written is taken to be explained by it"
+)
+GLOBAL = "not looked at: races in global memory"
+OUTSIDE = (
+    "at this size: the second half of the last tile lies outside of the matrix, so its store moves nothing; with 128 columns: reported"
+)
+
+
+def _each(reason: str, name: str, *numbers: int | str) -> dict[str, str]:
+    return {name.format(number): reason for number in numbers}
+
+
+def _barriers(reason: str, *numbers: int) -> dict[str, str]:
+    return _each(reason, "barrier {} removed", *numbers)
+
+
+# kernel -> mutant -> why it is silent
+SURVIVORS: dict[str, dict[str, str]] = {
+    "triton/matmul": {
+        **_barriers(UNTOUCHED, 1),
+        "copy commit 1 removed": FEWER_GROUPS,
+        "copy wait 2 +1": EMPTY,
+    },
+    "triton/matmul_small": {
+        **_barriers(UNTOUCHED, 1),
+        "copy commit 1 removed": FEWER_GROUPS,
+        "copy wait 2 +1": EMPTY,
+    },
+    "nvrtc/block_reduce": {"warp barrier 1 removed": REGISTERS},
+    "nvrtc/block_scan": {**_barriers(VOLATILE, 7), **_barriers(NEXT_ROUND, 8)},
+    "nvrtc/block_merge_sort": {**_barriers(REGISTERS, 1), **_barriers(VOLATILE, 5)},
+    "nvrtc/cp_async_pipeline": _each(NOTHING_LEFT, "copy wait 2 {}", "removed", "+1"),
+    "nvrtc/cooperative_grid": {
+        **_barriers(ONE_THREAD, 2, 3),
+        **_each(GLOBAL, "release 1 {}", "relaxed", "of the CTA"),
+        **_each(GLOBAL, "acquire 1 {}", "relaxed", "of the CTA"),
+    },
+    "cupy/jit_sum": _barriers(OWN, 9),
+    "numba/block_sum": _barriers(OWN, 9),
+    "nvrtc/tma_gemm": {
+        **_each(SEVEN_OF_EIGHT, "count {} -1", 2, 4, 6, 8),
+        "fence 1 removed": INIT_FENCE,
+    },
+    "nvrtc/bulk_pipeline": {"proxy fence 1 removed": BARRIER_OPERAND_IS_GENERIC},
+    "triton_hopper/matmul_4_stages": {
+        **_barriers(UNTOUCHED, 1, 2),
+        "copy commit 1 removed": FEWER_GROUPS,
+        "copy wait 2 +1": EMPTY,
+    },
+    "triton_hopper/matmul_host_tma": {
+        **_barriers(STEPS, *range(1, 9), 13, 14, 15),
+        **_barriers(LOOP, *range(9, 13)),
+        **_barriers(AT_THE_END, 17),
+    },
+    "triton_hopper/matmul_host_tma_4_stages": {
+        **_barriers(STEPS, *range(1, 13), *range(17, 21)),
+        **_barriers(LOOP, *range(13, 17)),
+        **_barriers(AT_THE_END, 22),
+    },
+    "triton_hopper/attention_tma": {
+        **_barriers(STEPS, 1, 2, 3, *range(5, 13), *range(16, 21)),
+        **_barriers(LOOP, 13, 14, 15),
+    },
+    "gluon_hopper/matmul_pipelined": {
+        **_barriers(STEPS, *range(1, 13), *range(17, 21)),
+        **_barriers(LOOP, *range(13, 17)),
+        **_barriers(AT_THE_END, 22),
+        "proxy fence 1 removed": BARRIER_OPERAND_IS_GENERIC,
+    },
+    "gluon_hopper/matmul_specialised": {
+        **_barriers(STEPS, 1, 2, 11, 12),
+        "proxy fence 1 removed": BARRIER_OPERAND_IS_GENERIC,
+        **_barriers(LOOP, 5),
+        **_barriers(ONE_WARP_STANDS_FOR_ALL, 6),
+        **_barriers(UNTOUCHED, 7),
+        **_barriers(AT_THE_END, 9, 10),
+        **_each(SAME_LANE, "warp barrier {} removed", 1, 2, 3),
+    },
+    "cutlass/gemm_pingpong": {
+        **_each(INIT_FENCE, "fence {} removed", 1, 2, 3, 4),
+        **_each(UNUSED, "count {} +1", *range(27, 33)),
+        **_each(UNUSED, "count {} -1", *range(27, 33)),
+        "arrival 5 removed": UNUSED,
+        "wgmma fence 2 removed": CHAINED,
+        "bulk wait 1 removed": OTHER_HALF,
+        "bulk wait 1 +1": OTHER_HALF,
+        **_barriers(OTHER_HALF, 3),
+        **_each(OTHER_WAY, "bulk {}", "commit 1 removed", "wait 2 removed", "wait 2 +1"),
+        **_barriers(OTHER_WAY, 5),
+        **_each(PRODUCER_TAIL, "mbarrier wait {} true at once", *range(8, 21)),
+    },
+    "cutlass/gemm_cooperative": {
+        **_each(INIT_FENCE, "fence {} removed", 1, 2, 3),
+        **_each(UNUSED, "count {} +1", *range(17, 23)),
+        **_each(UNUSED, "count {} -1", *range(17, 23)),
+        "arrival 1 removed": UNUSED,
+        "wgmma fence 2 removed": CHAINED,
+        **_each(PRODUCER_TAIL, "mbarrier wait {} true at once", *range(2, 10)),
+        "bulk wait 3 removed": OUTSIDE,
+        "bulk wait 3 +1": OUTSIDE,
+    },
+}
+
+# kernel -> mutant -> why it is warned of only
+WARNED: dict[str, dict[str, str]] = {
+    "nvrtc/block_merge_sort": _each(WITHIN_A_WARP, "warp barrier {} removed", 1, 2),
+    "cupy/jit_sum": _barriers(WITHIN_A_WARP, *range(4, 9)),
+    "numba/block_sum": _barriers(WITHIN_A_WARP, *range(4, 9)),
+    "triton_hopper/matmul_4_stages": _barriers(OWN_WAIT, 4),
+}
+
+
+def reason_of(kernel: str, mutant: str) -> str:
+    """Why a mutant is not reported."""
+    return next((table[kernel][mutant] for table in (SURVIVORS, WARNED) if mutant in table.get(kernel, {})), "not known")
