@@ -18,7 +18,7 @@ from real_cases import Array, Built, Case, Dim3, Launch, Size
 
 ARCH = "sm_90a"
 MULTIPROCESSORS = 132
-STEPS = 4  # whole steps of K in a small product; a part of one follows
+STEPS = 4  # whole steps of K in a small product; a part of one follows. Of attention: blocks of keys
 
 
 @functools.cache
@@ -216,7 +216,7 @@ def _softmax(scores: Array) -> Array:
 def _attention(name: str, *, with_maps: bool = False, halved: bool = False) -> Case:
     def make(size: Size, rng: np.random.Generator) -> Launch:
         constants = notes(name)["constants"]
-        heads, n, dim = (1, 256, constants["DIM"]) if size == "small" else (32, 2048, constants["DIM"])
+        heads, n, dim = (1, 64 * STEPS, constants["DIM"]) if size == "small" else (32, 2048, constants["DIM"])
         q, k, v = (rng.standard_normal((heads, n, dim)).astype(np.float16) for _ in range(3))
         out = np.full((heads, n, dim), np.nan, np.float16)
 
@@ -239,7 +239,7 @@ def _attention(name: str, *, with_maps: bool = False, halved: bool = False) -> C
 
 def _scale(size: Size, rng: np.random.Generator) -> Launch:
     name = "gluon_hopper/scale_in_place"
-    blocks, steps = (2, 5) if size == "small" else (528, 16)
+    blocks, steps = (2, STEPS + 1) if size == "small" else (528, 16)
     x = rng.standard_normal((blocks * steps * 32, 32)).astype(np.float32)
     y = np.full_like(x, np.nan)
 

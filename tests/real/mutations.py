@@ -10,9 +10,9 @@ Reported means an error that the kernel does not have as it is; a warning counts
 leaves open is not held against a mutant.
 
 Usage: PYTHONPATH=tests:tests/real:tests/oracle python tests/real/mutations.py [NAME ...]: a line for each mutant, one for all silent ones
-of a kernel in one text, then a table with each kernel's score, and what is known of the silent ones (`survivors.py`). NAME is part of a
-kernel's name; kernels that this machine cannot make are named and left out. `--oracle N` asks the independent oracle about each silent one
-in N schedules; with `--survivors` only what `survivors.py` names is run.
+of a kernel in one text, then a table with each kernel's score, and what is known of the silent ones (`survivors.py`). NAME is a
+kernel's name, or part of several; kernels that this machine cannot make are named and left out. `--oracle N` runs nothing with hooks, and
+asks the independent oracle, in N schedules, about each one that `survivors.py` names.
 
 Not handled: two instructions at once, moved instructions, and what only other sizes reach.
 """
@@ -259,19 +259,6 @@ def _tell(name: str, mutant: str, words: str) -> None:
     print(f"{name}: {mutant}: {words}", flush=True)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for: only what `survivors.py` names, and in how many schedules the oracle is asked about what is silent."""
-
-    survivors: bool = False
-    schedules: int = 0
-
-    def of(self, name: str) -> list[Mutant]:
-        """A kernel's mutants."""
-        found = mutants(CLEAN[name].ptx)
-        return [mutant for mutant in found if not self.survivors or mutant.name in SURVIVORS.get(name, {})]
-
-
 def _judge_one(name: str, mutant: Mutant, row: Row) -> str:
     row.mutants += 1
     if not reached(name, mutant):
@@ -281,37 +268,50 @@ def _judge_one(name: str, mutant: Mutant, row: Row) -> str:
     return f"{class_of(found)}: {found} (schedule {found.seed})"
 
 
-def judge(name: str, wanted: Wanted) -> Row | None:
-    """All mutants of a kernel, one line for each, then the silent ones all at once; None where this machine cannot make it."""
-    try:
-        chosen = wanted.of(name)
-    except pytest.skip.Exception as skipped:
-        _tell(name, "left out", str(skipped))
-        return None
+def judge(name: str) -> Row:
+    """All mutants of a kernel, one line for each, then the silent ones all at once."""
     row, silent = Row(name), {}
-    for mutant in chosen:
+    for mutant in mutants(CLEAN[name].ptx):
         words = _judge_one(name, mutant, row)
         _tell(name, mutant.name, f"{words} ({mutant.instruction.opcode}, line {mutant.instruction.line})")
         if words.startswith("silent"):
             silent[mutant.instruction.start] = mutant
-            if wanted.schedules:
-                _tell(name, mutant.name, f"oracle: {opinion(CLEAN[name].ptx, mutant.ptx, CLEAN[name].launch, wanted.schedules)}")
     if len(silent) > 1:
         _tell(name, f"{len(silent)} silent ones at once", str(_told(name, run(CLEAN[name], together([*silent.values()])))))
     print(row, flush=True)
     return row
 
 
+def ask(name: str, schedules: int) -> None:
+    """What the oracle says of each mutant that is known to be silent."""
+    kernel = CLEAN[name]
+    for mutant in mutants(kernel.ptx):
+        if mutant.name in SURVIVORS.get(name, {}):
+            said = opinion(kernel.ptx, mutant.ptx, kernel.launch, schedules)
+            _tell(name, mutant.name, f"oracle: {said}; {reason_of(name, mutant.name)}")
+
+
+def _can_be_made(name: str) -> bool:
+    try:
+        return bool(CLEAN[name].ptx)
+    except pytest.skip.Exception as skipped:
+        _tell(name, "left out", str(skipped))
+        return False
+
+
 def main() -> int:
     """Print a line for each mutant, then the table."""
     parser = argparse.ArgumentParser(description="Mutants of the clean real kernels.")
-    parser.add_argument("names", nargs="*", help="part of a kernel's name; the order counts")
-    parser.add_argument("--survivors", action="store_true", help="only those that are known to be silent")
-    parser.add_argument("--oracle", type=int, default=0, metavar="N", help="ask the oracle about each silent one in N schedules")
+    parser.add_argument("names", nargs="*", help="a kernel's name, or part of several; the order counts")
+    parser.add_argument("--oracle", type=int, metavar="N", help="ask the oracle, in N schedules, about what is known to be silent")
     options = parser.parse_args()
-    names = dict.fromkeys(name for part in options.names or [""] for name in CLEAN if part in name)
-    wanted = Wanted(options.survivors, options.oracle)
-    _print_table([row for row in (judge(name, wanted) for name in names) if row])
+    names = dict.fromkeys(name for part in options.names or [""] for name in ([part] if part in CLEAN else CLEAN) if part in name)
+    made = filter(_can_be_made, names)
+    if options.oracle:
+        for name in made:
+            ask(name, options.oracle)
+    else:
+        _print_table([judge(name) for name in made])
     return 0
 
 
