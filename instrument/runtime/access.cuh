@@ -321,9 +321,10 @@ DEVICE void check_asynchronous(const Caller &c, u64 at, u64 record, u32 hazard) 
 
 // ---- reads --------------------------------------------------------------------------------------------------------------
 
-// First reader of a granule that this CTA has not written: leave a marker, so that a later unordered write can explain it.
+// First reader of a granule that this CTA has not written: leave a marker, so that a later unordered write can explain it. Of a strong
+// load it says so: no race with a strong store would tell of both.
 COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
-    u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER);
+    u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER | (c.flags & ACCESS_STRONG ? LOW_ATOMIC : 0));
     if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between: it will look at our read record
     Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
     f.reason = REASON_NONE; f.flags = 0;
@@ -478,7 +479,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
     if (low & LOW_MARKER) {
         // The read record of that thread reports the race; tell the host that this uninitialised read has its write.
-        if (ordered(c, other, epoch)) return;
+        if (ordered(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
         Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);

@@ -38,10 +38,6 @@ OWN = "equivalent: the thread that reads after it reads what it has written itse
 NEXT_ROUND = "equivalent: what is read before it is written again only after the next round's other barriers"
 ONE_THREAD = "equivalent: of the CTA, only the thread that itself signals, or waits for, the other CTAs touches memory before and after"
 NOTHING_LEFT = "equivalent: the groups that are waited for are empty by then"
-VOLATILE = (
-    "missed: a volatile load that comes before the volatile store is no data race, as both are strong; that it reads what nobody has "
-    "written is taken to be explained by it"
-)
 EXITED = "missed: what warps did before they ended is taken to be before a barrier of all threads that their end lets go"
 OTHER_OF_TWO = "equivalent: the next barrier of all threads orders the same; that these threads end makes up for the one that is missing"
 GLOBAL = "not looked at: races in global memory"
@@ -65,8 +61,8 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "triton/matmul": COPIES_IN_A_RING,
     "triton/matmul_small": COPIES_IN_A_RING,
     "nvrtc/block_reduce": {"warp barrier 1 removed": REGISTERS},
-    "nvrtc/block_scan": {**_barriers(VOLATILE, 7), **_barriers(NEXT_ROUND, 8)},
-    "nvrtc/block_merge_sort": {**_barriers(REGISTERS, 1), **_barriers(VOLATILE, 5)},
+    "nvrtc/block_scan": _barriers(NEXT_ROUND, 8),
+    "nvrtc/block_merge_sort": _barriers(REGISTERS, 1),
     "nvrtc/cp_async_pipeline": _each(NOTHING_LEFT, "copy wait 2 {}", "removed", "+1"),
     "nvrtc/cooperative_grid": {
         **_barriers(ONE_THREAD, 2, 3),

@@ -24,8 +24,8 @@ def _mutants(name: str, start: str, end: str = "removed") -> list[Mutant]:
     return [mutant for mutant in found if mutant.name.startswith(start) and mutant.name.endswith(end)]
 
 
-def _report(name: str, ptx: str, device: str) -> Report:
-    launch, session = BY_NAME[name].launch("small", 1), Session(device=device)
+def _report(name: str, ptx: str, device: str, seed: int = 0) -> Report:
+    launch, session = BY_NAME[name].launch("small", 1), Session(device=device, seed=seed)
     return run_checked(ptx, launch, session)[1]
 
 
@@ -53,16 +53,27 @@ BARRIERS = (
 )
 
 
+# Nothing is wrong in schedule 0, in which a volatile store comes before all loads of it: kernel -> mutant -> another schedule.
+LATER = {"nvrtc/block_scan": {"barrier 7 removed": 1}}
+
+
 @pytest.mark.parametrize("name", BARRIERS)
 def test_nearly_each_barrier_is_needed(name: str) -> None:
     """On the virtual machine only: on a chip a sort without a barrier may use garbage as an index and end the context."""
     reports = {mutant.name: _report(name, mutant.ptx, "cpu") for mutant in _mutants(name, "barrier")}
-    assert {mutant for mutant, report in reports.items() if not report.findings} == _named(SURVIVORS, name)
+    assert {mutant for mutant, report in reports.items() if not report.findings} == _named(SURVIVORS, name) | set(LATER.get(name, {}))
     assert {mutant for mutant, report in reports.items() if report.findings and report.verdict == "clean"} == _named(WARNED, name)
     assert len(reports) > len(_named(SURVIVORS, name))
     for report in reports.values():
         assert _kinds(report) <= {"data-race", "missing-wait"}, report
         assert all(len(finding.accesses) == 2 for finding in report.findings)
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_in_another_schedule_the_load_comes_first(name: str) -> None:
+    by_name = {mutant.name: mutant for mutant in _mutants(name, "barrier")}
+    for mutant, seed in LATER[name].items():
+        assert _kinds(_report(name, by_name[mutant].ptx, "cpu", seed)) == {"uninitialized-read"}
 
 
 def _named(table: dict[str, dict[str, str]], name: str) -> set[str]:
