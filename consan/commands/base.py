@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -55,6 +57,12 @@ def write_file(name: str, text: str) -> None:
 def reason(error: Exception) -> str:
     """Why a file could not be used, without the name that the message has already."""
     return getattr(error, "strerror", None) or str(error)
+
+
+def remark(text: Callable[[], str]) -> None:
+    """A line for who sits at a terminal; what reads the output of a program has not asked for it."""
+    if sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
+        print(f"consan: {text()}", file=sys.stderr, flush=True)
 
 
 def check_writable(name: str | None) -> None:

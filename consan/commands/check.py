@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import numpy as np
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
-from consan.commands.base import check_writable
+from consan.commands.base import check_writable, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx, read_module
 from consan.reports.model import Report, exit_status
@@ -93,7 +92,7 @@ class Launch:
         values = [_to_device(session, value) for value in arrays]
         status = 0
         with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
-            print(f"consan: {session.room(prepared, entry.name, self.block, self.smem, self.cluster)}", file=sys.stderr, flush=True)
+            remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
         try:
             session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
         except KeyboardInterrupt:  # what was found so far is kept

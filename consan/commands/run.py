@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from consan import children, options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.base import check_writable
+from consan.commands.base import check_writable, remark
 from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
 from consan.reports.json_format import dumps
@@ -55,7 +55,7 @@ class RunCommand:
         stored = args.output or default_name(program.label)
         check_writable(stored)
         session = options.open_session(args)
-        print(f"consan: shadow memory: {describe_most(session.device.most_shadow)}", file=sys.stderr, flush=True)
+        remark(lambda: f"shadow memory: {describe_most(session.device.most_shadow)}")
         with _folder() as folder:
             session.source_dir = folder / "sources"
             if not folder.is_dir():

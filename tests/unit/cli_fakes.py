@@ -54,10 +54,6 @@ class FakeSession:
         self.prepared.append(ptx)
         return name
 
-    def room(self, prepared: Any, entry: str, block: Any, shared: int, cluster: Any) -> str:
-        """What is printed before the launch."""
-        return f"room for {entry}, {block} threads, {shared} bytes, {cluster} CTAs"
-
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
         """Remember the launch."""
         self.launches.append((prepared, entry, grid, block, args, options))
