@@ -112,7 +112,7 @@ class Device:
     @functools.cached_property
     def shadow(self) -> Shadow:
         """The shadow tables; made when the first module is prepared."""
-        return Shadow(self.backend, arena_bytes=self._arena_bytes)
+        return Shadow(self.backend, arena_bytes=self.most_shadow)
 
     @property
     def most_shadow(self) -> int:

@@ -107,9 +107,9 @@ def describe_most(most: int) -> str:
 class Shadow:
     """The shadow state of one device."""
 
-    def __init__(self, backend: Backend, *, arena_bytes: int | None = None) -> None:
+    def __init__(self, backend: Backend, *, arena_bytes: int) -> None:
         self.backend = backend
-        self.arena_bytes = arena_bytes or arena_bytes_of(backend)
+        self.arena_bytes = arena_bytes
         self._offsets = layout.offsets(layout.RUNTIME)
         self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
         self._places["arena"] = backend.alloc_apart(self.arena_bytes)
