@@ -3,10 +3,6 @@
 Prepares modules (instrument, assemble, load, plant the control block), launches them, and turns what the device recorded into
 one report. Instrumented text is kept by content, so that a kernel compiled twice is prepared once.
 
-Registers. Hooks need some, so the assembler is given a cap: never above what lets the plain kernel's largest launch still
-start, and not above the plain kernel's own number where CTAs talk to each other (a grid barrier, a semaphore), because such
-kernels need as many CTAs resident as the plain one had.
-
 Does NOT handle: more than one device, and kernels that exist as machine code only (listed as uninstrumented).
 """
 
@@ -15,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import re
 import threading
 import weakref
 from collections import OrderedDict, deque
@@ -28,11 +23,12 @@ from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
-from consan.instrument.ptx import Edits, PtxSyntaxError, parse
+from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
+from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
@@ -46,12 +42,8 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
-_SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
-_NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
-_MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
 _KEPT = 48  # modules that the virtual machine keeps beyond those in use: a decoded one takes up to 50 MB
-_FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
 
 
 @dataclass
@@ -337,7 +329,7 @@ class Session:
         number, counter = self.device.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
         if self.backend.device_name != "cpu":
-            prepared.cubin, prepared.notes = self._assemble(ptx, done, done.communicates)
+            prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
         return prepared
 
     def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
@@ -354,24 +346,6 @@ class Session:
 
         text = Cache().fetch_text(key("instrumented", ptx, repr(base), f"{self._inline} {delays}", fingerprint()), make)
         return made[0] if made else restore(text, ptx, name)
-
-    def _assemble(self, plain: str, done: Instrumented, resident: bool) -> tuple[bytes, tuple[str, ...]]:
-        from consan.toolchain.assemble import assemble_cached
-
-        architecture = self.backend.arch
-        used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
-        most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
-        cap = min(max(_FEWEST if resident else _MAX_LAUNCHABLE, most), 255)
-        text = cap_bounded_kernels(done.ptx, cap) if resident else done.ptx
-        options = (f"--maxrregcount={cap}",)
-        try:
-            return assemble_cached(text, architecture, options=options, fast=self._fast).cubin, ()
-        except UsageError as error:
-            if "C7600" not in str(error) or "setmaxnreg" not in text:
-                raise
-        # Too few registers are left to a warp that gives its own away: hooks need more than the 24 that a producer keeps.
-        text = _SETMAXNREG.sub("", text)
-        return assemble_cached(text, architecture, options=options, fast=self._fast).cubin, (_NO_SETMAXNREG,)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Plant the control block in a module that somebody loaded."""
@@ -671,17 +645,6 @@ class Session:
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
         skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
         return listed + skipped
-
-
-def cap_bounded_kernels(ptx: str, registers: int) -> str:
-    """Cap the kernels that have launch bounds: for those the assembler ignores `--maxrregcount`. Lines stay where they are."""
-    module = parse(ptx)
-    edits = Edits(module)
-    for function in module.functions:
-        given = function.directives.keys()
-        if function.kind == "entry" and function.body and given & {"maxntid", "reqntid"} and not given & {"maxnreg", "minnctapersm"}:
-            edits.insert_at(function.body.open, f".maxnreg {registers} ")
-    return edits.apply()
 
 
 def library_for(variant: Variant, target: str) -> RuntimeLibrary:

@@ -41,6 +41,7 @@ BARRIER_GENERATIONS = 4
 WAIT_HISTORY = 4
 WARP_SYNCS = 4
 COPY_RANGES = 16
+SOURCE_RANGES = 4  # intervals that bound the sources of a CTA's copies
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
 # Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
 MBARRIERS = 64  # of one CTA; clusters have more (`counts`)
@@ -211,10 +212,10 @@ def slot(ctas: int) -> Struct:
     return _struct(
         "Slot",
         f"""u64 writes; u64 reads; u32 low; u32 bytes; u32 row; u32 base; u64 state; u64 owner; u64 engine; u64 coarse; u64 shape; u64 size;
-        u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 source_low; u64 source_high;
+        u64 threads; u64 vectors; u64 deposits; u64 flags; u64 directory; u64 runtime; u64 sources[{2 * SOURCE_RANGES}];
         u64 result_low; u64 result_high; u64 flight_low; u64 flight_high;
         u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
-        u32 full_epoch[{2 * ctas}]; u32 write_scrub; u32 pad; u32 epochs[{warps}]; u32 row_scrub[{warps}];
+        u32 full_epoch[{2 * ctas}]; u32 write_scrub; u32 lanes_left; u32 epochs[{warps}]; u32 row_scrub[{warps}];
         u64 named[{NAMED_BARRIERS * ctas}]; u32 named_sites[{NAMED_BARRIERS * ctas}]; u32 named_lanes[{NAMED_BARRIERS * warps}];
         u32 exited[{warps}]; {cluster} u32 found[{TABLE_ENTRIES // 32}]""",
     )
@@ -268,17 +269,17 @@ FINDING = _struct(
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
     u64 barrier_state; u32 barrier_expected; u32 parity; u32 cta_bytes; u32 cta_threads; u32 cluster[3]; u32 rank""",
 )
+# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`); what is indexed by a count ends its part, and is not
+# cleared for the next thread.
 THREAD = _struct(
     "Thread",
-    f"""u64 state; u32 commits; u32 wait_count; u32 retired; u32 full_barriers; u32 generation; u32 warp_epoch;
-    u64 waits[{WAIT_HISTORY}]; u64 syncs[{WARP_SYNCS}]; u32 ranges; u32 lost_waits;
-    u64 lost_low; u64 lost_high; u32 lost_groups; u32 released; u64 flags_read; u64 retires;
-    u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
+    f"""u64 state;
+    u32 full_barriers; u32 generation; u32 warp_epoch; u32 released; u64 flags_read; u64 syncs[{WARP_SYNCS}];
+    u32 commits; u32 retired; u32 wait_count; u32 lost_waits; u32 lost_groups; u32 ranges; u64 lost_low; u64 lost_high; u64 retires;
+    u64 waits[{WAIT_HISTORY}]; u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
     u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 last_copy; u32 matrix_wait_count;
-    u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait;
-    u64 bulk_waits[{GROUP_WAITS}]; u64 copy_ties[{COPY_TIES}];
-    u64 waiting; u64 waiting_at; u32 inits_fenced; u32 cluster_generation;
-    u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost""",
+    u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait; u64 bulk_waits[{GROUP_WAITS}]; u64 waiting; u64 waiting_at; u32 inits_fenced;
+    u32 cluster_generation; u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost; u64 copy_ties[{COPY_TIES}]""",
 )
 MBARRIER = _struct(
     "MBarrier",
@@ -345,7 +346,7 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
 def _constants(ctas: int) -> dict[str, int]:
     names = """DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
         TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
-        BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
+        BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES SOURCE_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
         MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES ARRIVALS RESULTS LOST_RESULTS
         WRITTEN WRITTEN_AREAS TENSORS FENCE_EVENTS FETCHES FETCH_AREAS MAP_USES MAPS"""

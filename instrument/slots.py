@@ -17,7 +17,7 @@ def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> in
     rows = warps if variant.cluster else min(warps, -(-threads // 64) * 2)
     cells = _cells(variant, shared, ctas)
     vector = counts["CLOCK"] if variant.engine else counts["MAX_WARPS"]
-    bytes_ = _up(_head(variant, counts), 128) + warps * 32 * layout.size(layout.THREAD)
+    bytes_ = _up(_head(variant, counts), 128) + warps * 32 * thread_bytes(variant)
     if variant.partial:
         vectors = (2 if variant.engine else 1) * counts["MAX_WARPS"] * vector * 4
         deposits = layout.NAMED_BARRIERS * counts["MAX_CTAS"] * layout.BARRIER_GENERATIONS * vector * 8
@@ -26,6 +26,13 @@ def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> in
     if variant.engine:
         bytes_ += _coarse(cells * variant.granule, rows)
     return _up(bytes_ + cells * 8 + cells * 4 * (rows + 1), 256)
+
+
+def thread_bytes(variant: Variant) -> int:
+    """What the runtime's variant has of a thread's record."""
+    ends = {"engine": None, "asynchronous": "bulk_commits", "partial": "commits"}
+    end = next((end for part, end in ends.items() if getattr(variant, part)), "full_barriers")
+    return layout.size(layout.THREAD) if end is None else layout.offsets(layout.THREAD)[end]
 
 
 def class_bytes(wanted: int) -> int:

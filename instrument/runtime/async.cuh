@@ -2,21 +2,53 @@
 // named by the thread's group counter; completing a group is one store, however large the group.
 //
 // The global side (R-CP4) is a range per copy in flight, COPY_RANGES per thread; the CTA's own stores to global memory look
-// it up behind one interval that bounds all sources of the CTA. Ranges that find no place while in flight are kept as one interval
+// it up behind a few intervals that bound all sources of the CTA. Ranges that find no place while in flight are kept as one interval
 // a thread: a store into it is one that could not be checked, and is counted.
 #pragma once
 
 #if CONSAN_ASYNC
 DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
 
-// Where a thread notes its next source, and what that needs to know, asked for before the hook waits for anything else.
-struct SourcePlace { u32 position, retired; u64 info, low, high; };
+static_assert(offsetof(Slot, sources) % 16 == 0, "both ends of an interval are read at once");
 
-DEVICE SourcePlace source_place(u64 slot, u64 thread) {
+// Whether one of the intervals holds all of a range, or any of it.
+DEVICE bool source_bounded(u64 slot, u64 low, u64 high) {
+    u64 ends[2 * SOURCE_RANGES], outside = 1;
+    load_records<2 * SOURCE_RANGES>(source_range(slot, 0), ends);
+    for (u32 i = 0; i < SOURCE_RANGES; ++i) outside &= low < ends[2 * i] || high > ends[2 * i + 1];
+    return !outside;
+}
+DEVICE bool near_source(u64 slot, u64 low, u64 high) {
+    u64 ends[2 * SOURCE_RANGES], inside = 0;
+    load_records<2 * SOURCE_RANGES>(source_range(slot, 0), ends);
+    for (u32 i = 0; i < SOURCE_RANGES; ++i) inside |= low < ends[2 * i + 1] && high > ends[2 * i];
+    return inside;
+}
+
+// The interval that a source is near to takes it in, else the next free one, the last one all the rest. One for everything would hold what
+// lies between two tensors, which may be the very tensor that the CTA writes: each of its stores would look at all copies.
+#define SOURCE_GAP (4ull << 20)
+COLD void bound_source(u64 slot, u64 low, u64 high) {
+#pragma unroll 1
+    for (u32 i = 0; i < SOURCE_RANGES; ++i) {
+        u64 at = source_range(slot, i), begin = load64(at);
+        if (begin == ~0ull) begin = min(swap64(at, ~0ull, low), low);
+        bool near = low + SOURCE_GAP >= begin && low <= max(load64(at + 8), begin) + SOURCE_GAP;
+        if (!near && i < SOURCE_RANGES - 1) continue;
+        if (low < begin) lower64(at, low);
+        raise64(at + 8, high);
+        return;
+    }
+}
+
+// Where a thread notes its next source, and what that needs to know, asked for before the hook waits for anything else.
+struct SourcePlace { u32 position, retired; u64 info; bool bounded; };
+
+DEVICE SourcePlace source_place(u64 slot, u64 thread, u64 source, u32 bytes) {
     SourcePlace p;
     p.position = load32(THREAD_FIELD(thread, ranges)); p.retired = load32(THREAD_FIELD(thread, retired));
     p.info = load64(THREAD_WORD(thread, range_info, p.position % COPY_RANGES));
-    p.low = load64(FIELD(slot, Slot, source_low)); p.high = load64(FIELD(slot, Slot, source_high));
+    p.bounded = source_bounded(slot, source, source + bytes);
     return p;
 }
 
@@ -39,8 +71,7 @@ DEVICE void remember_source(const Caller &c, u64 thread, const SourcePlace &p, u
     store64(THREAD_WORD(thread, range_address, place), source);
     store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
     store32(THREAD_FIELD(thread, ranges), p.position + 1);
-    if (source < p.low) lower64(FIELD(c.slot, Slot, source_low), source);
-    if (source + bytes > p.high) raise64(FIELD(c.slot, Slot, source_high), source + bytes);
+    if (!p.bounded) bound_source(c.slot, source, source + bytes);
 }
 
 #if CONSAN_ENGINE
@@ -53,13 +84,14 @@ template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 addr
     TOGETHER
     u64 thread = thread_record(slot, me);
     u32 group = load32(THREAD_FIELD(thread, commits));
-    SourcePlace place = source_place(slot, thread);
+    source_bytes = min(source_bytes, BYTES);
+    SourcePlace place = source_place(slot, thread, source, source_bytes);
 #if CONSAN_ENGINE
     mark_copy(slot, me, address, group);
 #endif
     write_hook<BYTES>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_COPY, nullptr, HIGH_ASYNC, group & LOW_PAYLOAD, head_of(slot, me), place.retired);
     Caller c = {slot, state, me, site, ACCESS_COPY, 0, BYTES};
-    if (source_bytes) remember_source(c, thread, place, source, min(source_bytes, BYTES), group);
+    if (source_bytes) remember_source(c, thread, place, source, source_bytes, group);
 }
 #define COPY_HOOK(N) HOOK void __consan_copy##N(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) { copy_hook<N>(slot, state, me, address, site, source, source_bytes); }
 COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
@@ -160,8 +192,7 @@ COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address,
 // A store to global memory by a CTA that has copies in flight.
 HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes) {
     if (!slot) return;
-    if (address >= load64(FIELD(slot, Slot, source_high)) || address + bytes <= load64(FIELD(slot, Slot, source_low))) return;
-    source_overwritten(slot, state, me, site, address, bytes);
+    if (near_source(slot, address, address + bytes)) source_overwritten(slot, state, me, site, address, bytes);
 }
 
 // Before a thread exits: has it waited for its last copy, and so for all (R-CP5)? Nobody else can. What an mbarrier tells of is not looked at.

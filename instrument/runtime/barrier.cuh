@@ -45,7 +45,7 @@ COLD void report_named(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 reason
 DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
     u32 wanted = existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)), before = or32(at, mask);
-    if (((before | mask) & wanted) != wanted) return false;
+    if (((before | mask) & wanted) != wanted) { store32(FIELD(slot, Slot, lanes_left), 1); return false; }
     return and32(at, ~(before | mask)), true;
 }
 

@@ -77,8 +77,8 @@ template <u32 COUNT> DEVICE void load_records(u64 at, u64 *out) {
 
 DEVICE u64 gpu_load64(u64 at) { u64 v; asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
 DEVICE u32 gpu_load32(u64 at) { u32 v; asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory"); return v; }
-DEVICE u64 gpu_acquire64(u64 at) { u64 v; asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory"); return v; }
 DEVICE void gpu_release64(u64 at, u64 v) { asm volatile("st.release.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
+DEVICE void gpu_store32(u64 at, u32 v) { asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void gpu_store64(u64 at, u64 v) { asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE u64 gpu_swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
 DEVICE u64 gpu_exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
@@ -125,6 +125,15 @@ DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); 
 DEVICE u32 lanes_alike(u32 key) { return __match_any_sync(active_mask(), key); }
 // A whole warp, the usual case, is asked for without a look at each lane's mask.
 DEVICE void converge(u32 mask) { mask == ~0u ? __syncwarp() : __syncwarp(mask); }
+DEVICE u32 maximum_over(u32 mask, u32 value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(mask, value);
+#else
+    for (u32 lane = 0; lane < 32; ++lane)
+        if (mask >> lane & 1) value = max(value, __shfl_sync(mask, value, lane));
+    return value;
+#endif
+}
 DEVICE u32 lanes_below(u32 mask) { return __popc(mask & ((1u << lane_id()) - 1)); }
 
 DEVICE u32 linear_tid() { return tid_x() + ntid_x() * (tid_y() + ntid_y() * tid_z()); }

@@ -8,16 +8,6 @@
 #pragma once
 
 #if CONSAN_PARTIAL
-DEVICE u32 maximum_over(u32 mask, u32 value) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(mask, value);
-#else
-    for (u32 lane = 0; lane < 32; ++lane)
-        if (mask >> lane & 1) value = max(value, __shfl_sync(mask, value, lane));
-    return value;
-#endif
-}
-
 // Lanes that release together do so at the latest epoch of any of them, and all go on from there.
 DEVICE u64 together(u64 state, u32 mask) { return pack(maximum_over(mask, low_word(state)), high_word(state)); }
 

@@ -36,6 +36,16 @@
 DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & THREAD_MASK; }
 DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
 DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
+// What this variant has of a thread's record.
+#if CONSAN_ENGINE
+#define THREAD_BYTES sizeof(Thread)
+#elif CONSAN_ASYNC
+#define THREAD_BYTES offsetof(Thread, bulk_commits)
+#elif CONSAN_PARTIAL
+#define THREAD_BYTES offsetof(Thread, commits)
+#else
+#define THREAD_BYTES offsetof(Thread, full_barriers)
+#endif
 #define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters one set for all, and one for each CTA
 
 // `rows`: of reads; `warps`: of the table of threads.
@@ -92,7 +102,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
 #endif
     s.engine = ENGINE_AT;
     s.threads = align_up(ENGINE_AT + ENGINE_BYTES, 128);
-    s.vectors = s.threads + (u64)s.warps * 32 * sizeof(Thread);
+    s.vectors = s.threads + (u64)s.warps * 32 * THREAD_BYTES;
 #if CONSAN_PARTIAL
     s.deposits = s.vectors + (u64)VECTOR_ROWS * VECTOR * 4;
     s.flags = s.deposits + (u64)NAMED_BARRIERS * MAX_CTAS * BARRIER_GENERATIONS * VECTOR * 8;
@@ -103,7 +113,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.rows);
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one row more: see `read_summary`
-    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_CLUSTER << 5 | CONSAN_ENGINE << 4) << 44 | (u64)s.rows << 32 | s.cells;
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_ENGINE << 4 | CONSAN_CLUSTER << 5 | CONSAN_ASYNC << 10) << 44 | (u64)s.rows << 32 | s.cells;
     return s;
 }
 
@@ -114,14 +124,14 @@ DEVICE u32 size_class(u64 bytes) {
     return index;
 }
 
-// Whoever shares a slot has the same key.
+// Whoever shares a slot has the same key. While its first thread gets the slot the key stands in the directory with its lowest bit clear.
 DEVICE u64 cta_key() {
 #if CONSAN_CLUSTER
     u64 place = linear_cluster();
 #else
     u64 place = linear_cta();
 #endif
-    return (grid_id() & 0x7fffff) << 41 | (place & 0xffffffffffull) << 1 | 1;
+    return (grid_id() & 0x7fffff) << 41 | (place & 0x7fffffffffull) << 2 | 3;
 }
 DEVICE u32 home_of(u64 key) { return (u32)((key * 0x9E3779B97F4A7C15ull) >> 44) % DIRECTORY_ENTRIES; }
 
@@ -240,6 +250,10 @@ COLD void release_engine(u64 slot, bool wrapped) {
 }
 #endif
 
+#if CONSAN_ASYNC
+DEVICE u64 source_range(u64 slot, u32 i) { return FIELD(slot, Slot, sources) + 16 * i; }
+#endif
+
 COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 shared_bytes, u32 module, u32 entry, u64 directory) {
     if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) {
         gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
@@ -285,15 +299,22 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, latest), pack(base, 0));
     gpu_store64(FIELD(slot, Slot, found_any), (u64)gpu_load32(FIELD(slot, Slot, read_scrub)) << 32);
     for (u32 c = 0; c < MAX_CTAS; ++c) gpu_store64(FIELD(slot, Slot, full_epoch) + 8 * c, pack(base, base));
-    gpu_store64(FIELD(slot, Slot, source_low), ~0ull);
-    gpu_store64(FIELD(slot, Slot, source_high), 0);
+#if CONSAN_ASYNC
+    for (u32 i = 0; i < SOURCE_RANGES; ++i) {
+        gpu_store64(source_range(slot, i), ~0ull);
+        gpu_store64(source_range(slot, i) + 8, 0);
+    }
+#endif
     gpu_store64(FIELD(slot, Slot, result_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, result_high), 0);
     gpu_store64(FIELD(slot, Slot, flight_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, flight_high), 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
 #if CONSAN_PARTIAL
-    for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);
+    if (gpu_load32(FIELD(slot, Slot, lanes_left))) {
+        for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);
+        gpu_store32(FIELD(slot, Slot, lanes_left), 0);
+    }
     for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
 #endif
 #if CONSAN_ENGINE
@@ -306,7 +327,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
 COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     u64 table = load64(FIELD(runtime, Runtime, directory));
     u32 index = home_of(key);
-    while (gpu_swap64(table + (u64)index * sizeof(Directory), 0, 2)) index = (index + 1) % DIRECTORY_ENTRIES;
+    while (gpu_swap64(table + (u64)index * sizeof(Directory), 0, key & ~1ull)) index = (index + 1) % DIRECTORY_ENTRIES;
     u64 place = table + (u64)index * sizeof(Directory);
     u32 threads = thread_total(), bytes = total_shared();
     u64 slot = NO_SLOT;
@@ -331,16 +352,21 @@ COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     gpu_release64(place, key);
 }
 
-// Directory place of this CTA; looks until thread 0 has inserted it.
+// Directory place of this CTA; looks until thread 0 has inserted it. The caller fences once it has been found: acquiring loads would empty
+// the L1 cache of all CTAs of a multiprocessor each time. Most CTAs stand at home or close by, so a look that has not found it soon starts
+// again there: until thread 0 has come to insert it, a longer way is only lost time.
 DEVICE u64 find_cta(u64 runtime, u64 key) {
     u64 table = load64(FIELD(runtime, Runtime, directory));
     u32 home = home_of(key);
-    for (u32 step = 0;; ++step) {
-        u64 place = table + (u64)((home + step) % DIRECTORY_ENTRIES) * sizeof(Directory);
-        if (gpu_acquire64(place) == key) return place;
-        // Probing further is only needed after a collision; most looks succeed at home, so return there often.
-        if (step >= 64 && step % 64 == 0 && step < DIRECTORY_ENTRIES && gpu_acquire64(table + (u64)home * sizeof(Directory)) == key) step = ~0u;
-        if (step == DIRECTORY_ENTRIES) step = ~0u;
+#pragma unroll 1
+    for (u32 span = 4;; span = min(span + 4, DIRECTORY_ENTRIES)) {
+#pragma unroll 1
+        for (u32 step = 0; step < span; ++step) {
+            u64 place = table + (u64)((home + step) % DIRECTORY_ENTRIES) * sizeof(Directory);
+            if ((gpu_load64(place) | 1) != key) continue;
+            while (gpu_load64(place) != key) {}
+            return place;
+        }
     }
 }
 
@@ -353,10 +379,18 @@ DEVICE u64 thread_word(u64 handle, u32 offset) {
 #define THREAD_FIELD(HANDLE, NAME) thread_word(HANDLE, offsetof(Thread, NAME))
 #define THREAD_WORD(HANDLE, NAME, INDEX) thread_word(HANDLE, offsetof(Thread, NAME) + 8 * (INDEX))
 
+COLD void clear_words(u64 thread, u32 first, u32 end) {
+    for (u32 i = first; i < end; i += 8) store64(thread_word(thread, i), 0);
+}
+
+// This is most of what a short-lived CTA writes, so the rings that are read as far as a count says are left as they are.
 COLD void reset_thread(u64 slot, u32 me) {
     u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
-    for (u32 i = 0; i < sizeof(Thread); i += 8) store64(thread_word(at, i), 0);
     store64(THREAD_FIELD(at, state), state);
+    clear_words(at, offsetof(Thread, full_barriers), min((u32)THREAD_BYTES, (u32)offsetof(Thread, range_address)));
+#if CONSAN_ENGINE
+    clear_words(at, offsetof(Thread, bulk_commits), offsetof(Thread, copy_ties));
+#endif
 }
 
 DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & READ_EPOCH_MASK; }
@@ -478,9 +512,10 @@ HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
         if (linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
         insert_cta(runtime, key, module, entry);
     }
-    u64 place = find_cta(runtime, key), slot = gpu_load64(FIELD(place, Directory, slot));
-    // Acquire side of the previous owner's release: L1 may hold lines of this slot from an earlier CTA of this SM.
+    u64 place = find_cta(runtime, key);
+    // Acquire side of thread 0's release, and of the previous owner's: L1 may hold lines of this slot from an earlier CTA of this SM.
     gpu_fence();
+    u64 slot = gpu_load64(FIELD(place, Directory, slot));
     if (slot != NO_SLOT) reset_thread(slot, me);
     // The first thread was held up: without this, its warp went on in two parts, on an H200 as far as an aligned barrier.
     __syncwarp(mask);
@@ -506,10 +541,13 @@ HOOK u32 __consan_self() { return self_number(); }
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (!runtime) return;
-    if (slot) { raise32(FIELD(slot, Slot, latest), low_word(state)); }
+    u32 mask = active_mask(), leader = __ffs(mask) - 1;
+    if (slot) {
+        u32 latest = maximum_over(mask, low_word(state));
+        if (lane_id() == leader) raise32(FIELD(slot, Slot, latest), latest);
+    }
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
-    u32 mask = active_mask(), leader = __ffs(mask) - 1;
 #if CONSAN_ENGINE
     if (slot) count_exits(slot, state, mask);
 #endif

@@ -23,8 +23,7 @@ from real_cases import CASES, Case  # noqa: E402
 from real_run import entry_of  # noqa: E402
 
 from consan._errors import ConsanError  # noqa: E402
-from consan.instrument import layout  # noqa: E402
-from consan.instrument.slots import slot_bytes  # noqa: E402
+from consan.instrument.slots import slot_bytes, thread_bytes  # noqa: E402
 from consan.session import Session  # noqa: E402
 
 
@@ -39,7 +38,7 @@ def row(case: Case, arch: str) -> tuple[int, int, int, int, int]:
     room = session.room(prepared, entry_of(ptx, launch), launch.block, launch.shared, launch.cluster)
     variant, threads = prepared.instrumented.variant, math.prod(launch.block)
     least = slot_bytes(variant, threads, 1, room.ctas)
-    return threads * room.ctas, room.shared, room.slot, threads * room.ctas * layout.size(layout.THREAD), least
+    return threads * room.ctas, room.shared, room.slot, threads * room.ctas * thread_bytes(variant), least
 
 
 def main(names: list[str]) -> None:

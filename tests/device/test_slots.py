@@ -109,11 +109,11 @@ def test_a_reused_slot_remembers_no_write_of_an_earlier_cta(device: str) -> None
 
 def test_slots_change_their_shape(device: str) -> None:
     """The first shape takes all of the arena, the others take its slots over; nothing of one shape is read as another."""
-    bench = Bench(device, SOURCE, arena=1 * MiB)
-    x, out = bench.buffer(np.arange(1024, dtype=np.uint32)), bench.zeros(256)
+    bench = Bench(device, SOURCE, arena=704 << 10)
+    x, out = bench.buffer(np.arange(1024, dtype=np.uint32)), bench.zeros(1024)
     for _ in range(3):
         for _ in range(20):
-            bench.launch("wide", 4, 128, out, shared=4096)
+            bench.launch("wide", 4, 1024, out, shared=4096)
         bench.launch("clean", 4, 32, x, 0)
         bench.launch("wide", 4, 64, out, shared=8192)
         bench.launch("partly_written", 3, 64, 64, out)

@@ -17,8 +17,9 @@ from consan.instrument import Instrumented
 from consan.instrument.isa import ROWS, is_memory_or_sync, lookup
 from consan.instrument.passes.analyse import ENGINE_FAMILIES, MAP_FAMILIES, MEMORY_FAMILIES, SYNC_FAMILIES
 from consan.instrument.ptx import parse
+from consan.registers import cap_bounded_kernels
 from consan.reports.model import Report
-from consan.session import Session, cap_bounded_kernels
+from consan.session import Session
 from consan.toolchain.assemble import assemble_cached
 
 ARCHS = ("sm_80", "sm_90a")
