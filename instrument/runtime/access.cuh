@@ -401,6 +401,17 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
 #endif
 }
 
+// Granules that one store wrote have records with equal upper halves, which are all that counts where the record is of an earlier interval: of
+// each such store one record is looked at. Both flags at once, which no record has: none yet.
+#define NONE_SETTLED (HIGH_ASYNC | HIGH_OLD)
+DEVICE bool settled_like(const Caller &c, u64 record, u32 base, u32 &like) {
+    u32 high = (u32)(record >> 32);
+    if (high == like) return true;
+    if (!settled(c, record, base)) return false;
+    if (!(high & HIGH_ASYNC) && (CONSAN_PARTIAL || (low_word(c.state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK)) like = high;
+    return true;
+}
+
 // ---- writes -------------------------------------------------------------------------------------------------------------
 
 COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
@@ -550,13 +561,14 @@ DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
     constexpr u32 MOST = CONSAN_ENGINE ? 4 : 2, STEP = COUNT < MOST ? COUNT : MOST;
     u64 last = 0;
+    u32 like = NONE_SETTLED;
     for (u32 first = 0; first < COUNT; first += STEP) {
         u64 old[STEP];
         for (u32 i = 0; i < STEP; ++i) old[i] = exchange64(at + 8 * (first + i), pack(lows[first + i], high));
         for (u32 i = 0; i < STEP; ++i) {
             bool again = old[i] == last && (u32)(old[i] >> 32) & HIGH_ASYNC;
             last = old[i];
-            if (last && !again && !settled(c, last, base) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
+            if (last && !again && !settled_like(c, last, base, like) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
         }
     }
 }
@@ -594,8 +606,15 @@ struct Head { u64 writes, reads; u32 low, bytes, own, base; };  // own: distance
 DEVICE Head head_of(u64 slot, u32 me) {
     Head h;
     u64 window, geometry;
+#if CONSAN_CLUSTER
     constant_pair(slot, h.writes, h.reads);
     constant_pair(slot + 16, window, geometry);
+#else
+    // All of it on its way at once: a weak load would be moved behind the test that the other half allows.
+    u64 words[4];
+    load_records<4>(slot, words);
+    h.writes = words[0]; h.reads = words[1]; window = words[2]; geometry = words[3];
+#endif
     h.low = low_word(window); h.bytes = high_word(window); h.own = low_word(geometry) * ((me >> 5) + 1); h.base = high_word(geometry);
     return h;
 }
@@ -657,12 +676,13 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_entries<COUNT>(row, entries);
     u64 records[COUNT];
     load_records<COUNT>(writes, records);
+    u32 like = NONE_SETTLED;
     for (u32 i = 0; i < COUNT; ++i) {
         // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
         if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
         // A 16-byte copy leaves equal records: one look serves them all.
         if (i && records[i] == records[i - 1]) continue;
-        if (!settled(c, records[i], base)) read_slow(c, cell + i);
+        if (!settled_like(c, records[i], base, like)) read_slow(c, cell + i);
     }
 #if CONSAN_ENGINE
     look_for_operations(c);
