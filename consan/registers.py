@@ -15,7 +15,7 @@ import re
 from consan._errors import UsageError
 from consan.instrument import Instrumented
 from consan.instrument.ptx import Edits, parse
-from consan.toolchain.assemble import Assembled, assemble_cached
+from consan.toolchain import assemble
 
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
@@ -27,7 +27,7 @@ _MOST_SPILLED = 200  # bytes loaded back: what hooks in line spill beyond that c
 
 def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fast: bool = False) -> tuple[bytes, tuple[str, ...]]:
     """The cubin of an instrumented module, and what is to be told of it; `plain`: its text without hooks."""
-    used = [info.registers for info in assemble_cached(plain, architecture).info.values()]
+    used = [info.registers for info in assemble.assemble_cached(plain, architecture).info.values()]
     most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
     cap = min(max(_FEWEST if done.communicates else _MAX_LAUNCHABLE, most), 255)
     options = (f"--maxrregcount={cap}",)
@@ -37,23 +37,23 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
             return found.cubin, ()
     text = cap_bounded_kernels(done.ptx, cap) if done.communicates else done.ptx
     try:
-        return assemble_cached(text, architecture, options=options, fast=fast).cubin, ()
+        return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, ()
     except UsageError as error:
         if "C7600" not in str(error) or "setmaxnreg" not in text:
             raise
     # Too few registers are left to a warp that gives its own away: hooks need more than the 24 that a producer keeps.
     text = _SETMAXNREG.sub("", text)
-    return assemble_cached(text, architecture, options=options, fast=fast).cubin, (_NO_SETMAXNREG,)
+    return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, (_NO_SETMAXNREG,)
 
 
-def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> Assembled | None:
+def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:
     """With the first number of registers that is not below the plain kernel's and has hooks spill little; None if there is none."""
     for registers in _FEW:
         capped = cap_bounded_kernels(ptx, registers)
         if capped == ptx:
             return None
         if registers >= most:
-            found = assemble_cached(capped, architecture, options=options)
+            found = assemble.assemble_cached(capped, architecture, options=options)
             if all(info.spill_loads <= _MOST_SPILLED for info in found.info.values()):
                 return found
     return None

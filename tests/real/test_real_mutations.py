@@ -55,15 +55,16 @@ BARRIERS = (
 )
 
 
-# Nothing is wrong in schedule 0, in which a volatile store comes before all loads of it: kernel -> mutant -> another schedule.
-LATER = {"nvrtc/block_scan": {"barrier 7 removed": 1}}
+# Reported in some schedules only, those in which a volatile load comes before the store: kernel -> mutants.
+LATER = {"nvrtc/block_scan": ("barrier 7 removed",)}
 
 
 @pytest.mark.parametrize("name", BARRIERS)
 def test_nearly_each_barrier_is_needed(name: str) -> None:
     """On the virtual machine only: on a chip a sort without a barrier may use garbage as an index and end the context."""
     reports = {mutant.name: _report(name, mutant.ptx, "cpu") for mutant in _mutants(name, "barrier")}
-    assert {mutant for mutant, report in reports.items() if not report.findings} == _named(SURVIVORS, name) | set(LATER.get(name, {}))
+    silent = {mutant for mutant, report in reports.items() if not report.findings}
+    assert silent | set(LATER.get(name, ())) == _named(SURVIVORS, name) | set(LATER.get(name, ()))
     assert {mutant for mutant, report in reports.items() if report.findings and report.verdict == "clean"} == _named(WARNED, name)
     assert len(reports) > len(_named(SURVIVORS, name))
     for report in reports.values():
@@ -74,9 +75,9 @@ def test_nearly_each_barrier_is_needed(name: str) -> None:
 @pytest.mark.parametrize("name", LATER)
 def test_in_another_schedule_the_load_comes_first(name: str) -> None:
     by_name = {mutant.name: mutant for mutant in _mutants(name, "barrier")}
-    for mutant, seed in LATER[name].items():
-        errors = run(CLEAN[name], by_name[mutant].ptx, seed).errors  # on a machine of its own, or the schedule were another
-        assert {kind for kind, _ in errors} == {"uninitialized-read"}
+    for mutant in LATER[name]:
+        kinds = ({kind for kind, _ in run(CLEAN[name], by_name[mutant].ptx, seed).errors} for seed in range(24))
+        assert any("uninitialized-read" in found for found in kinds)
 
 
 def _named(table: dict[str, dict[str, str]], name: str) -> set[str]:

@@ -66,7 +66,7 @@ def assembled(source: str, monkeypatch: pytest.MonkeyPatch) -> list[assemble.Ass
         made.append(assemble.assemble(text, *arguments, **options))  # type: ignore[arg-type]
         return made[-1]
 
-    monkeypatch.setattr(registers, "assemble_cached", note)
+    monkeypatch.setattr(assemble, "assemble_cached", note)
     cubin, notes = registers.assemble_with_hooks(plain, done, ARCH)
     assert (cubin, notes) == (made[-1].cubin, ())
     return made[1:]  # the first is the plain kernel's
