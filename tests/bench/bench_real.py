@@ -1,6 +1,6 @@
 """What hooks cost on real kernels: time to parse, instrument and assemble, size of the text, and time of a launch with and without.
 
-Usage: python tests/bench/bench_real.py [--device cpu|gpu] [--arch sm_80] [--launches] [--assembly fast] [NAME ...]
+Usage: python tests/bench/bench_real.py [--device cpu|gpu] [--arch sm_80] [--launches] [--assembly fast] [--n 4096] [NAME ...]
 
 Kernels that this machine cannot make are named and left out (see tests/corpus). The best of several runs counts; nothing is read
 from the cache of assembled code, and the shadow runtime is compiled before.
@@ -21,6 +21,7 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "real")]
 
 import corpus  # noqa: E402
+import hopper_cases  # noqa: E402
 import numpy as np  # noqa: E402
 from hopper_cases import CLUSTER_CASES, HOPPER_CASES, SCOPED  # noqa: E402
 from real_cases import CASES, Case, Size  # noqa: E402
@@ -132,7 +133,9 @@ def main() -> int:
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("--launches", action="store_true", help="times of launches only")
     parser.add_argument("--assembly", choices=ASSEMBLIES, default="best", help="of kernels with hooks")
+    parser.add_argument("--n", type=int, default=hopper_cases.FULL, help="M, N and K of Triton's and Gluon's matmuls for Hopper on a GPU")
     options = parser.parse_args()
+    hopper_cases.FULL = options.n
     device = Session(device=options.device).backend.device_name
     print(f"{device}, Python {platform.python_version()}, NumPy {np.__version__}; compiler times in s, launches in ms")
     print(f"{'kernel':34}{'plain':>10}{'hooks':>10}{'ratio':>7}" if options.launches else HEAD)

@@ -18,6 +18,7 @@ from real_cases import Array, Built, Case, Dim3, Launch, Size
 
 ARCH = "sm_90a"
 MULTIPROCESSORS = 132
+FULL = 2048  # M, N and K of matmuls on a GPU
 STEPS = 4  # whole steps of K in a small product; a part of one follows. Of attention: blocks of keys
 
 
@@ -111,7 +112,7 @@ def product(rng: np.random.Generator, sizes: Dim3, source: Format = HALF, out: F
 def sizes_for(name: str, size: Size) -> Dim3:
     """On the virtual machine one tile and a part of the next, and a K with a part of a step; on a GPU many."""
     if size == "full":
-        return 2048, 2048, 2048
+        return FULL, FULL, FULL
     constants = notes(name)["constants"]
     return constants["BLOCK_M"], constants["BLOCK_N"] + 16, constants["BLOCK_K"] * STEPS + 16
 
