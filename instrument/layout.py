@@ -195,9 +195,10 @@ def _struct(name: str, text: str) -> Struct:
 def counts(ctas: int) -> dict[str, int]:
     """Numbers that grow with the largest cluster that a variant of the runtime knows (1: none)."""
     warps, mbarriers = MAX_WARPS * ctas, min(MBARRIERS * ctas, 4 * MBARRIERS)
-    # Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them, in clusters as far as edges of too
-    # narrow a scope tell (by the wait, by the arrival), and phases of the mbarriers observed.
-    blocks = 4 if ctas > 1 else 2
+    # Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them (in clusters once for the shared memory of
+    # each second CTA, and then as far as weaker edges tell: of too narrow a scope by the wait, by the arrival, relaxed), and phases of
+    # the mbarriers observed.
+    blocks = 6 if ctas > 1 else 2
     return {"MAX_CTAS": ctas, "MAX_WARPS": warps, "MBARRIERS": mbarriers, "CLOCK": blocks * warps + mbarriers}
 
 
@@ -227,7 +228,7 @@ def engine(ctas: int) -> Struct:
     return _struct(
         "Engine",
         f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_listed; u32 op_count; u32 op_complete;
-        u32 barrier_count; u32 blocked; u32 open; u32 verdict; u32 elsewhere; u32 spare;
+        u32 barrier_count; u32 blocked; u32 open; u32 verdict; u32 elsewhere; u32 weak_edges;
         u32 acquired[{warps}]; u32 fenced[{warps}]; u32 at_main[{warps}];
         u32 full[{2 * clock * ctas}]; u32 keys[{mbarriers}]; u64 waiting[{warps}];
         u64 matrix_waits[{warps * MATRIX_WAITS}]; u64 copies_done[{4 * warps}];
@@ -271,16 +272,22 @@ FINDING = _struct(
 )
 # In parts, of which a variant of the runtime has those up to its own (`thread_bytes`); what is indexed by a count ends its part, and is not
 # cleared for the next thread.
-THREAD = _struct(
-    "Thread",
-    f"""u64 state;
+_THREAD = f"""u64 state;
     u32 full_barriers; u32 generation; u32 warp_epoch; u32 released; u64 flags_read; u64 syncs[{WARP_SYNCS}];
     u32 commits; u32 retired; u32 wait_count; u32 lost_waits; u32 lost_groups; u32 ranges; u64 lost_low; u64 lost_high; u64 retires;
     u64 waits[{WAIT_HISTORY}]; u64 range_address[{COPY_RANGES}]; u64 range_info[{COPY_RANGES}];
     u32 bulk_commits; u32 bulk_retired; u32 bulk_read; u32 matrix_commits; u32 matrix_retired; u32 last_copy; u32 matrix_wait_count;
     u32 copied; u32 ties; u32 waits_on; u64 relaxed_wait; u64 bulk_waits[{GROUP_WAITS}]; u64 waiting; u64 waiting_at; u32 inits_fenced;
-    u32 cluster_generation; u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost; u64 copy_ties[{COPY_TIES}]""",
-)
+    u32 cluster_generation; u64 result_waits[{GROUP_WAITS}]; u32 result_wait_count; u32 result_waits_lost;"""
+
+
+def thread(ctas: int) -> Struct:
+    """The record of a thread, for clusters of up to so many CTAs."""
+    cluster = "u64 flags_read_near; u32 released_wide; u32 pad;" if ctas > 1 else ""
+    return _struct("Thread", f"{_THREAD} {cluster} u64 copy_ties[{COPY_TIES}]")
+
+
+THREAD = thread(1)
 MBARRIER = _struct(
     "MBarrier",
     """u64 state; u32 expected; u32 first_phase; u32 waited; u32 thread; u32 epoch; u32 site; u32 life; u32 last_site;
@@ -330,7 +337,7 @@ SLOT = slot(1)
 
 def structs(ctas: int = 1) -> tuple[Struct, ...]:
     """All records, for clusters of up to so many CTAs."""
-    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, THREAD, slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
+    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, thread(ctas), slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
 
 
 def dtype(struct: Struct) -> np.dtype[np.void]:

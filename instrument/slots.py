@@ -32,7 +32,8 @@ def thread_bytes(variant: Variant) -> int:
     """What the runtime's variant has of a thread's record."""
     ends = {"engine": None, "asynchronous": "bulk_commits", "partial": "commits"}
     end = next((end for part, end in ends.items() if getattr(variant, part)), "full_barriers")
-    return layout.size(layout.THREAD) if end is None else layout.offsets(layout.THREAD)[end]
+    record = layout.thread(variant.cluster or 1)
+    return layout.size(record) if end is None else layout.offsets(record)[end]
 
 
 def class_bytes(wanted: int) -> int:

@@ -53,6 +53,8 @@ def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
         return
     snippet = Snippet()
     arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    if context.variant.cluster:
+        arguments.append(("b32", str(int("cta" in work.instruction.parts))))
     snippet.call(context.hook("__consan_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 

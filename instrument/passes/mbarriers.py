@@ -175,6 +175,8 @@ def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
         global_sides.add_fence(context, work, snippet)
     if not {"tensormap::generic", "alias", "global"} & set(parts):
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+        if context.variant.cluster:
+            arguments.append(("b32", str(int("shared::cta" in parts))))
         snippet.call(context.hook("__consan_proxy_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
     if snippet.lines:
         context.edits.insert_before(work.instruction, snippet.text())

@@ -10,6 +10,7 @@
 #define ALL_THREADS 0xffffffffu  // every thread of the CTA takes part, and waits
 #define ALL_MIXED 0xfffffffeu    // every thread takes part, but some may only arrive
 #define CLUSTER_BARRIER 16u
+#define OWN_CTA_OF_CLUSTER 17u  // no barrier: what arrivals at the cluster's publish within a CTA only
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
@@ -192,6 +193,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 #if CONSAN_CLUSTER
 DEVICE void note_cluster_arrival(u64 slot, u64 state, u32 me);
 DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me);
+DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask);
 #endif
 
 // barrier.cluster.arrive: a barrier of all threads whose two halves are two instructions. A relaxed arrival counts, and publishes what
@@ -204,8 +206,12 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
     u32 mask = lanes_alike(site), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, CLUSTER_BARRIER)));
     store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
+#if CONSAN_CLUSTER
+    deposit_fenced(slot, state, me, generation, mask);
+#else
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
+#endif
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask))
         count_arrival(slot, state, me, site, CLUSTER_BARRIER, all_threads(slot, CLUSTER_BARRIER), generation, 0);
@@ -232,7 +238,10 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     }
     collect_clock(slot, me, id, load32(generation_at(thread, id)), mask);
 #if CONSAN_CLUSTER
-    if (id == CLUSTER_BARRIER) note_cluster_wait(slot, state, me);
+    if (id == CLUSTER_BARRIER) {
+        if (weak_edges(slot)) collect_clock(slot, me, OWN_CTA_OF_CLUSTER, load32(generation_at(thread, id)), mask);
+        note_cluster_wait(slot, state, me);
+    }
 #endif
     // Lanes may have come to the barrier in several groups, of different epochs: all go on from the latest.
     u32 epoch = max(low_word(state), load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)));
@@ -266,23 +275,34 @@ DEVICE void take_flag(u64 slot, u32 me, u32 index, u32 set = 0) {
 DEVICE void deposit_narrow(u64 slot, u64 row, u64 place, u32 me, u32 own, u32 start, bool some, u32 first, u32 step);
 DEVICE void take_narrow(u64 slot, u64 row, u64 place, u32 first, u32 step);
 #define FLAG_CTA 2u
+
+// The same at a scope: what there is for threads of this CTA, and for all.
+DEVICE void take_flag_at(u64 slot, u32 me, u32 index, bool narrow) {
+    take_flag(slot, me, index, 1 + rank_of(slot, me));
+    if (narrow) take_narrow(slot, own_vector(slot, me), flag_cell(slot, index), 0, 1);
+    else take_flag(slot, me, index);
+}
 #endif
 
 // Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
 HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
     if (!slot) return state;
+    u64 thread = thread_record(slot, me);
 #if CONSAN_CLUSTER
     bool narrow = releases & FLAG_CTA;
     releases &= 1;
 #endif
-    u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread_record(slot, me), released));
+    u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread, released));
     if (!released) return state;
     u64 row = own_vector(slot, me);
     bool some = some_acquired(slot, me, 1u << (me & 31));
     u32 index = flag_index(slot, address), set = 0;
 #if CONSAN_CLUSTER
-    if (narrow) deposit_narrow(slot, row, flag_cell(slot, index), me, released, high_word(state), some, 0, 1);
-    for (set = narrow ? 1 + rank_of(slot, me) : 0; set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
+    // To other CTAs goes what a wider fence covers, or the release itself; in front of that what the scope is too narrow for.
+    u32 near = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
+    if (wide < near) deposit_narrow(slot, row, flag_cell(slot, index), me, near, high_word(state), some, 0, 1);
+    for (set = wide ? 0 : 1 + rank_of(slot, me); set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
+        released = set ? near : wide;
 #endif
     u64 cell = flag_cell(slot, index, set);
     each_chunk(slot, 0, 1, [&](u32 i) {
@@ -301,36 +321,54 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
 HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     if (!slot) return;
     u32 index = flag_index(slot, address);
+    u64 thread = thread_record(slot, me), seen = THREAD_FIELD(thread, flags_read);
 #if CONSAN_CLUSTER
-    if (acquires & FLAG_CTA) take_narrow(slot, own_vector(slot, me), flag_cell(slot, index), 0, 1);
-    if (acquires & 1) take_flag(slot, me, index, 1 + rank_of(slot, me));
-    if (acquires == 1) take_flag(slot, me, index);
-    if (acquires) return;
+    bool narrow = acquires & FLAG_CTA;
+    if (acquires & 1) return take_flag_at(slot, me, index, narrow);
+    if (narrow) seen = THREAD_FIELD(thread, flags_read_near);
 #else
     if (acquires) return take_flag(slot, me, index);
 #endif
-    u64 seen = THREAD_FIELD(thread_record(slot, me), flags_read);
     store64(seen, load64(seen) | 1ull << index);
 }
 
 #if CONSAN_ENGINE
-DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread);
+DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread, bool narrow);
 #endif
 
+// What strong loads have read that acquire nothing themselves.
+#if CONSAN_CLUSTER
+DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool narrow) {
+    u64 wide = load64(THREAD_FIELD(thread, flags_read)), near = load64(THREAD_FIELD(thread, flags_read_near));
+    for (u64 seen = wide | near; seen; seen &= seen - 1) {
+        u32 index = __ffsll(seen) - 1;
+        take_flag_at(slot, me, index, narrow || !(wide >> index & 1));
+    }
+    store64(THREAD_FIELD(thread, flags_read_near), 0);
+    if (!narrow) store64(THREAD_FIELD(thread, flags_read), 0);  // else a wider fence may follow
+}
+
+// `narrow`: of .cta scope.
+HOOK u64 __consan_fence(u64 slot, u64 state, u32 me, u32 narrow) {
+#else
+DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool) {
+    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
+    store64(THREAD_FIELD(thread, flags_read), 0);
+}
+
 HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
+    constexpr bool narrow = false;
+#endif
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
 #if CONSAN_ENGINE
-    take_relaxed_wait(slot, me, thread);
+    take_relaxed_wait(slot, me, thread, narrow);
 #endif
-    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) {
-        take_flag(slot, me, __ffsll(seen) - 1);
-#if CONSAN_CLUSTER
-        take_flag(slot, me, __ffsll(seen) - 1, 1 + rank_of(slot, me));
-#endif
-    }
-    store64(THREAD_FIELD(thread, flags_read), 0);
+    take_flags_read(slot, me, thread, narrow);
     store32(THREAD_FIELD(thread, released), low_word(state));
+#if CONSAN_CLUSTER
+    if (!narrow) store32(THREAD_FIELD(thread, released_wide), low_word(state));
+#endif
     return advance(slot, state, me);
 }
 

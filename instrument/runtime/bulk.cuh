@@ -185,19 +185,30 @@ HOOK void __consan_bulk_wait(u64 slot, u64 state, u32 me, u32 pending, u32 read_
     remember_group_wait(thread, offsetof(Thread, bulk_waits), low_word(state), done);
 }
 
-// fence.proxy.async: all that this thread sees has passed it, in both directions; what follows is a new epoch.
+// fence.proxy.async: all that this thread sees has passed it, in both directions; what follows is a new epoch. In clusters `near` says that
+// it is for the shared memory of this thread's CTA only.
+#if CONSAN_CLUSTER
+HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me, u32 near) {
+    if (!slot) return state;
+    u32 mask = lanes_alike(near), first = near ? rank_of(slot, me) % FENCED_BLOCKS : 0, last = near ? first : FENCED_BLOCKS - 1;
+#else
 HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     if (!slot) return state;
     u32 mask = active_mask();
+    constexpr u32 first = 0, last = 0;
+#endif
     state = together(state, mask);
     u64 row = own_vector(slot, me), target = target_row(slot, me, mask);
     bool some = some_acquired(slot, me, mask);
     u32 warps = load32(FIELD(slot, Slot, warp_count));
     for (u32 w = 4 * lanes_below(mask); w < warps; w += 4 * __popc(mask)) {
         u32 now[4], values[4];
-        load_entries<4>(target + 4 * (FENCED + w), now);
         published(slot, row, w, me, low_word(state), high_word(state), some, values);
-        raise_entries(target + 4 * (FENCED + w), now, values);
+        for (u32 block = first; block <= last; ++block) {
+            u64 at = target + 4 * (FENCED + block * MAX_WARPS + w);
+            load_entries<4>(at, now);
+            raise_entries(at, now, values);
+        }
     }
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(engine_of(slot), Engine, fenced) + 4 * (me >> 5), low_word(state));
     __syncwarp(mask);

@@ -44,10 +44,31 @@ DEVICE u64 operation_at(u64 engine, u32 index) {
 DEVICE u64 operation_range_at(u64 engine, u32 index) { return operation_at(engine, OPERATIONS) + 8ull * index; }
 #define FENCED MAX_WARPS         // first entry of the fenced epochs
 #if CONSAN_CLUSTER
-// Epochs of warps of other CTAs that an edge told which the ISA does not make one: the wait was of .cta scope, or the arrival.
-#define WIDE_WAITED (2 * MAX_WARPS)
-#define WIDE_ARRIVED (3 * MAX_WARPS)
+// A fence may be for the shared memory of its own CTA only (D3), so fenced epochs are kept by whose memory it is: CTAs of even rank, and
+// of odd. Those of larger clusters share an entry: what was fenced for one counts for the other, an error towards silence.
+#define FENCED_BLOCKS 2u
+// Epochs of warps that an edge told which the ISA does not make one: the wait was of .cta scope, or the arrival; or one of them
+// was relaxed, so that nothing but the order of execution is known.
+#define WIDE_WAITED ((1 + FENCED_BLOCKS) * MAX_WARPS)
+#define WIDE_ARRIVED ((2 + FENCED_BLOCKS) * MAX_WARPS)
+#define EXECUTED ((3 + FENCED_BLOCKS) * MAX_WARPS)
+// Engine.weak_edges: how many of these blocks of a clock are in use. Most kernels have no such edges, and need not carry them.
+#define WEAK_SCOPES 2u
+#define WEAK_ALL 3u
+DEVICE u32 weak_edges(u64 slot) { return load32(FIELD(engine_of(slot), Engine, weak_edges)); }
+DEVICE void use_weak_edges(u64 slot, u32 blocks) {
+    if (weak_edges(slot) < blocks) raise32(FIELD(engine_of(slot), Engine, weak_edges), blocks);
+}
 #endif
+
+// First entry of the epochs that are fenced for what lies at an offset.
+DEVICE u32 fenced_for(u64 slot, u32 offset) {
+#if CONSAN_CLUSTER
+    return FENCED + offset / cta_bytes(slot) % FENCED_BLOCKS * MAX_WARPS;
+#else
+    return FENCED;
+#endif
+}
 #define PHASES (VECTOR - MBARRIERS)  // first entry of the phases
 
 DEVICE bool lane_acquired(u64 slot, u32 me) { return load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) >> (me & 31) & 1; }
@@ -140,13 +161,16 @@ COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, m
 template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f) {
     u32 warps = (load32(FIELD(slot, Slot, warp_count)) + 3) / 4, chunks = warps;
 #if CONSAN_ENGINE
-    constexpr u32 BLOCKS = CONSAN_CLUSTER ? 4 : 2;
-    chunks = BLOCKS * warps + (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
+    u32 blocks = 2;
+#if CONSAN_CLUSTER
+    blocks = 1 + FENCED_BLOCKS + weak_edges(slot);
+#endif
+    chunks = blocks * warps + (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
 #endif
 #if CONSAN_CLUSTER
     for (u32 k = first; k < chunks; k += step) {
-        u32 block = min(k / warps, BLOCKS);
-        f(block * MAX_WARPS + 4 * (k - block * warps));
+        u32 block = min(k / warps, blocks);
+        f((block < blocks ? block * MAX_WARPS : PHASES) + 4 * (k - block * warps));
     }
 #else
 #pragma unroll 2

@@ -3,9 +3,11 @@
 // All CTAs of a cluster share one slot, so a CTA is one more set of threads: records, clocks and operations are the same, with the rank
 // in a thread's number and in an offset. What is of one CTA only: its barriers, and the start of its barrier intervals.
 // Scopes: an edge between two CTAs whose release or acquire is of .cta scope goes to clock entries of its own (WIDE_*). They order
-// nothing; a race that they would have ordered is told as one of scope.
+// nothing; a race that they would have ordered is told as one of scope. A fence of .cta scope makes such edges of relaxed accesses,
+// arrivals and waits.
 // Lifetime: start and exit of a CTA are events. Who touches another CTA must know of something that happened in it (or of a barrier of
-// the cluster); when a CTA ends, it must know of all that others have done to it. Both are asked of clocks, not of the moment.
+// the cluster); when a CTA ends, it must know of all that others have done to it. Both are asked of clocks, not of the moment. For that
+// the order of execution is enough, so relaxed arrivals and waits tell too, in clock entries of their own (EXECUTED).
 #pragma once
 
 #if CONSAN_CLUSTER
@@ -27,6 +29,7 @@ template <typename F> DEVICE void each_other_chunk(u64 slot, u32 first, u32 step
 }
 
 DEVICE void deposit_narrow(u64 slot, u64 row, u64 place, u32 me, u32 own, u32 start, bool some, u32 first, u32 step) {
+    use_weak_edges(slot, WEAK_SCOPES);
     each_warp_chunk(slot, first, step, [&](u32 i) {
         u32 values[4];
         published(slot, row, i, me, own, start, some, values);
@@ -40,12 +43,52 @@ DEVICE void deposit_narrow(u64 slot, u64 row, u64 place, u32 me, u32 own, u32 st
 }
 
 DEVICE void take_narrow(u64 slot, u64 row, u64 place, u32 first, u32 step) {
+    use_weak_edges(slot, WEAK_SCOPES);
     each_warp_chunk(slot, first, step, [&](u32 i) {
         u32 values[4];
         load_entries<4>(place + 4 * i, values);
         raise_to(row + 4 * (WIDE_WAITED + i), values);
     });
     each_other_chunk(slot, first, step, [&](u32 i) { join_entries(row + 4 * i, place + 4 * i); });
+}
+
+// ---- the order of execution -----------------------------------------------------------------------------------------------------
+
+// What is known of warps in any way, four entries of a clock.
+template <typename F> DEVICE void known_anyhow(u32 *out, F entries) {
+    entries(0, out);
+#pragma unroll 1
+    for (u32 block = WIDE_WAITED; block <= EXECUTED; block += MAX_WARPS) {
+        u32 more[4];
+        entries(block, more);
+        for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
+    }
+}
+
+// A relaxed arrival at an mbarrier: who waits for it does not go on before.
+DEVICE void deposit_executed(const Caller &c, u64 place, u32 own, u32 mask) {
+    u64 row = own_vector(c.slot, c.me);
+    bool some = some_acquired(c.slot, c.me, mask);
+    use_weak_edges(c.slot, WEAK_ALL);
+    each_warp_chunk(c.slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 values[4];
+        known_anyhow(values, [&](u32 block, u32 *out) { published(c.slot, row, block + i, c.me, own, high_word(c.state), some, out); });
+        raise_to(place + 4 * (EXECUTED + i), values);
+    });
+}
+
+// A relaxed wait. It counts for the whole warp, an error towards silence.
+DEVICE void take_executed(u64 slot, u32 me, u64 place, u32 mask) {
+    u64 row = own_vector(slot, me) + 4 * EXECUTED;
+    use_weak_edges(slot, WEAK_ALL);
+    each_warp_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        for (u32 others = 0; others < 2; ++others) {
+            u64 from = place + others * (2 * CLOCK * 4) + 4 * i;
+            u32 values[4];
+            known_anyhow(values, [&](u32 block, u32 *out) { load_entries<4>(from + 4 * block, out); });
+            raise_to(row + 4 * i, values);
+        }
+    });
 }
 
 // ---- the barrier of the cluster -------------------------------------------------------------------------------------------------
@@ -78,6 +121,24 @@ DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me) {
     raise64(cluster_wait_at(slot, me >> 5), pack(low_word(state), generation));
 }
 
+// A relaxed arrival after fences: for the threads of this CTA the last of them counts, whatever its scope, for all others the last one of
+// a wider scope. What lacks nothing but that goes beside.
+DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask) {
+    u64 thread = thread_record(slot, me);
+    u32 released = maximum_over(mask, load32(THREAD_FIELD(thread, released))), wide = maximum_over(mask, load32(THREAD_FIELD(thread, released_wide)));
+    if (wide) deposit_clock(slot, pack(wide, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
+    if (released <= wide) return;
+    use_weak_edges(slot, WEAK_SCOPES);
+    deposit_clock(slot, pack(released, high_word(state)), me, OWN_CTA_OF_CLUSTER, generation, mask);
+    u64 place = deposit_place(slot, me, CLUSTER_BARRIER, generation), row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, mask);
+    each_warp_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
+        u32 values[4];
+        published(slot, row, i, me, released, high_word(state), some, values);
+        for (u32 j = 0; j < 4; ++j) raise64(place + 8 * (WIDE_ARRIVED + i + j), pack(values[j], generation + 1));
+    });
+}
+
 // Whether the caller comes after a thread of its CTA that has passed the cluster's barrier of that generation, or a later one.
 DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation) {
     u32 shift = cta_shift(c.slot), first = c.me >> 5 >> shift << shift;
@@ -100,15 +161,18 @@ COLD void report_lifetime(Caller c, u32 reason) {
 DEVICE bool knows_of(const Caller &c, u32 rank) {
     u32 shift = cta_shift(c.slot), first = rank << shift, base = load32(FIELD(c.slot, Slot, base));
     if (knows_cluster_barrier(c, 1)) return true;
-    for (u32 w = first; w < first + (1u << shift); ++w)
-        if (clock_entry(c.slot, c.me, w) >= base || clock_entry(c.slot, c.me, WIDE_WAITED + w) >= base || clock_entry(c.slot, c.me, WIDE_ARRIVED + w) >= base) return true;
+    for (u32 w = first; w < first + (1u << shift); ++w) {
+        if (clock_entry(c.slot, c.me, w) >= base) return true;
+        for (u32 block = WIDE_WAITED; block <= EXECUTED; block += MAX_WARPS)
+            if (clock_entry(c.slot, c.me, block + w) >= base) return true;
+    }
     return false;
 }
 
 DEVICE u64 visit_at(u64 slot, u32 warp, u32 rank) { return FIELD(slot, Slot, visits) + 8ull * (warp * MAX_CTAS + rank); }
 
-// An access to the shared memory of another CTA. What signals of asynchronous operations and relaxed arrivals do to a barrier is over
-// when its owner has observed the phase.
+// An access to the shared memory of another CTA. What signals of asynchronous operations do to a barrier is over when its owner has
+// observed the phase.
 COLD void visit(Caller c, u32 rank) {
     u64 started = FIELD(c.slot, Slot, started) + 4 * (c.me >> 5), visitors = FIELD(c.slot, Slot, visitors) + 4 * rank;
     u32 own = rank_of(c.slot, c.me);
@@ -122,16 +186,17 @@ COLD void visit(Caller c, u32 rank) {
     if (load32(FIELD(c.slot, Slot, gone) + 4 * rank)) report_lifetime(c, REASON_AFTER_EXIT);
 }
 
-// Whether some thread of a CTA knows of an epoch of another CTA's warp, by an edge of any scope.
+// Whether some thread of a CTA knows of an epoch of another CTA's warp, by whatever edge.
 DEVICE bool cta_knows(u64 slot, u32 rank, u32 warp, u32 epoch) {
     u32 shift = cta_shift(slot), first = rank << shift, known = 0;
     for (u32 w = first; w < first + (1u << shift); ++w)
         for (u32 rows = 0; rows < 2; ++rows) {
             u64 row = clock_row(slot, w + rows * MAX_WARPS) + 4 * warp;
-            known = max(max(known, load32(row)), max(load32(row + 4 * WIDE_WAITED), load32(row + 4 * WIDE_ARRIVED)));
+            known = max(known, load32(row));
+            for (u32 block = WIDE_WAITED; block <= EXECUTED; block += MAX_WARPS) known = max(known, load32(row + 4 * block));
         }
     if (epoch <= known) return true;
-    // A relaxed arrival publishes nothing, but who waits for it does not end before.
+    // A relaxed arrival at the cluster's barrier publishes nothing, but who waits for it does not end before.
     u64 arrival = load64(FIELD(slot, Slot, cluster_arrivals) + 8 * warp);
     if (!arrival || epoch > low_word(arrival)) return false;
     for (u32 w = first; w < first + (1u << shift); ++w)

@@ -13,6 +13,7 @@
 enum Life : u32 { LIFE_NONE = 0, LIFE_LIVE = 1, LIFE_OVER = 2 };
 enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4, ARRIVE_CTA = 8 };
 enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4, WAIT_PURE = 8, WAIT_CTA = 16 };
+#define RELAXED_CTA (1u << 31)  // with the number of a barrier in Thread.relaxed_wait: the wait was of .cta scope
 
 DEVICE u32 state_phase(u64 state) { return (u32)(state >> 42); }
 DEVICE u32 state_pending(u64 state) { return (u32)(state >> 22) & 0xfffff; }
@@ -198,12 +199,20 @@ DEVICE Group barrier_group(u32 address, u32 way) {
     return {mask, (u32)__ffs(mask) - 1};
 }
 
-DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 mask, bool narrow) {
+#if CONSAN_CLUSTER
+DEVICE void deposit_executed(const Caller &c, u64 place, u32 own, u32 mask);
+DEVICE void take_executed(u64 slot, u32 me, u64 place, u32 mask);
+#endif
+
+// `own` is published within the CTA of the barrier, `wide` (no more than that) to it from another one.
+DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 wide, u32 mask) {
     u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);
 #if CONSAN_CLUSTER
     if (rank_of(c.slot, c.me) != barrier_rank(c.slot, engine, index)) {
-        if (narrow) return deposit_narrow(c.slot, row, place, c.me, own, high_word(c.state), some, lanes_below(mask), __popc(mask));
+        if (wide < own) deposit_narrow(c.slot, row, place, c.me, own, high_word(c.state), some, lanes_below(mask), __popc(mask));
+        if (!wide) return;
+        own = wide;
         place += 2 * (CLOCK * 4);
     }
 #endif
@@ -232,7 +241,6 @@ DEVICE void check_arrival(const Caller &c, u64 engine, u32 index, const Change &
 HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count, u32 bytes, u32 flags) {
     if (!slot) return state;
     Caller c = barrier_caller(slot, state, me, address, site);
-    if (flags & ARRIVE_RELAXED) c.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(c);
     c.offset = offset_of(slot, c.offset);
     Group group = barrier_group(address, flags);
@@ -240,7 +248,13 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     if (index == NO_BARRIER) return advance(slot, state, me);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 own = low_word(state), phase = 0;
-    if (flags & ARRIVE_RELAXED) own = load32(THREAD_FIELD(thread_record(slot, me), released));
+    // A relaxed arrival publishes what the last fence of one of these lanes covers.
+    if (flags & ARRIVE_RELAXED) own = maximum_over(group.mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
+    u32 wide = own;
+#if CONSAN_CLUSTER
+    if (flags & ARRIVE_RELAXED) wide = maximum_over(group.mask, load32(THREAD_FIELD(thread_record(slot, me), released_wide)));
+    if (flags & ARRIVE_CTA) wide = 0;
+#endif
     u32 total = __reduce_add_sync(group.mask, count);
     int tx = (int)__reduce_add_sync(group.mask, bytes);
     if (lane_id() == group.leader) {
@@ -261,9 +275,12 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     // To the clock of the phase that the shadow has counted it in, and of no other: with a count too small, the last to come is not
     // among those that were waited for. Nobody waits successfully before the real arrival, which follows.
     phase = __shfl_sync(group.mask, phase, group.leader);
-    if (own) deposit_at_barrier(c, engine, index, phase, own, group.mask, flags & ARRIVE_CTA);
+#if CONSAN_CLUSTER
+    if (flags & ARRIVE_RELAXED) deposit_executed(c, mbarrier_clock(engine, index, phase), low_word(state), group.mask);
+#endif
+    if (own) deposit_at_barrier(c, engine, index, phase, own, wide, group.mask);
     __syncwarp(group.mask);
-    return flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
+    return !CONSAN_CLUSTER && flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
 }
 
 // expect-tx (positive) and complete-tx (negative) without an arrival.
@@ -370,18 +387,23 @@ HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 
     if ((int)(phase - first) < 0) return state;
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
     Caller c = {slot, state, me, site, 0, 0, 0};
-    if (flags & WAIT_RELAXED) store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index));
-    else observe(c, engine, index, phase, mask, flags & WAIT_CTA);
+    if (flags & WAIT_RELAXED) {
+        store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index | (flags & WAIT_CTA ? RELAXED_CTA : 0)));
+#if CONSAN_CLUSTER
+        take_executed(slot, me, mbarrier_clock(engine, index, phase), mask);
+#endif
+    } else observe(c, engine, index, phase, mask, flags & WAIT_CTA);
     __syncwarp(mask);
     return catch_up(slot, state, me);
 }
 
-// A fence after a relaxed wait makes it an acquire pattern.
-DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread) {
+// A fence after a relaxed wait makes it an acquire pattern, of the narrower one of their scopes: a wider fence that comes later does more.
+DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread, bool narrow) {
     u64 wait = load64(THREAD_FIELD(thread, relaxed_wait));
     if (!wait) return;
-    store64(THREAD_FIELD(thread, relaxed_wait), 0);
+    bool narrow_wait = high_word(wait) & RELAXED_CTA;
+    if (!narrow || narrow_wait) store64(THREAD_FIELD(thread, relaxed_wait), 0);
     Caller c = {slot, load64(FIELD(slot, Slot, state)), me, 0, 0, 0, 0};
-    observe(c, engine_of(slot), high_word(wait), low_word(wait) - 1, 1u << lane_id(), false);
+    observe(c, engine_of(slot), high_word(wait) & ~RELAXED_CTA, low_word(wait) - 1, 1u << lane_id(), narrow || narrow_wait);
 }
 #endif

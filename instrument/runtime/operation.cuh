@@ -17,7 +17,7 @@ struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier,
 // In `kind` of a load: the issuer had observed the phases before this one; there was a load of these bytes before.
 #define INFORMED 0x100u
 #define REFILL 0x200u
-#define ADDS 0x400u  // red.async: relaxed and of cluster scope, so it does not race with other reductions
+#define ADDS 0x400u  // red.async: relaxed and of cluster scope, so it does not race with other strong accesses of the same bytes
 #define RETIRED 0x10000u  // a record whose place is free
 // In `shape2` of a copy: only part of its range moves. Two bits; operands of products have shapes of their own.
 #define SHAPE_ROWS (1ull << 62)  // rows of one size, at one distance: `shape` is size and distance
@@ -359,12 +359,26 @@ COLD void pass_operations(const Caller &c) {
     __syncwarp(mask);
 }
 
+// Whether red.async and a strong access of a warp are morally strong (SEMANTICS 2.1): of the same bytes, and each in the other's scope.
+// The reduction counts as one by the thread that asked for it, so that to threads of its CTA any scope will do.
+DEVICE bool strong_beside(const Caller &c, const Operation &o, u32 warp, bool narrow, u32 offset, u32 bytes) {
+    if (narrow && !same_cta(c.slot, o.thread >> 5, warp)) return false;
+    if (!(o.shape2 & SHAPE_ROWS)) return offset == o.low && bytes == o.high - o.low;
+    return bytes == row_size(o) && (offset - o.low) % row_distance(o) == 0;
+}
+
+// An access that an operation need not be waited for: both only read, or neither races with the other.
+DEVICE bool harmless(const Caller &c, const Operation &o) {
+    if (!(o.kind & OPERATION_WRITES)) return !(c.flags & (ACCESS_WRITE | ACCESS_RMW));
+    return o.kind & ADDS && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_beside(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
+}
+
 // Returns whether an operation writes bytes of the access.
 COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot), range = 0;
     u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
     // Where the list has been too short, what is not on it may have been written.
-    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
+    bool written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
     u32 block = c.offset & ~(BLOCK_BYTES - 1);
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
@@ -374,7 +388,7 @@ COLD bool meet_operations(Caller c, bool report_them) {
             written = true;
             whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
         }
-        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !(o.kind & ADDS && c.flags & ACCESS_RMW && !(c.flags & ACCESS_CTA));
+        bool counts = met && report_them && !harmless(c, o);
         if (!counts && !last) return;
         bool done = observed(c, o);
         if (counts && !done) report_operation(c, o, 0);
@@ -407,9 +421,9 @@ DEVICE bool written_by_operation(const Caller &c, u32 cell) {
 
 // ---- operations look at generic accesses --------------------------------------------------------------------------------------
 
-DEVICE bool fenced(const Caller &c, u32 warp, u32 epoch) { return epoch <= clock_entry(c.slot, c.me, FENCED + warp); }
+DEVICE bool fenced(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return epoch <= clock_entry(c.slot, c.me, fenced_for(c.slot, o.low) + warp); }
 // What st.async and red.async write goes through the generic proxy (SEMANTICS 2.4).
-DEVICE bool passed(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return kind_of(o) == OPERATION_STORE_ASYNC || fenced(c, warp, epoch); }
+DEVICE bool passed(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return kind_of(o) == OPERATION_STORE_ASYNC || fenced(c, o, warp, epoch); }
 
 COLD void report_proxy(Caller c, u32 hazard, u32 site, u32 other, u32 own_operation, u32 reason) {
     Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, hazard, site, other, 0);
@@ -441,7 +455,7 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
         if (o.sequence <= base || kind_of(o) != OPERATION_BULK_LOAD || !covers(o, c.offset, c.offset + c.bytes) || !observed(c, o)) return;
-        u64 issuer = clock_row(c.slot, o.thread >> 5) + 4 * (FENCED + warp);
+        u64 issuer = clock_row(c.slot, o.thread >> 5) + 4 * (fenced_for(c.slot, o.low) + warp);
         if (max(load32(issuer), load32(issuer + 4ull * VECTOR * MAX_WARPS)) < epoch) return;
         u32 phases = load32(clock_row(c.slot, warp) + 4 * (PHASES + o.barrier));
         found |= phases <= o.phase || (phases == o.phase + 1 && load32(observed_at(engine, warp, o.barrier)) > epoch);
@@ -453,7 +467,7 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
 // Where the latest lacks the proxy fence itself, that is what is told.
 COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
     u64 record = load64(load64(FIELD(c.slot, Slot, writes)) + 8ull * cell);
-    bool latest_fenced = fenced(c, record_thread(record) >> 5, write_epoch(c, record));
+    bool latest_fenced = fenced(c, o, record_thread(record) >> 5, write_epoch(c, record));
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
@@ -461,13 +475,20 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
         if (!of_atomic(entry)) continue;
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (epoch - base >= 0x80000000u) continue;
-        bool fence = fenced(c, w, epoch);
+        bool fence = fenced(c, o, w, epoch);
         if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
         else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
         return true;
     }
     return false;
+}
+
+// The same of an atomic or a strong store that has left a record. It is aligned, so it is of the same bytes if it is as wide and the cell is
+// one of the reduction's.
+DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
+    u32 bytes = (u32)record & LOW_PAYLOAD & ~CTA_SCOPE;
+    return strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
 }
 
 // One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
@@ -485,7 +506,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         // Shipped libraries multiply what cp.async has brought without a proxy fence; the ISA asks for one (SEMANTICS 2.4).
         if (kind_of(o) == OPERATION_WGMMA) {
 #if CONSAN_ISA
-            if (!fenced(c, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_COPY_NO_FENCE); return true; }
+            if (!fenced(c, o, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_COPY_NO_FENCE); return true; }
 #endif
             return false;
         }
@@ -497,7 +518,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         f.reason = REASON_NONE; f.flags = 0;
         report(c.slot, f);
         return false;
-    } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && !((u32)record & CTA_SCOPE)) {
+    } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
         return false;
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
@@ -571,7 +592,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
         if (entry && entry >> 6 >= base) {
             bool async = entry & COARSE_ASYNC;
             bool fine = w == c.me >> 5 ? own_in_order(c, entry & 31, entry >> 6) : entry >> 6 <= seen_of_warp(c, w);
-            suspect |= async || !fine || !fenced(c, w, entry >> 6);
+            suspect |= async || !fine || !fenced(c, o, w, entry >> 6);
 #if CONSAN_ISA
             suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
 #endif
@@ -580,7 +601,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
         if (!reader || reader >> 6 < base) continue;
         bool fine = w != c.me >> 5 && reader >> 6 <= seen_of_warp(c, w);
 #if CONSAN_ISA
-        fine &= fenced(c, w, reader >> 6);
+        fine &= fenced(c, o, w, reader >> 6);
 #endif
         if (!fine) check_read_block(c, o, low, high, w);
     }
@@ -649,7 +670,7 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
             reads[j] = read ? load32(rows) : 0;
         }
         seen_by(e, w, seen);
-        seen_by(e, FENCED + w, passed);
+        seen_by(e, fenced_for(c.slot, o.low) + w, passed);
         for (u32 j = 0; j < 4 && w + j < e.warps; ++j) {
             if (writes[j] && !write_in_order(c, e, o, w + j, block, writes[j], seen[j], passed[j])) return false;
             u32 epoch = reads[j] >> 6;
@@ -681,7 +702,7 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
             if (w4[j] & COARSE_ASYNC && w4[j] >> 6 >= e.base) { async |= COARSE_ASYNC; group = max(group, g4[j]); }
         }
     }
-    u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, FENCED + w), epoch = reader >> 6;
+    u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, fenced_for(c.slot, o.low) + w), epoch = reader >> 6;
     if (async && !group_in_order(c, e, w, group, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA)) return false;
     // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
     if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
