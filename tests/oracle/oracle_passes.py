@@ -54,14 +54,14 @@ def _has_clusters(trace: Trace) -> bool:
 
 
 def _name_scopes(verdict: Verdict, trace: Trace, ctas: int, **how: bool) -> None:
-    """Races that lack nothing but a scope."""
+    """Races that lack nothing but a scope, or a proxy fence besides."""
     races = {pair: found for pair, found in verdict.pairs.items() if RACE in found.kinds}
     if not races:
         return
     wide, waits = (_check(trace, ctas, level=level, **how).pairs for level in (SCOPES, WAIT_SCOPES))
     for pair, found in races.items():
         left = wide.get(pair, Found())
-        if left.count < found.count:
+        if left.count < found.count or RACE not in left.kinds:
             found.kinds |= {SCOPE} | (left.kinds & {PROXY})
         if RACE not in left.kinds and found.kinds == {RACE, SCOPE}:
             found.kinds = {SCOPE}

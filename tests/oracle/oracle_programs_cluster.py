@@ -4,10 +4,6 @@ Both CTAs run the same operations, some of them only one of the two: so every ph
 arrivals at the peer's barriers both have waited for the phase before, and a relaxed barrier of the cluster says so, which orders no data.
 What one thread does and another thread's wait depends on are mbarriers and barriers alone: of programs with fences the accesses are weak,
 or a flag might be one by chance.
-
-Left out is what the two are known to differ in (regressions/): fences of .cta scope and proxy fences for .shared::cta on a way to the other
-CTA, strong accesses other than atomics of cluster scope to what red.async of the same CTA adds to, and relaxed waits that alone tell that a
-CTA is still there.
 """
 
 from __future__ import annotations
@@ -31,7 +27,8 @@ ARRIVE, WAIT = "barrier.cluster.arrive{}.aligned;", "barrier.cluster.wait.aligne
 MEET = Operation((ARRIVE.format(""), WAIT))
 MEET_RELAXED = Operation((ARRIVE.format(".relaxed"), WAIT))
 CLEAR = (Operation(("{g}st.shared.v2.u32 [%r1], {%x0, %x1};",), Guard("thread", "lt", 32), Place(0, 0, 31, 8)), FULL)
-FENCES = ("fence.acq_rel.cluster;", "fence.proxy.async;", "fence.proxy.async.shared::cluster;")
+FENCES = ("fence.acq_rel.cluster;", "fence.acq_rel.cta;")
+PROXY_FENCES = ("fence.proxy.async;", "fence.proxy.async.shared::cluster;", "fence.proxy.async.shared::cta;")
 ATOMICS, RELAXED = ("red", "atom"), ("ld.relaxed", "st.relaxed")
 SENT = (
     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %x0, {bar};",
@@ -75,7 +72,8 @@ def accesses(draw: Any, strong: tuple[str, ...] = ()) -> Operation:
     far = draw(st.booleans())
     what = draw(st.sampled_from(["ld", "ld", "st", "st", *strong]))
     width = draw(st.sampled_from([1, 2, 4, 4, 4, 8, 16])) if what in ("ld", "st") else 4
-    scope, space = ("cluster", "shared::cluster") if far else (draw(st.sampled_from(["cta", "cluster"])), "shared::cta")
+    scope = draw(st.sampled_from(["cta", "cluster", "cluster", "cluster"] if far else ["cta", "cluster"]))
+    space = "shared::cluster" if far else "shared::cta"
     line = {
         "ld": f"ld.{space}.{WIDTHS[width]} {SINKS[width]}, [%r1];",
         "st": f"st.{space}.{WIDTHS[width]} [%r1], {REGISTERS[width]};",
@@ -113,7 +111,7 @@ class _Maker(Maker):
         """For the last phase of each barrier: whoever arrived there did so before the end."""
         for k, bar in enumerate(self.bars):
             if bar.phases:
-                yield wait_for(k, bar.phases - 1, Guard(), f"{{n}}_last{k}", ".acquire.cluster")
+                yield wait_for(k, bar.phases - 1, Guard(), f"{{n}}_last{k}", self.draw(st.sampled_from(WAITS)))
 
     def access(self) -> Operation:
         """An access of this program."""
@@ -130,7 +128,7 @@ class _Maker(Maker):
 
     def make_fence(self, number: str) -> Iterator[Part]:
         """A fence of all threads or of one."""
-        line = self.draw(st.sampled_from(FENCES[1:] if self.strong else FENCES))
+        line = self.draw(st.sampled_from(PROXY_FENCES if self.strong else (*FENCES, *PROXY_FENCES)))
         yield Operation((f"{{g}}{line}",), self.draw(st.sampled_from([Guard(), Guard(), Guard("thread", "eq", 0)])))
 
     def make_meet(self, number: str) -> Iterator[Part]:
@@ -192,7 +190,7 @@ class _Maker(Maker):
         guard, many = draw(
             st.sampled_from([(Guard(), 32 * warps), (Guard("thread", "eq", count - 1), 1), (Guard("thread", "lt", count), count)])
         )
-        line = draw(st.sampled_from(SENT[:1] if self.strong == RELAXED else SENT))
+        line = draw(st.sampled_from(SENT))
         yield from self._sent(number, 4 * many, lambda bar: Operation((f"{{g}}{line.replace('{bar}', bar)}",), guard, self._far()))
 
     def _far(self) -> Place:
