@@ -370,6 +370,15 @@ COLD void invalidated_meanwhile(u64 slot, u64 state, u32 me, u32 index) {
     report_barrier(c, engine, index, REASON_WAITERS_PENDING, 0, me);
 }
 
+DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread, bool narrow);
+
+// A relaxed wait, for the fence that may follow. There is room for one: where another follows first, the fence is taken to have been there.
+DEVICE void note_relaxed_wait(u64 slot, u32 me, u64 wait) {
+    u64 thread = thread_record(slot, me), at = THREAD_FIELD(thread, relaxed_wait), last = load64(at);
+    if (last && last != wait) take_relaxed_wait(slot, me, thread, false);
+    store64(at, wait);
+}
+
 HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity, u32 flags) {
     if (!slot) return state;
     if (!(flags & WAIT_DONE)) {
@@ -388,7 +397,7 @@ HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 
     if (lane_id() == __ffs(mask) - 1) raise32(FIELD(at, MBarrier, waited), phase + 1);
     Caller c = {slot, state, me, site, 0, 0, 0};
     if (flags & WAIT_RELAXED) {
-        store64(THREAD_FIELD(thread_record(slot, me), relaxed_wait), pack(phase + 1, index | (flags & WAIT_CTA ? RELAXED_CTA : 0)));
+        note_relaxed_wait(slot, me, pack(phase + 1, index | (flags & WAIT_CTA ? RELAXED_CTA : 0)));
 #if CONSAN_CLUSTER
         take_executed(slot, me, mbarrier_clock(engine, index, phase), mask);
 #endif
