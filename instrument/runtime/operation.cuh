@@ -133,6 +133,8 @@ template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f)
 }
 
 DEVICE u32 kind_of(const Operation &o) { return o.kind & 0xff; }
+// Outside of clusters there is no red.async (ISA "red.async": %cluster_nctarank must be above 1).
+DEVICE bool adds(const Operation &o) { return CONSAN_CLUSTER && o.kind & ADDS; }
 
 // Whether a phase of an mbarrier tells that an operation is over; else a group does.
 DEVICE bool by_phase(const Operation &o) {
@@ -367,10 +369,8 @@ DEVICE bool strong_beside(const Caller &c, const Operation &o, u32 warp, bool na
     return bytes == row_size(o) && (offset - o.low) % row_distance(o) == 0;
 }
 
-// An access that an operation need not be waited for: both only read, or neither races with the other.
-DEVICE bool harmless(const Caller &c, const Operation &o) {
-    if (!(o.kind & OPERATION_WRITES)) return !(c.flags & (ACCESS_WRITE | ACCESS_RMW));
-    return o.kind & ADDS && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_beside(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
+DEVICE bool strong_beside(const Caller &c, const Operation &o) {
+    return adds(o) && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_beside(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
 }
 
 // Returns whether an operation writes bytes of the access.
@@ -378,7 +378,7 @@ COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot), range = 0;
     u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
     // Where the list has been too short, what is not on it may have been written.
-    bool written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
+    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
     u32 block = c.offset & ~(BLOCK_BYTES - 1);
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
         Operation o = load_operation(operation_at(engine, i));
@@ -388,7 +388,7 @@ COLD bool meet_operations(Caller c, bool report_them) {
             written = true;
             whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
         }
-        bool counts = met && report_them && !harmless(c, o);
+        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !strong_beside(c, o);
         if (!counts && !last) return;
         bool done = observed(c, o);
         if (counts && !done) report_operation(c, o, 0);
@@ -518,7 +518,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         f.reason = REASON_NONE; f.flags = 0;
         report(c.slot, f);
         return false;
-    } else if (o.kind & ADDS && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
+    } else if (adds(o) && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
         return false;
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
@@ -566,7 +566,7 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
         if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
         c.offset = at; c.bytes = CONSAN_GRANULE;
         if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
-        if (o.kind & ADDS && entry & ENTRY_ATOMIC) continue;
+        if (adds(o) && entry & ENTRY_ATOMIC) continue;
         bool race = !reads_ordered(c, entry, other, epoch);
         if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
 #if CONSAN_ISA
