@@ -229,7 +229,7 @@ def engine(ctas: int) -> Struct:
         "Engine",
         f"""u32 phase_base; u32 op_base; u32 op_next; u32 op_listed; u32 op_count; u32 op_complete;
         u32 barrier_count; u32 blocked; u32 open; u32 verdict; u32 elsewhere; u32 weak_edges;
-        u32 acquired[{warps}]; u32 fenced[{warps}]; u32 at_main[{warps}];
+        u32 acquired[{warps}]; u32 fenced[{warps}]; u32 at_main[{warps}]; u64 ended[{warps}]; u64 first_end[{max(ctas, 2)}];
         u32 full[{2 * clock * ctas}]; u32 keys[{mbarriers}]; u64 waiting[{warps}];
         u64 matrix_waits[{warps * MATRIX_WAITS}]; u64 copies_done[{4 * warps}];
         u64 matrix_seen[{warps * MAX_WARPGROUPS}]; u64 operands[{warps * MATRIX_OPERANDS * 2}];

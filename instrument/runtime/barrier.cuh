@@ -123,25 +123,59 @@ DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 gener
 }
 
 #if CONSAN_ENGINE
+// ---- warps that end ---------------------------------------------------------------------------------------------------------------
+//
+// A barrier of all threads does not wait for threads that have ended, and orders nothing of theirs (ISA "bar": of the participating
+// threads). Where a warp ends with accesses that no such barrier is behind, the barriers that follow in its CTA begin no new interval: they
+// order the warps that are there, entry by entry, and of others what is known of them in another way.
+// The words hold the CTA's base above, so that those of an earlier CTA count for nothing; below, how many barriers of all threads the warp
+// has passed (and one, or the complement, since the fewest is looked for).
+
+DEVICE u64 end_of(u64 slot, u32 warp) { return FIELD(engine_of(slot), Engine, ended) + 8 * warp; }
+DEVICE u64 first_end(u64 slot, u32 me) { return FIELD(engine_of(slot), Engine, first_end) + 8 * rank_of(slot, me); }
+
+// Whether the `number`th barrier has been without a warp that has something to be ordered: one of its CTA, or that one.
+DEVICE bool was_without_some(u64 slot, u32 me, u32 number) {
+    u64 word = load64(first_end(slot, me));
+    return high_word(word) == load32(FIELD(slot, Slot, base)) && low_word(word) && ~low_word(word) <= number;
+}
+DEVICE bool was_without(u64 slot, u32 warp, u32 number) {
+    u64 word = load64(end_of(slot, warp));
+    return high_word(word) == load32(FIELD(slot, Slot, base)) && low_word(word) && low_word(word) - 1 <= number;
+}
+
+// Lanes `mask` of a warp, the last ones of it, end. `touched`: since the last barrier the warp has accessed shared memory.
+DEVICE void note_end(u64 slot, u32 me, bool touched) {
+    if (!touched) return;
+    u32 passed = load32(THREAD_FIELD(thread_record(slot, me), full_barriers)), base = load32(FIELD(slot, Slot, base));
+    store64(end_of(slot, me >> 5), pack(passed + 1, base));
+    raise64(first_end(slot, me), pack(~passed, base));
+}
+
 // A barrier of the whole CTA orders all accesses by epochs alone; what proxy fences have passed and which phases were observed is
-// joined through a row of the CTA, of two parities like full_epoch.
+// joined through a row of the CTA, of two parities like full_epoch. So is what is known of warps, for those that have ended.
 DEVICE void join_before(u64 slot, u32 me, u32 parity, u32 mask) {
     u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        if (i < MAX_WARPS && same_cta(slot, i, me >> 5)) return;
         u32 now[4], values[4];
         load_entries<4>(full + 4 * i, now);
-        published(slot, row, i, me, 0, 0, some, values);
+        published(slot, row, i, me, 0, 1, some, values);
         raise_entries(full + 4 * i, now, values);
     });
     __syncwarp(mask);
 }
 
-DEVICE void join_after(u64 slot, u32 me, u32 parity, u32 mask) {
+// `started`: the barrier has begun a new interval, else the warps that came to it are ordered up to `epoch`.
+DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u32 mask) {
+    u32 parity = number & 1;
     u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        if (i >= MAX_WARPS || !same_cta(slot, i, me >> 5)) join_entries(row + 4 * i, full + 4 * i);
+        bool near = i < MAX_WARPS && same_cta(slot, i, me >> 5);
+        if (!near || !started) join_entries(row + 4 * i, full + 4 * i);
+        if (!near || started) return;
+        for (u32 j = 0; j < 4; ++j)
+            if (!was_without(slot, i + j, number)) raise32(row + 4 * (i + j), epoch);
     });
     if (lane_id() == __ffs(mask) - 1) store32(FIELD(engine, Engine, acquired) + 4 * (me >> 5), 0);
     __syncwarp(mask);
@@ -226,15 +260,21 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
     u32 mask = lanes_alike(count << 8 ^ id);
     if (count == ALL_THREADS) {
         u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + (number & 1))) + 1;
+#if CONSAN_ENGINE
+        bool started = !__any_sync(mask, was_without_some(slot, me, number));
+        u32 start = started ? epoch : high_word(state);
+#else
+        u32 start = epoch;
+#endif
         store32(THREAD_FIELD(thread, full_barriers), number + 1);
         store32(THREAD_FIELD(thread, warp_epoch), epoch);
         if (lane_id() == __ffs(mask) - 1) set_warp_epoch(slot, me, epoch);
         epoch_moved(slot, me, low_word(state), epoch);
 #if CONSAN_ENGINE
-        join_after(slot, me, number & 1, mask);
-        barrier_passed(slot, pack(epoch, epoch), me, id == 0, mask);
+        join_after(slot, me, number, epoch - 1, started, mask);
+        barrier_passed(slot, pack(epoch, start), me, id == 0, mask);
 #endif
-        return pack(epoch, epoch);
+        return pack(epoch, start);
     }
     collect_clock(slot, me, id, load32(generation_at(thread, id)), mask);
 #if CONSAN_CLUSTER

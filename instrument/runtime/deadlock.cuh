@@ -345,11 +345,17 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(lanes & ~main));
 }
 
+DEVICE bool touched_since(u64 slot, u32 warp, u32 start, u32 mask);
+
 // Lanes `mask` of a warp exit together.
 DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
-    u32 lanes = __popc(mask) << 16, blocked = 0;
+    u32 lanes = __popc(mask) << 16, blocked = 0, gone = mask, me = self_number();
+    if (lane_id() == __ffs(mask) - 1) gone |= or32(FIELD(slot, Slot, exited) + 4 * (me >> 5), mask);
+    if (!(existing_lanes(slot, me) & ~first_lanes(mask, gone))) {
+        bool touched = touched_since(slot, me >> 5, high_word(state), mask);
+        if (lane_id() == __ffs(mask) - 1) note_end(slot, me, touched);
+    }
     if (lane_id() == __ffs(mask) - 1) {
-        or32(FIELD(slot, Slot, exited) + 4 * (self_number() >> 5), mask);
         blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
     }
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);

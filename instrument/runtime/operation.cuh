@@ -67,6 +67,19 @@ DEVICE void mark_block(const Caller &c, bool write, u32 base) {
     if (write) note_words(c, coarse + (u64)stride * ROW_WRITTEN + 2 * block, base + 1);
 }
 
+// Whether a warp has accessed shared memory, anybody's, since an epoch; by lanes `mask` of it together.
+DEVICE bool touched_since(u64 slot, u32 warp, u32 start, u32 mask) {
+    u32 stride = coarse_stride(slot), row = SUPER_ROW(stride);
+    u64 supers = warp_rows<SUPER_BYTES>(coarse_of(slot), stride, warp);
+    bool found = false;
+    for (u32 at = 16 * lanes_below(mask); at < 2 * row && !found; at += 16 * __popc(mask)) {
+        u32 entries[4];
+        load_entries<4>(supers + at, entries);
+        for (u32 j = 0; j < 4; ++j) found |= entries[j] && entries[j] >> 6 >= start;
+    }
+    return __any_sync(mask, found);
+}
+
 DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
     u32 offset = offset_of(slot, address), stride = coarse_stride(slot);
     if (offset >= load32(FIELD(slot, Slot, bytes)) * cta_count(slot)) return;
