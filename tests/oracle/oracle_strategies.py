@@ -11,6 +11,7 @@ from oracle_programs import Batch, Program, synchronous, with_copies
 from oracle_programs_async import asynchronous
 from oracle_programs_cluster import clusters
 from oracle_programs_control import divergent
+from oracle_programs_ending import ending
 from oracle_programs_matrix import matrix
 
 STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
@@ -18,6 +19,7 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "with_copies": with_copies,
     "asynchronous": asynchronous,
     "divergent": divergent,
+    "ending": ending,
     "matrix": matrix,
     "clusters": clusters,
 }

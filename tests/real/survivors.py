@@ -38,7 +38,6 @@ OWN = "equivalent: the thread that reads after it reads what it has written itse
 NEXT_ROUND = "equivalent: what is read before it is written again only after the next round's other barriers"
 ONE_THREAD = "equivalent: of the CTA, only the thread that itself signals, or waits for, the other CTAs touches memory before and after"
 NOTHING_LEFT = "equivalent: the groups that are waited for are empty by then"
-EXITED = "missed: what warps did before they ended is taken to be before a barrier of all threads that their end lets go"
 OTHER_OF_TWO = "equivalent: the next barrier of all threads orders the same; that these threads end makes up for the one that is missing"
 GLOBAL = "not looked at: races in global memory"
 OUTSIDE = (
@@ -129,7 +128,6 @@ SURVIVORS: dict[str, dict[str, str]] = {
         **_each(SAME_LANE, "warp barrier {} removed", 1, 2),
         "proxy fence 1 removed": BARRIER_OPERAND_IS_GENERIC,
         **_barriers(OTHER_OF_TWO, 9),
-        **_barriers(EXITED, 10),
     },
     "triton_hopper/matmul_4_stages": {
         **_barriers(UNTOUCHED, 1, 2),
