@@ -20,7 +20,8 @@ def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> in
     bytes_ = _up(_head(variant, counts), 128) + warps * 32 * thread_bytes(variant)
     if variant.partial:
         vectors = (2 if variant.engine else 1) * counts["MAX_WARPS"] * vector * 4
-        deposits = layout.NAMED_BARRIERS * counts["MAX_CTAS"] * layout.BARRIER_GENERATIONS * vector * 8
+        places = variant.named + 1 if variant.engine and not variant.cluster else layout.NAMED_BARRIERS * counts["MAX_CTAS"]
+        deposits = places * layout.BARRIER_GENERATIONS * vector * 8
         sets = counts["MAX_CTAS"] + 1 if counts["MAX_CTAS"] > 1 else 1
         bytes_ += vectors + deposits + layout.FLAG_CELLS * sets * vector * 4
     if variant.engine:

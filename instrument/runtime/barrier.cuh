@@ -81,7 +81,8 @@ DEVICE u64 advance(u64 slot, u64 state, u32 me) {
 }
 
 DEVICE u64 deposit_place(u64 slot, u32 me, u32 id, u32 generation) {
-    return load64(FIELD(slot, Slot, deposits)) + 8ull * VECTOR * (named_place(slot, me, id) * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
+    u32 place = min(named_place(slot, me, id), DEPOSIT_PLACES - 1);
+    return load64(FIELD(slot, Slot, deposits)) + 8ull * VECTOR * (place * BARRIER_GENERATIONS + generation % BARRIER_GENERATIONS);
 }
 
 DEVICE void deposit_clock(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {

@@ -18,9 +18,6 @@
 #pragma once
 
 #if CONSAN_ENGINE
-#ifndef CONSAN_NAMED
-#define CONSAN_NAMED 0
-#endif
 enum WaitKind : u32 { WAITS_MBARRIER = 1, WAITS_CTA = 2, WAITS_NAMED = 3 };
 enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, VERDICT_LEAVE = 6 };
 #define CODE_WAIT (1u << 17)  // above all sites: keeps waiters of different barriers apart where findings are merged

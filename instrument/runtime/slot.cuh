@@ -18,6 +18,9 @@
 #ifndef CONSAN_WRITE_EPOCH_BITS
 #define CONSAN_WRITE_EPOCH_BITS 20
 #endif
+#ifndef CONSAN_NAMED
+#define CONSAN_NAMED 0
+#endif
 #ifndef CONSAN_EPOCH_LIMIT
 #define CONSAN_EPOCH_LIMIT 0xf0000000u
 #endif
@@ -36,6 +39,12 @@
 DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & THREAD_MASK; }
 DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
 DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
+// Barriers that clocks are deposited at: those with a thread count, and the cluster's.
+#if CONSAN_ENGINE && !CONSAN_CLUSTER
+#define DEPOSIT_PLACES (CONSAN_NAMED + 1u)
+#else
+#define DEPOSIT_PLACES (NAMED_BARRIERS * MAX_CTAS)
+#endif
 // What this variant has of a thread's record.
 #if CONSAN_ENGINE
 #define THREAD_BYTES sizeof(Thread)
@@ -105,7 +114,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.vectors = s.threads + (u64)s.warps * 32 * THREAD_BYTES;
 #if CONSAN_PARTIAL
     s.deposits = s.vectors + (u64)VECTOR_ROWS * VECTOR * 4;
-    s.flags = s.deposits + (u64)NAMED_BARRIERS * MAX_CTAS * BARRIER_GENERATIONS * VECTOR * 8;
+    s.flags = s.deposits + (u64)DEPOSIT_PLACES * BARRIER_GENERATIONS * VECTOR * 8;
     s.coarse = s.flags + (u64)FLAG_CELLS * FLAG_SETS * VECTOR * 4;
 #else
     s.deposits = s.flags = s.coarse = s.vectors;
@@ -113,7 +122,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.rows);
     s.reads = s.writes + (u64)s.cells * 8;
     s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one row more: see `read_summary`
-    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_ENGINE << 4 | CONSAN_CLUSTER << 5 | CONSAN_ASYNC << 10) << 44 | (u64)s.rows << 32 | s.cells;
+    s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_ENGINE << 4 | CONSAN_CLUSTER << 5 | CONSAN_ASYNC << 10 | CONSAN_NAMED << 11) << 44 | (u64)s.rows << 32 | s.cells;
     return s;
 }
 
