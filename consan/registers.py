@@ -10,6 +10,7 @@ tried with few registers first (figures in tests/bench/RESULTS.md).
 
 from __future__ import annotations
 
+import math
 import re
 
 from consan._errors import UsageError
@@ -31,7 +32,8 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
     most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
     cap = min(max(_FEWEST if done.communicates else _MAX_LAUNCHABLE, most), 255)
     options = (f"--maxrregcount={cap}",)
-    if not (done.communicates or done.variant.engine or fast):  # the engines' hooks need all registers, and take long to assemble
+    # The engines' hooks need all registers, and take long to assemble; setmaxnreg counts on the number that the bounds give.
+    if not (done.communicates or done.variant.engine or fast or _SETMAXNREG.search(done.ptx)):
         found = _with_few(done.ptx, architecture, most, options)
         if found is not None:
             return found.cubin, ()
@@ -60,11 +62,22 @@ def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) 
 
 
 def cap_bounded_kernels(ptx: str, registers: int) -> str:
-    """Cap the kernels that have launch bounds: for those the assembler ignores `--maxrregcount`. Lines stay where they are."""
+    """Cap the kernels that have launch bounds: for those the assembler ignores `--maxrregcount`. Lines stay where they are.
+
+    Such a cap takes the place of the one that follows from the bounds, so it is never above what the largest CTA can start with.
+    """
     module = parse(ptx)
     edits = Edits(module)
     for function in module.functions:
-        given = function.directives.keys()
-        if function.kind == "entry" and function.body and given & {"maxntid", "reqntid"} and not given & {"maxnreg", "minnctapersm"}:
-            edits.insert_at(function.body.open, f".maxnreg {registers} ")
+        given = function.directives
+        bounds = [given[name] for name in ("maxntid", "reqntid") if name in given]
+        if function.kind == "entry" and function.body and bounds and not given.keys() & {"maxnreg", "minnctapersm"}:
+            most = min(_launchable(math.prod(map(int, bound))) for bound in bounds)
+            edits.insert_at(function.body.open, f".maxnreg {min(registers, most)} ")
     return edits.apply()
+
+
+def _launchable(threads: int) -> int:
+    """Registers with which a CTA starts: a multiprocessor has 65,536, for warps in fours and in units of eight a thread."""
+    warps = -(-threads // 128) * 4
+    return min((1 << 16) // (32 * max(warps, 4)) // 8 * 8, 255)

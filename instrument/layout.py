@@ -270,8 +270,8 @@ FINDING = _struct(
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
     u64 barrier_state; u32 barrier_expected; u32 parity; u32 cta_bytes; u32 cta_threads; u32 cluster[3]; u32 rank""",
 )
-# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`); what is indexed by a count ends its part, and is not
-# cleared for the next thread.
+# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`). All but `range_address` is cleared for the next
+# thread.
 _THREAD = f"""u64 state;
     u32 full_barriers; u32 generation; u32 warp_epoch; u32 released; u64 flags_read; u64 syncs[{WARP_SYNCS}];
     u32 commits; u32 retired; u32 wait_count; u32 lost_waits; u32 lost_groups; u32 ranges; u64 lost_low; u64 lost_high; u64 retires;

@@ -145,8 +145,11 @@ def _is_partial(work: Work) -> bool:
 
 def _named_barriers(works: list[Work]) -> int:
     """A power of two above the numbers of the barriers that have a thread count, so that variants stay few; 0 if there are none."""
-    counted = [work for work in works if work.row.family == "barrier" and _is_partial(work)]
-    names = [work.instruction.operands[work.row.roles(work.instruction).index("barrier")] for work in counted]
+    barriers = [work for work in works if work.row.family == "barrier"]
+    named = [(work, work.instruction.operands[work.row.roles(work.instruction).index("barrier")]) for work in barriers]
+    # Where some only arrive, a barrier whose name is in a register may be theirs, with or without a count.
+    arrivals = any("arrive" in work.instruction.parts for work in barriers)
+    names = [name for work, name in named if _is_partial(work) or (arrivals and not isinstance(name, Immediate))]
     numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]
     return min(1 << max(numbers).bit_length(), _MOST_BARRIERS) if numbers else 0
 

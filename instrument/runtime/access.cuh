@@ -406,7 +406,7 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
 #define NONE_SETTLED (HIGH_ASYNC | HIGH_OLD)
 DEVICE bool settled_like(const Caller &c, u64 record, u32 base, u32 &like) {
     u32 high = (u32)(record >> 32);
-    if (high == like) return true;
+    if (high == like && record) return true;
     if (!settled(c, record, base)) return false;
     if (!(high & HIGH_ASYNC) && (CONSAN_PARTIAL || (low_word(c.state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK)) like = high;
     return true;

@@ -32,7 +32,8 @@ COLD void bound_source(u64 slot, u64 low, u64 high) {
 #pragma unroll 1
     for (u32 i = 0; i < SOURCE_RANGES; ++i) {
         u64 at = source_range(slot, i), begin = load64(at);
-        if (begin == ~0ull) begin = min(swap64(at, ~0ull, low), low);
+        if (begin == ~0ull) begin = swap64(at, ~0ull, low);
+        if (begin == ~0ull) begin = low;  // it was free, and is this one's
         bool near = low + SOURCE_GAP >= begin && low <= max(load64(at + 8), begin) + SOURCE_GAP;
         if (!near && i < SOURCE_RANGES - 1) continue;
         if (low < begin) lower64(at, low);

@@ -167,6 +167,14 @@ DEVICE void join_before(u64 slot, u32 me, u32 parity, u32 mask) {
     __syncwarp(mask);
 }
 
+// Of warps that are not there, since they have ended: what those that are there know of them may be later than their own new epoch.
+DEVICE void join_ahead(u64 to, u64 from, u32 epoch) {
+    u32 known[4];
+    load_entries<4>(from, known);
+    for (u32 j = 0; j < 4; ++j)
+        if (known[j] >= epoch) raise32(to + 4 * j, known[j]);
+}
+
 // `started`: the barrier has begun a new interval, else the warps that came to it are ordered up to `epoch`.
 DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u32 mask) {
     u32 parity = number & 1;
@@ -174,7 +182,8 @@ DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u3
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
         bool near = i < MAX_WARPS && same_cta(slot, i, me >> 5);
         if (!near || !started) join_entries(row + 4 * i, full + 4 * i);
-        if (!near || started) return;
+        if (!near) return;
+        if (started) return join_ahead(row + 4 * i, full + 4 * i, epoch);
         for (u32 j = 0; j < 4; ++j)
             if (!was_without(slot, i + j, number)) raise32(row + 4 * (i + j), epoch);
     });
@@ -243,6 +252,7 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
 #if CONSAN_CLUSTER
     deposit_fenced(slot, state, me, generation, mask);
+    record_fence();  // the real arrival is relaxed: without this its waiters could come before what it leaves here
 #else
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
@@ -354,6 +364,7 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     });
 #if CONSAN_CLUSTER
     }
+    if (!releases) record_fence();  // the fence that makes the store a release came before this
 #endif
     return releases ? advance(slot, state, me) : state;
 }

@@ -161,16 +161,19 @@ COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, m
 template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f) {
     u32 warps = (load32(FIELD(slot, Slot, warp_count)) + 3) / 4, chunks = warps;
 #if CONSAN_ENGINE
-    u32 blocks = 2;
+    u32 phases = (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
 #if CONSAN_CLUSTER
-    blocks = 1 + FENCED_BLOCKS + weak_edges(slot);
+    chunks = (1 + FENCED_BLOCKS) * warps + phases;
+#else
+    chunks = 2 * warps + phases;
 #endif
-    chunks = blocks * warps + (min(load32(FIELD(engine_of(slot), Engine, barrier_count)), MBARRIERS) + 3) / 4;
 #endif
 #if CONSAN_CLUSTER
-    for (u32 k = first; k < chunks; k += step) {
-        u32 block = min(k / warps, blocks);
-        f((block < blocks ? block * MAX_WARPS : PHASES) + 4 * (k - block * warps));
+    // Blocks of edges that order nothing come last: lanes that part a clock may not agree yet on whether there are any.
+    u32 before = chunks - phases, all = chunks + weak_edges(slot) * warps;
+    for (u32 k = first; k < all; k += step) {
+        u32 plain = k < before ? k : k - phases;
+        f(k - before < phases ? PHASES + 4 * (k - before) : plain / warps * MAX_WARPS + 4 * (plain % warps));
     }
 #else
 #pragma unroll 2

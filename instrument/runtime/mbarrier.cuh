@@ -279,6 +279,10 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     if (flags & ARRIVE_RELAXED) deposit_executed(c, mbarrier_clock(engine, index, phase), low_word(state), group.mask);
 #endif
     if (own) deposit_at_barrier(c, engine, index, phase, own, wide, group.mask);
+#if CONSAN_CLUSTER
+    // A waiter in another CTA may be told by an arrival that orders nothing: what is left here comes before it all the same.
+    if (flags & (ARRIVE_RELAXED | ARRIVE_CTA) && rank_of(slot, me) != barrier_rank(slot, engine, index)) record_fence();
+#endif
     __syncwarp(group.mask);
     return !CONSAN_CLUSTER && flags & ARRIVE_RELAXED ? state : advance(slot, state, me);
 }

@@ -392,13 +392,13 @@ COLD void clear_words(u64 thread, u32 first, u32 end) {
     for (u32 i = first; i < end; i += 8) store64(thread_word(thread, i), 0);
 }
 
-// This is most of what a short-lived CTA writes, so the rings that are read as far as a count says are left as they are.
+// This is most of what a short-lived CTA writes. Addresses are left as they are: what says how long their ranges are is cleared.
 COLD void reset_thread(u64 slot, u32 me) {
     u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
     store64(THREAD_FIELD(at, state), state);
     clear_words(at, offsetof(Thread, full_barriers), min((u32)THREAD_BYTES, (u32)offsetof(Thread, range_address)));
-#if CONSAN_ENGINE
-    clear_words(at, offsetof(Thread, bulk_commits), offsetof(Thread, copy_ties));
+#if CONSAN_ASYNC
+    clear_words(at, offsetof(Thread, range_info), THREAD_BYTES);
 #endif
 }
 
@@ -550,13 +550,14 @@ HOOK u32 __consan_self() { return self_number(); }
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (!runtime) return;
-    u32 mask = active_mask(), leader = __ffs(mask) - 1;
+    u32 together = active_mask();
     if (slot) {
-        u32 latest = maximum_over(mask, low_word(state));
-        if (lane_id() == leader) raise32(FIELD(slot, Slot, latest), latest);
+        u32 latest = maximum_over(together, low_word(state));
+        if (lane_id() == __ffs(together) - 1) raise32(FIELD(slot, Slot, latest), latest);
     }
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
+    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // who is counted has found its CTA, and fenced
 #if CONSAN_ENGINE
     if (slot) count_exits(slot, state, mask);
 #endif

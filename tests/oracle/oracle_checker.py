@@ -52,6 +52,8 @@ class Cluster(Pairs):
         self.groups: dict[tuple[str, int], list[list[int]]] = {}
         self.arrivals: dict[tuple[int, int], list[list[int]]] = {}  # copies covered by arrive-ons, by place and thread
         self.copies: dict[int, list[int]] = {}  # all cp.async of a thread
+        self.copy_lines: dict[int, int] = {}
+        self.tied: set[int] = set()  # copies of which an mbarrier tells
         self.serials: dict[int, list[int]] = {}  # bulk operations and asynchronous stores: their actors
         self.lines: dict[int, int] = {}  # of operations that must be over when the CTA ends
         self.signals: dict[int, list[int]] = {}  # of mbarriers: the operations that signal them
@@ -226,6 +228,14 @@ class Cluster(Pairs):
             barriers.exit(inside)
         self.cluster_barrier.exit(threads)
         self.lifetimes.exit(threads)
+        for thread in threads.tolist():
+            self._leave_copies(thread)
+
+    def _leave_copies(self, thread: int) -> None:
+        """Only its own thread can wait for a cp.async (R-CP5), and for the last one is for all."""
+        last = self.copies.get(thread, [])[-1:]
+        if last and last[0] not in self.tied and not self.clocks.seen[self.actor_of[thread], last[0]]:
+            self.pair(frozenset((self.copy_lines[last[0]],)), {LIFETIME}, (0, 0))
 
     # Asynchronous operations -------------------------------------------------------------------------------------------
 
@@ -247,6 +257,7 @@ class Cluster(Pairs):
         operations = self.clocks.new_actors(len(threads))
         for thread, operation in zip(threads.tolist(), operations.tolist(), strict=True):
             self.copies.setdefault(thread, []).append(operation)
+            self.copy_lines[operation] = event.line
         self._issue(event, threads, places, places + event.data["nbytes"], operations, COPY, write=True)
 
     def _on_bulk(self, event: Event, threads: Array) -> None:
@@ -425,6 +436,7 @@ class Cluster(Pairs):
             self._use(event.line, place, np.unique(self.actor_of[threads[places == place]]))
         for thread, place in zip(threads.tolist(), places.tolist(), strict=True):
             self.arrivals.setdefault((place, thread), []).append(list(self.copies.get(thread, [])))
+            self.tied.update(self.copies.get(thread, []))
             if not event.data["noinc"] and place in self.objects:
                 self.objects[place].pending += 1
 

@@ -102,6 +102,12 @@ def test_without_launch_bounds_1024_threads_can_start(monkeypatch: pytest.Monkey
     assert entry(made).registers <= 64
 
 
+@pytest.mark.parametrize(("threads", "most"), [(64, 255), (256, 255), (512, 128), (768, 80), (769, 72), (1024, 64)])
+def test_a_cap_lets_the_largest_cta_start(threads: int, most: int) -> None:
+    plain, _ = hooked(SUM.replace("BOUNDS", f"__launch_bounds__({threads})"))
+    assert f".maxnreg {most} " in registers.cap_bounded_kernels(plain, 255)
+
+
 def test_a_cap_leaves_lines_where_they_are() -> None:
     plain, _ = hooked(SUM.replace("BOUNDS", "__launch_bounds__(256)"))
     capped = registers.cap_bounded_kernels(plain, 72)
