@@ -80,8 +80,11 @@ def test_a_copy_that_is_not_waited_for_comes_down_to_its_delay() -> None:
     write_kernel(Path(), "late.cu", LATE_COPY)
     launch = ["late.cu", "--grid", "2", "--block", "64", "--arg", "i32[64]=ones", "--arg", "i32[64]=zeros"]
     np.save("ones.npy", np.ones(64, np.int32))  # most runs are wrong: what most of them agree on is not what is right
-    _campaign("--expect", "2=ones.npy", *launch, seeds="12")
-    schedule = reduce("s.json", out=SCHEDULE)
+    document = _campaign("--expect", "2=ones.npy", *launch, seeds="12")
+    seeds = [seed for row in document["results"] if row["wrong"] for seed in row["seeds"]]
+    # In some seeds a warp is held back, too, and the copy is late for it only: of the first few, one is late for nothing else.
+    schedules = (reduce("s.json", "--seed", str(seed), out=SCHEDULE) for seed in seeds[:6])
+    schedule = next(one for one in schedules if len(one["decisions"]) == 1)
     assert schedule["baseline"]["name"] == "prompt"
     (decision,) = schedule["decisions"]
     assert decision["kind"] == "land"
