@@ -50,14 +50,13 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
 
 def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:
     """With the first number of registers that is not below the plain kernel's and has hooks spill little; None if there is none."""
-    for registers in _FEW:
+    for registers in (number for number in _FEW if number >= most):
         capped = cap_bounded_kernels(ptx, registers)
         if capped == ptx:
             return None
-        if registers >= most:
-            found = assemble.assemble_cached(capped, architecture, options=options)
-            if all(info.spill_loads <= _MOST_SPILLED for info in found.info.values()):
-                return found
+        found = assemble.assemble_cached(capped, architecture, options=options)
+        if all(info.spill_loads <= _MOST_SPILLED for info in found.info.values()):
+            return found
     return None
 
 
