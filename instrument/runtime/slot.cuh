@@ -550,10 +550,10 @@ HOOK u32 __consan_self() { return self_number(); }
 
 HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (!runtime) return;
-    u32 together = active_mask();
+    u32 here = active_mask();
     if (slot) {
-        u32 latest = maximum_over(together, low_word(state));
-        if (lane_id() == __ffs(together) - 1) raise32(FIELD(slot, Slot, latest), latest);
+        u32 latest = maximum_over(here, low_word(state));
+        if (lane_id() == __ffs(here) - 1) raise32(FIELD(slot, Slot, latest), latest);
     }
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
