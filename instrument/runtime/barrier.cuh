@@ -45,9 +45,9 @@ COLD void report_named(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 reason
 // barrier itself waits for all of them; it counts once, when its last lane that has not exited is there.
 DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
-    u32 wanted = existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)), before = or32(at, mask);
+    u32 before = or32(at, mask), wanted = existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5));
     if (((before | mask) & wanted) != wanted) { store32(FIELD(slot, Slot, lanes_left), 1); return false; }
-    return and32(at, ~(before | mask)), true;
+    return (and32(at, ~(before | mask)) & mask) != 0;
 }
 
 // A warp's arrival at a partial barrier. The word holds the generation, the threads arrived, and the count that the first of
@@ -71,6 +71,30 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
         return;
     }
 }
+
+#if CONSAN_CLUSTER
+// Threads that arrive at the barrier of the cluster, or whose warp has ended: no round waits for those. Where other barriers keep the count,
+// this one's word has the threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
+DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end) {
+    u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
+    u32 all = all_threads(slot, CLUSTER_BARRIER);
+    for (;;) {
+        u32 arrived = (low_word(old) & 0xffff) + arrive, ended = (low_word(old) >> 16) + end;
+        bool over = arrived && arrived + ended >= all;
+        u64 seen = swap64(at, old, pack((over ? 0 : arrived) | ended << 16, high_word(old) + over));
+        if (seen == old) return;
+        old = seen;
+    }
+}
+
+// Lanes of a warp have ended and left `living` ones. They may have been what the others of the warp were short of.
+DEVICE void end_at_cluster(u64 slot, u32 me, u32 living) {
+    if (!living) return count_at_cluster(slot, 0, 32);
+    u64 at = FIELD(slot, Slot, named_lanes) + 4 * (CLUSTER_BARRIER * MAX_WARPS + (me >> 5));
+    u32 here = load32(at);
+    if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
+}
+#endif
 
 // A release: what this warp did so far is one epoch, what follows is the next.
 DEVICE u64 advance(u64 slot, u64 state, u32 me) {
@@ -224,7 +248,13 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     u32 stranger = id < CLUSTER_BARRIER ? stranger_of_last_round(slot, state, me, id, generation, mask) : 0;
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
-    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) count_arrival(slot, state, me, site, id, needed, generation, stranger);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) {
+#if CONSAN_CLUSTER
+        if (id == CLUSTER_BARRIER) count_at_cluster(slot, 32, 0);
+        else
+#endif
+        count_arrival(slot, state, me, site, id, needed, generation, stranger);
+    }
     // The chip's barrier wants the warp together, and so do the proof of a deadlock and who leaves it.
     __syncwarp(mask);
     state = advance(slot, state, me);
@@ -258,8 +288,13 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
 #endif
     __syncwarp(mask);
-    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask))
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask)) {
+#if CONSAN_CLUSTER
+        count_at_cluster(slot, 32, 0);
+#else
         count_arrival(slot, state, me, site, CLUSTER_BARRIER, all_threads(slot, CLUSTER_BARRIER), generation, 0);
+#endif
+    }
     __syncwarp(mask);
     return advance(slot, together(state, mask), me);
 }

@@ -165,7 +165,7 @@ DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u3
     if (moved_on(slot, engine, word)) return true;
     if (wait_kind(word) == WAITS_MBARRIER) return false;
     u64 named = named_word(slot, index);
-    u32 arrived = low_word(named) & 0xffff, wanted = arrived ? low_word(named) >> 16 : high_word(detail);
+    u32 arrived = low_word(named) & 0xffff, wanted = arrived && index != CLUSTER_BARRIER ? low_word(named) >> 16 : high_word(detail);
     return arrived + arrivals_by_exit(slot, index) >= wanted;
 }
 
@@ -348,10 +348,14 @@ DEVICE bool touched_since(u64 slot, u32 warp, u32 start, u32 mask);
 DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
     u32 lanes = __popc(mask) << 16, blocked = 0, gone = mask, me = self_number();
     if (lane_id() == __ffs(mask) - 1) gone |= or32(FIELD(slot, Slot, exited) + 4 * (me >> 5), mask);
-    if (!(existing_lanes(slot, me) & ~first_lanes(mask, gone))) {
+    u32 living = existing_lanes(slot, me) & ~first_lanes(mask, gone);
+    if (!living) {
         bool touched = touched_since(slot, me >> 5, high_word(state), mask);
         if (lane_id() == __ffs(mask) - 1) note_end(slot, me, touched);
     }
+#if CONSAN_CLUSTER
+    if (lane_id() == __ffs(mask) - 1) end_at_cluster(slot, me, living);
+#endif
     if (lane_id() == __ffs(mask) - 1) {
         blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
     }

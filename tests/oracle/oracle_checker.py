@@ -134,7 +134,10 @@ class Cluster(Pairs):
 
     def _check_objects(self, line: int, start: Array, end: Array, threads: Array) -> None:
         """Data accesses must keep off live objects, and be ordered after all that was done to dead ones."""
+        first, last = (int(start.min()), int(end.max())) if self.objects else (0, 0)
         for place, item in self.objects.items():
+            if place >= last or place + 8 <= first:
+                continue
             over = (start < place + 8) & (end > place)
             if over.any() and item.live:
                 self.pair(frozenset((line, item.init_line)), {MISUSE}, (place, place + 8))
@@ -149,12 +152,15 @@ class Cluster(Pairs):
 
     def _use(self, line: int, place: int, actors: Array) -> None:
         """An operation on an mbarrier must be ordered after its init or inval; those between themselves need no order."""
+        self._after_life(line, place, actors)
+        for actor in actors.tolist():
+            self.users.setdefault(place, {})[actor, line] = int(self.clocks.time[actor])
+
+    def _after_life(self, line: int, place: int, actors: Array) -> None:
         for row in (self.rows.who == LIFE).nonzero()[0].tolist():
             actor, time = self.rows.actor[row], self.rows.time[row]
             if self.rows.start[row] == place and (self.clocks.seen[actors, actor] < time).any():
                 self.report(line, row, {MISUSE, RACE}, (place, place + 8))
-        for actor in actors.tolist():
-            self.users.setdefault(place, {})[actor, line] = int(self.clocks.time[actor])
 
     def _synchronise(self, event: Event, threads: Array) -> None:
         """Release and acquire patterns through a strong location (2.3)."""
@@ -298,7 +304,8 @@ class Cluster(Pairs):
         self._uses_peers(event, threads, np.full(len(threads), place), 8, at_once=False)
         for operation in operations if self.scopes.level == EXECUTION else ():
             self.lifetimes.operate(event.line, operation, (place, place + 8))
-        self._use(event.line, place, np.unique(self.actor_of[threads]))
+        # Of the issue nobody need know who knows that the operation is over (R-M12).
+        self._after_life(event.line, place, np.unique(self.actor_of[threads]))
         item = self.objects.get(place)
         if item is None or not item.live:
             self.pair(frozenset((event.line,)), {MISUSE}, (place, place + 8))

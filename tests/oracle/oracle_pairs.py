@@ -105,11 +105,9 @@ class Pairs:
 
     def _compare(self, new: Access, part: slice, actors: Array) -> None:
         rows = self.rows
-        over = (rows.start < new.end[part, None]) & (rows.end > new.start[part, None])
-        if not new.write:
-            over &= rows.write > 0
-        index, row = over.nonzero()
-        index += part.start
+        near = self._near(int(new.start[part].min()), int(new.end[part].max()), writes=not new.write)
+        index, row = ((rows.start[near] < new.end[part, None]) & (rows.end[near] > new.start[part, None])).nonzero()
+        index, row = index + part.start, near[row]
         if not len(index):
             return
         ordered = self.clocks.before(actors[index], rows.actor[row], rows.time[row])
@@ -119,6 +117,12 @@ class Pairs:
             self._replace(new, index[ordered], row[ordered], actors)
         if self.proxies and new.who in (BULK, PRODUCT):
             self._check_proxies(new, index[ordered], row[ordered], actors)
+
+    def _near(self, low: int, high: int, *, writes: bool) -> Array:
+        """The rows that have bytes between two places; `writes`: of writes only."""
+        rows = self.rows
+        found = (rows.start < high) & (rows.end > low)
+        return np.asarray((found & (rows.write > 0) if writes else found).nonzero()[0])
 
     def _unordered(self, new: Access, i: int, r: int, actor: int) -> None:
         rows = self.rows
@@ -244,12 +248,12 @@ class Pairs:
 
     def _keep_unwritten(self, new: Access, numbers: Array) -> None:
         rows, actors = self.rows, self.actor_of[new.threads]
-        for i, number in enumerate(numbers.tolist()):
+        first, last = int(new.start.min()), int(new.end.max())
+        near = self._near(first, last, writes=True)
+        near = near[near < numbers[0]]
+        for i in self._not_surely_written(new, near[self._before_all(np.unique(actors), near)]):
             low, high = int(new.start[i]), int(new.end[i])
-            if self.initialized[low:high].all():
-                continue
-            over = ((rows.start < high) & (rows.end > low) & (rows.write > 0)).nonzero()[0]
-            over = over[over < numbers[0]]
+            over = near[(rows.start[near] < high) & (rows.end[near] > low)]
             covered = self.initialized[low:high].copy()
             ordered = self.clocks.before(np.full(len(over), actors[i]), rows.actor[over], rows.time[over])
             for r in over[ordered].tolist():
@@ -259,7 +263,22 @@ class Pairs:
                 self.verdict.maybe_uninitialized.add(new.line)
                 for r in over[~ordered].tolist():
                     missing -= set(range(int(rows.start[r]), int(rows.end[r])))
-                self.unwritten[number] = missing
+                self.unwritten[int(numbers[i])] = missing
+
+    def _before_all(self, actors: Array, row: Array) -> Array:
+        """Whether rows happen before what every one of some actors does next."""
+        return np.asarray((self.clocks.seen[actors][:, self.rows.actor[row]] >= self.rows.time[row]).all(0))
+
+    def _not_surely_written(self, new: Access, written: Array) -> list[int]:
+        """Which accesses have bytes in none of some rows, and not written long ago either."""
+        low, high = int(new.start.min()), int(new.end.max())
+        depth = np.zeros(high - low + 1, np.int64)
+        np.add.at(depth, np.maximum(self.rows.start[written] - low, 0), 1)
+        np.add.at(depth, np.minimum(self.rows.end[written] - low, high - low), -1)
+        missing = (np.cumsum(depth[:-1]) == 0) & ~self.initialized[low:high]
+        before = np.concatenate(([0], np.cumsum(missing)))
+        found: list[int] = (before[new.end - low] > before[new.start - low]).nonzero()[0].tolist()
+        return found
 
     def prune(self) -> None:
         """Forget what happens before everything that is still to come."""

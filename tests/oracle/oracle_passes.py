@@ -9,31 +9,45 @@ order of execution, in which a relaxed barrier counts, each CTA must be there wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from oracle_barriers import WARP
 from oracle_checker import Cluster, Operands, product_of
+from oracle_order import Order, order
 from oracle_pairs import Shape
 from oracle_scopes import EXECUTION, SCOPES, WAIT_SCOPES
 from oracle_trace import Event, Trace
-from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Verdict
+from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Pair, Verdict
 
 Array = npt.NDArray[Any]
 Part = tuple[Event, Array]
 _PROXY_EVENTS = frozenset(("bulk", "product"))
 
 
-def check(trace: Trace, *, ctas: int = 16) -> Verdict:
-    """The verdict over a launch, from at most so many CTAs of each wave."""
-    verdict, coarse = _check(trace, ctas, by_warp=False), _check(trace, ctas, by_warp=True)
-    verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
+def check(trace: Trace, *, ctas: int = 16, merged: bool = True, but: Mapping[Pair, Set[str]] = MappingProxyType({})) -> Verdict:
+    """The verdict over a launch, from at most so many CTAs of each wave.
+
+    `merged`: with that of the bound of merged lanes. `but`: pairs, and kinds of them, that nobody asks about.
+    """
+    verdict = _check(trace, ctas, by_warp=False)
+    verdict.pairs = {pair: found for pair, found in verdict.pairs.items() if not found.kinds <= but.get(pair, set())}
+    if not merged and verdict.clean and not verdict.pairs and not _has_clusters(trace):
+        return verdict
+    coarse = _check(trace, ctas, by_warp=True)
+    others = [coarse]
+    if merged:
+        verdict.merged = _check(trace, ctas, by_warp=True, merged=True)
+        others.append(verdict.merged)
     if _has_clusters(trace):
         _name_scopes(verdict, trace, ctas, by_warp=False)
-        _name_scopes(verdict.merged, trace, ctas, by_warp=True, merged=True)
+        if verdict.merged is not None:
+            _name_scopes(verdict.merged, trace, ctas, by_warp=True, merged=True)
         verdict.merge(_lifetimes(trace, ctas, by_warp=False))
-        for other in (coarse, verdict.merged):
+        for other in others:
             other.merge(_lifetimes(trace, ctas, by_warp=True))
     for pair, found in verdict.pairs.items():
         wide = coarse.pairs.get(pair, Found())
@@ -43,10 +57,21 @@ def check(trace: Trace, *, ctas: int = 16) -> Verdict:
     return verdict
 
 
-def spotless(trace: Trace, *, ctas: int = 16) -> bool:
-    """Whether there is not even a warning: a third of the work of `check`, which need not be done then. Never of clusters."""
-    verdict = _check(trace, ctas, by_warp=False)
-    return verdict.clean and not verdict.pairs and not _has_clusters(trace)
+def alone(trace: Trace, *, ctas: int = 16) -> Iterator[Trace]:
+    """The events of each CTA, or cluster, that `check` looks at, as traces of their own."""
+    for wave, events in trace.waves:
+        shape = Shape(wave.shape.threads, wave.cluster_size)
+        for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
+            own = (_cut(event, event.lanes // shape.lanes == number) for event in events)
+            yield Trace([(wave, [event for event in own if len(event.lanes)])])
+
+
+def order_of(trace: Trace) -> Order | None:
+    """The order of the one CTA in a trace (oracle_order.py)."""
+    ((wave, events),) = trace.waves
+    if wave.cluster_size > 1 or not events:
+        return None
+    return order(wave.shape.threads, int(wave.cta_of[events[0].lanes[0]]), events)
 
 
 def _has_clusters(trace: Trace) -> bool:

@@ -1,4 +1,5 @@
 """Random programs of clusters of two CTAs: each touches the other's shared memory, arrives at its mbarriers, and sends it data.
+In others one warp of each, or of one, ends before the rest.
 
 Both CTAs run the same operations, some of them only one of the two: so every phase of an mbarrier is arrived at in full in both. Before
 arrivals at the peer's barriers both have waited for the phase before, and a relaxed barrier of the cluster says so, which orders no data.
@@ -236,6 +237,27 @@ class _Maker(Maker):
         if self.bars[which].phases or not self.started:
             self.started = True
             yield MEET_RELAXED
+
+
+class _EndingMaker(_Maker):
+    """Makes programs in which one warp ends, of a CTA or of each, while the others go on to barriers of the cluster."""
+
+    def __init__(self, draw: Any, style: Style) -> None:
+        super().__init__(draw, style)
+        self.strong = ()
+        self.ends = draw(st.sampled_from([[Guard("warp", "eq", 1)], [Guard("who", "ge", CTAS * THREADS - 32), Guard("who", "lt", 32)]]))
+
+    def make_end(self, number: str) -> Iterator[Part]:
+        """The end of a warp."""
+        if self.ends:
+            yield Operation(("{g}ret;",), self.ends.pop())
+
+
+@st.composite
+def cluster_ending(draw: Any) -> Program:
+    """Accesses to a peer's shared memory, barriers of the cluster, and warps that end before the others."""
+    kinds = (*("access",) * 6, *("meet",) * 3, "relaxed", "split", "warp", "fence", "end", "end")
+    return _EndingMaker(draw, Style(kinds, warps=(2,), most=14)).program()
 
 
 @st.composite

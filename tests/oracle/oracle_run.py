@@ -23,12 +23,18 @@ def with_endings(verdict: Verdict, stats: LaunchStats) -> Verdict:
     return verdict
 
 
+def start(
+    handle: Any, kernel: Any, grid: Any, block: Any, args: Sequence[Any], *, backend: VirtualBackend, smem: int = 0, seed: int = 0
+) -> LaunchStats:
+    """Run a loaded kernel as it is."""
+    holder: Any = SimpleNamespace(backend=backend, device_lost=False)
+    with api._arguments(holder, kernel.function, args) as values:
+        return backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
+
+
 def oracle(kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0) -> Verdict:
     """Run the plain kernel and judge its events."""
     backend = VirtualBackend()
     with recording() as trace:
-        handle = backend.load(kernel.ptx)
-        holder: Any = SimpleNamespace(backend=backend, device_lost=False)
-        with api._arguments(holder, kernel.function, args) as values:
-            stats = backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
+        stats = start(backend.load(kernel.ptx), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
     return with_endings(check(trace), stats)

@@ -9,7 +9,7 @@ import oracle_programs_matrix
 from hypothesis import strategies as st
 from oracle_programs import Batch, Program, synchronous, with_copies
 from oracle_programs_async import asynchronous
-from oracle_programs_cluster import clusters
+from oracle_programs_cluster import cluster_ending, clusters
 from oracle_programs_control import divergent
 from oracle_programs_ending import ending
 from oracle_programs_matrix import matrix
@@ -22,10 +22,13 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "ending": ending,
     "matrix": matrix,
     "clusters": clusters,
+    "cluster_ending": cluster_ending,
 }
+_CLUSTERS = {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS}
 _SIZES = {
     "matrix": {"threads": oracle_programs_matrix.THREADS, "buffer": oracle_programs_matrix.BUFFER},
-    "clusters": {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS},
+    "clusters": _CLUSTERS,
+    "cluster_ending": _CLUSTERS,
 }
 
 

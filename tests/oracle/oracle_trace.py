@@ -102,10 +102,15 @@ def addresses(context: Context, operand: Any, space: str) -> Callable[[Array], t
     return find
 
 
-def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
+def places_of_units(wave: Wave, items: Array, nbytes: int) -> Array:
     """Items of the arena of `nbytes` bytes as places."""
-    offset = item * nbytes - wave.shared_offset
+    offset = items.astype(np.int64) * nbytes - wave.shared_offset
     return (offset // wave.shared_stride) << CTA_SHIFT | offset % wave.shared_stride
+
+
+def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
+    """The same of one item."""
+    return int(places_of_units(wave, np.array([item]), nbytes)[0])
 
 
 # Steps -------------------------------------------------------------------------------------------------------------------
@@ -453,7 +458,7 @@ def _traced_chunks(trace: Trace, original: Any) -> Any:
         for lane, item, chunk in zip(lanes.tolist(), items, found, strict=True):
             inside = item.inside.nonzero()[0] if not self.loads else np.arange(len(item.inside))
             whole = np.unique(chunk[inside * item.info.element_bytes // 16])  # a store reads what is inside of the tensor only
-            ranges = _merged([place_of_unit(self.wave, int(each), 16) for each in whole], 16)
+            ranges = _merged(places_of_units(self.wave, whole, 16), 16)
             trace.footprints[lane] = Footprint(item.nbytes, **{"writes" if self.loads else "reads": ranges})
         return found
 
@@ -508,18 +513,15 @@ def _emit_product(trace: Trace, wave: Wave, product: Any) -> None:
         items = [np.asarray(product.b[product.which[warp]]).reshape(-1)]
         if isinstance(product.a, np.ndarray):
             items.append(np.asarray(product.a[warp]).reshape(-1))
-        ranges.append(_merged(sorted({place_of_unit(wave, item, 16) for item in np.concatenate(items).tolist()}), 16))
+        ranges.append(_merged(places_of_units(wave, np.unique(np.concatenate(items)), 16), 16))
     trace.emit("product", product.lanes, ranges=ranges)
 
 
-def _merged(starts: list[int], nbytes: int) -> Ranges:
-    found: Ranges = []
-    for start in starts:
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], start + nbytes)
-        else:
-            found.append((start, start + nbytes))
-    return found
+def _merged(starts: Array, nbytes: int) -> Ranges:
+    """Pieces of `nbytes` bytes, sorted by where they start, as ranges."""
+    breaks = (starts[1:] - starts[:-1] != nbytes).nonzero()[0]
+    first, last = np.concatenate((starts[:1], starts[breaks + 1])), np.concatenate((starts[breaks], starts[-1:])) + nbytes
+    return list(zip(first.tolist(), last.tolist(), strict=True))
 
 
 def _traced_release(trace: Trace, original: Any) -> Any:

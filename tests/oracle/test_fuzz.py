@@ -13,7 +13,7 @@ from measure import measure
 from oracle_strategies import STRATEGIES
 
 QUICK, SLOW = 104, 10_000 // len(STRATEGIES) + 8
-QUICK_FEW = {"divergent": 16, "matrix": 24, "clusters": 16, "ending": 48}  # whose programs take several times as long
+QUICK_FEW = {"divergent": 16, "matrix": 24, "clusters": 16, "cluster_ending": 24, "ending": 48}  # whose programs take several times as long
 
 
 def _check(strategy: str, programs: int, number: int, directory: Path) -> None:

@@ -45,9 +45,14 @@ def session_with_inline_hooks(seed: int) -> Session:
     return session
 
 
+@functools.lru_cache(maxsize=4)
+def _entries(ptx: str) -> list[str]:
+    return [f.name for f in parse(ptx).functions if f.kind == "entry"]
+
+
 def entry_of(ptx: str, launch: Launch) -> str:
     """The kernel to launch: the one that is named, or else the module's only one."""
-    names = [f.name for f in parse(ptx).functions if f.kind == "entry"]
+    names = _entries(ptx)
     assert launch.entry in names or len(names) == 1, names
     return launch.entry or names[0]
 
@@ -76,6 +81,12 @@ class Buffers:
             if array is not self._scratch:
                 results.append(data)
         return results
+
+
+    def free(self) -> None:
+        """Free everything, and leave the arrays as they are."""
+        for address, _ in self._places.values():
+            self._backend.free(address)
 
 
 def start_plain(handle: Any, ptx: str, launch: Launch, backend: Any, seed: int) -> tuple[Buffers, Any]:

@@ -166,7 +166,7 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "cutlass/gemm_pingpong": {
         **_each(INIT_FENCE, "fence {} removed", 1, 2, 3, 4),
         **_each(UNUSED, "count {} +1", *range(27, 33)),
-        **_each(UNUSED, "count {} -1", *range(27, 33)),
+        **_each(UNUSED, "count {} -1", *range(27, 32)),
         "arrival 5 removed": UNUSED,
         "wgmma fence 2 removed": CHAINED,
         "bulk wait 1 removed": OTHER_HALF,
@@ -179,7 +179,7 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "cutlass/gemm_cooperative": {
         **_each(INIT_FENCE, "fence {} removed", 1, 2, 3),
         **_each(UNUSED, "count {} +1", *range(17, 23)),
-        **_each(UNUSED, "count {} -1", *range(17, 23)),
+        **_each(UNUSED, "count {} -1", *range(17, 22)),
         "arrival 1 removed": UNUSED,
         "wgmma fence 2 removed": CHAINED,
         **_each(PRODUCER_TAIL, "mbarrier wait {} true at once", *range(2, 10)),

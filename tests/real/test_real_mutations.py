@@ -7,6 +7,7 @@ the compiler put one too many, or where it orders only accesses that need no ord
 from __future__ import annotations
 
 import pytest
+from mutation_oracle import opinion
 from mutation_rules import Mutant, mutants
 from mutations import CLEAN, run
 from real_cases import CASES
@@ -89,3 +90,14 @@ def test_one_wait_too_lenient(device: str) -> None:
     report = _report("triton/matmul", _mutants("triton/matmul", "copy wait 1", "+1")[0].ptx, device)
     assert _kinds(report) == {"missing-wait"}
     assert {finding.hazard for finding in report.findings} <= {"RAW", "WAW"}
+
+
+OPINIONS = {"barrier 8 removed": "clean in 24 of 24", "barrier 1 removed": "not clean in schedule"}
+
+
+@pytest.mark.parametrize("mutant", OPINIONS)
+def test_the_oracle_is_asked(mutant: str) -> None:
+    """About one that is equivalent, and one that is not."""
+    kernel = CLEAN["nvrtc/block_scan"]
+    text = next(each.ptx for each in mutants(kernel.ptx) if each.name == mutant)
+    assert opinion(kernel.ptx, text, kernel.launch, 24).startswith(OPINIONS[mutant])
