@@ -171,6 +171,16 @@ DEVICE bool knows_of(const Caller &c, u32 rank) {
 
 DEVICE u64 visit_at(u64 slot, u32 warp, u32 rank) { return FIELD(slot, Slot, visits) + 8ull * (warp * MAX_CTAS + rank); }
 
+// The last visit of a warp, which need not be the one with the largest lane or site. Lanes that lag behind do not take it back.
+DEVICE void note_visit(u64 at, u64 visit) {
+    u64 old = load64(at);
+    while (high_word(old) <= high_word(visit)) {
+        u64 seen = swap64(at, old, visit);
+        if (seen == old) return;
+        old = seen;
+    }
+}
+
 // An access to the shared memory of another CTA. What signals of asynchronous operations do to a barrier is over when its owner has
 // observed the phase.
 COLD void visit(Caller c, u32 rank) {
@@ -181,7 +191,7 @@ COLD void visit(Caller c, u32 rank) {
         else report_lifetime(c, REASON_NOT_STARTED);
     }
     if (!(load32(visitors) >> own & 1)) or32(visitors, 1u << own);
-    if (!(c.flags & ACCESS_ENGINE)) raise64(visit_at(c.slot, c.me >> 5, rank), pack(c.site | (c.me & 31) << 16, low_word(c.state)));
+    if (!(c.flags & ACCESS_ENGINE)) note_visit(visit_at(c.slot, c.me >> 5, rank), pack(c.site | (c.me & 31) << 16, low_word(c.state)));
     record_fence();
     if (load32(FIELD(c.slot, Slot, gone) + 4 * rank)) report_lifetime(c, REASON_AFTER_EXIT);
 }
