@@ -1,8 +1,9 @@
 """Seeded delays for `consan stress` on a GPU: what a chip does not vary by itself.
 
 They stand at the start of a kernel, and right before synchronising and asynchronous instructions, after their hooks. There each warp
-computes a hash of the seed, the place, its CTA and its number; one in eight sleeps, for 512 ns to 66 us or so (ISA "nanosleep": up to twice
-as long): a warp that is to be overtaken must sleep for longer than the hooks of the others take, which is some microseconds each. The seed is a variable of the module, so that one assembly serves all seeds; 0 means no delays. The branch-free snippet takes
+computes a hash of the seed, the place, its CTA and its number; one in eight sleeps, for 512 ns to 66 us or so (ISA "nanosleep": up to
+twice as long): a warp that is to be overtaken must sleep for longer than the hooks of the others take, which is some microseconds
+each. The seed is a variable of the module, so that one assembly serves all seeds; 0 means no delays. The branch-free snippet takes
 whole warps, or whatever lanes of them stand there: `.aligned` instructions after it stay legal.
 
 Not delayed: wgmma.mma_async itself, whose neighbours the assembler wants undisturbed, and plain loads and stores.

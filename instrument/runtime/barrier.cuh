@@ -41,12 +41,20 @@ COLD void report_named(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 reason
     report(slot, f);
 }
 
+DEVICE bool lanes_missing(u64 slot, u32 me, u32 here) {
+    return existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)) & ~here;
+}
+
 // Whether these lanes complete their warp's arrival. A warp may come to the hook in several groups of lanes, although the
 // barrier itself waits for all of them; it counts once, when its last lane that has not exited is there.
 DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
-    u32 before = or32(at, mask), wanted = existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5));
-    if (((before | mask) & wanted) != wanted) { store32(FIELD(slot, Slot, lanes_left), 1); return false; }
+    u32 before = or32(at, mask);
+    if (lanes_missing(slot, me, before | mask)) {
+        store32(FIELD(slot, Slot, lanes_left), 1);
+        record_fence();  // who ends now sees these lanes, or is seen here
+        if (lanes_missing(slot, me, before | mask)) return false;
+    }
     return (and32(at, ~(before | mask)) & mask) != 0;
 }
 
@@ -73,13 +81,15 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
 }
 
 #if CONSAN_CLUSTER
-// Threads that arrive at the barrier of the cluster, or whose warp has ended: no round waits for those. Where other barriers keep the count,
-// this one's word has the threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
-DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end) {
+// A warp arrives at the barrier of the cluster, or ends: no round waits for those. Where other barriers keep the count, this one's word has the
+// threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
+// `arrived_at`: the round that a warp which ends has been counted in, from 1; if it is not over, it is one of those that have ended there.
+DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) {
     u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
     u32 all = all_threads(slot, CLUSTER_BARRIER);
     for (;;) {
         u32 arrived = (low_word(old) & 0xffff) + arrive, ended = (low_word(old) >> 16) + end;
+        if (arrived_at == high_word(old) + 1) arrived -= min(arrived, end);
         bool over = arrived && arrived + ended >= all;
         u64 seen = swap64(at, old, pack((over ? 0 : arrived) | ended << 16, high_word(old) + over));
         if (seen == old) return;
@@ -89,10 +99,15 @@ DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end) {
 
 // Lanes of a warp have ended and left `living` ones. They may have been what the others of the warp were short of.
 DEVICE void end_at_cluster(u64 slot, u32 me, u32 living) {
-    if (!living) return count_at_cluster(slot, 0, 32);
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * (CLUSTER_BARRIER * MAX_WARPS + (me >> 5));
+    record_fence();  // as in warp_arrives
     u32 here = load32(at);
-    if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
+    if (living) {
+        if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
+        return;
+    }
+    // Lanes that came and ended with some of their warp missing have not been counted.
+    count_at_cluster(slot, 0, 32, here ? 0 : high_word(load64(FIELD(slot, Slot, cluster_arrivals) + 8 * (me >> 5))));
 }
 #endif
 

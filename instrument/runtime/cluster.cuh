@@ -171,14 +171,10 @@ DEVICE bool knows_of(const Caller &c, u32 rank) {
 
 DEVICE u64 visit_at(u64 slot, u32 warp, u32 rank) { return FIELD(slot, Slot, visits) + 8ull * (warp * MAX_CTAS + rank); }
 
-// The last visit of a warp, which need not be the one with the largest lane or site. Lanes that lag behind do not take it back.
+// The last visit of a warp, which need not be the one with the largest lane or site. Only its own lanes write here; those of one
+// instruction are at one site, and lanes of an older epoch do not take it back.
 DEVICE void note_visit(u64 at, u64 visit) {
-    u64 old = load64(at);
-    while (high_word(old) <= high_word(visit)) {
-        u64 seen = swap64(at, old, visit);
-        if (seen == old) return;
-        old = seen;
-    }
+    if (high_word(load64(at)) <= high_word(visit)) store64(at, visit);
 }
 
 // An access to the shared memory of another CTA. What signals of asynchronous operations do to a barrier is over when its owner has

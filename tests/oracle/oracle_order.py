@@ -1,19 +1,20 @@
-"""The order of a run: runs of a kernel that have the same one get the same verdict, which need be found only once.
+"""The order of a run: runs of a kernel that have the same one have the same edges, so that what they order need be found only once.
 
-Happens-before, and with it the verdict, follows from what each thread does, in its own order, and from whose releases each of its
-acquires takes. So each thread has a hash of all that comes before what it does next: what it does goes into it, a release gives it
+Happens-before, and with it whatever nothing orders, follows from what each thread does, in its own order, and from whose releases
+each of its acquires takes. So each thread has a hash of all that comes before what it does next: what it does goes into it, a release gives it
 to an object, an acquire takes in what the object has been given. How events of different threads lie in the run otherwise is of no
 matter, and does not go in. That is what makes thousands of schedules of a large kernel fall into a few orders.
 
 Waits for mbarriers do not go in, since pipelines peek: whether a thread has seen a phase some instructions earlier or later is for
 chance to say. It is kept when each thread has seen each phase first. Of two runs that are the same but for that, the one that has
-seen everything at the same time or later has no edge that the other has not: if nothing is wrong in it, nothing is in the other
-(`Order.covers`).
+seen everything at the same time or later has no edge that the other has not (`Order.covers`): if nothing is wrong in it, nothing is
+in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: whether two lanes of a warp ran one
+after the other, which makes a warning of a race, is not in an order, and an edge more can make an uninitialised read of a race.
 
-Where in doubt, runs that have the same verdict get different orders: of strong accesses of a location the order of the run goes in,
+Where in doubt, runs that are the same get different orders: of strong accesses of a location the order of the run goes in,
 relaxed arrivals count as others do, and so do waits for an mbarrier that not all threads know to be initialised. No order at all,
 and so a verdict of its own, has what is for the order of the run itself to say: misuse of mbarriers (too many arrivals, phases that
-nobody waits for). Neither have clusters.
+nobody waits for) and of CTA barriers (lanes of a warp at several, counts that disagree). Neither have clusters.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _sum(hashes: Array) -> np.uint64:
     return np.uint64(int(_mix(hashes, _ONE).sum(dtype=np.uint64)))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Round:
     """A CTA barrier that has been arrived at."""
 
@@ -66,6 +67,7 @@ class _Round:
     past: np.uint64 = _NOTHING
     arrived: int = 0
     partial: dict[int, int] = field(default_factory=dict)  # lanes that have arrived, by warp, while some are missing
+    lines: dict[int, int] = field(default_factory=dict)  # where they last did
     waiting: list[Array] = field(default_factory=list)
 
 
@@ -150,6 +152,7 @@ class History:
         self.live = np.ones(threads, np.bool_)
         self.acts = np.zeros(threads, np.int32)  # how much each has done
         self.rounds: dict[int, _Round] = {}
+        self.over = dict[int, np.uint64]()  # by CTA barrier: who came to its rounds, also to those that nobody waits for
         self.members: dict[int, int] = {}
         self.phases: dict[int, _Phases] = {}
         self.every: list[tuple[int, _Phases]] = []
@@ -168,14 +171,17 @@ class History:
 
     def handle(self, event: Event, threads: Array) -> None:
         """One event of threads of this CTA."""
+        if event.kind not in _HANDLERS:
+            raise IrregularError
         _HANDLERS[event.kind](self, event, threads)
 
     def order(self) -> Order:
         """After the last event."""
         items = sorted(self.every, key=lambda one: one[0])  # those of one place in the order in which they were made
+        rounds = ((number, int(past)) for number, past in sorted(self.over.items()))
         states = ((place, it.pending, it.tx, it.phase, int(it.past)) for place, it in items)
         seen = [when for _, it in items for when in it.when()]
-        return Order(int(_mix(_sum(self.hashes), _word(*states))), np.concatenate(seen) if seen else np.zeros(0, np.int32))
+        return Order(int(_mix(_sum(self.hashes), _word(*rounds, *states))), np.concatenate(seen) if seen else np.zeros(0, np.int32))
 
     # Accesses and fences -------------------------------------------------------------------------------------------------
 
@@ -208,14 +214,17 @@ class History:
         ids, counts = event.data["ids"], event.data["counts"]
         self._do(threads, _mix(_words(ids * 4096 + counts), _word(event.line, event.opcode)))
         for number, count in sorted(set(zip(ids.tolist(), counts.tolist(), strict=True))):
-            self._arrive(threads[(ids == number) & (counts == count)], number, count if count >= 0 else ALL, event.data["waits"])
+            chosen = threads[(ids == number) & (counts == count)]
+            self._arrive(chosen, number, count if count >= 0 else ALL, event.data["waits"], event.line)
 
-    def _arrive(self, threads: Array, number: int, count: int, waits: bool) -> None:
+    def _arrive(self, threads: Array, number: int, count: int, waits: bool, line: int) -> None:
         for warp in np.unique(threads // WARP).tolist():
             lanes = threads[threads // WARP == warp]
             one = self.rounds.setdefault(number, _Round(count))
-            if one.expected != count:
+            apart = any(warp in other.partial and (other, other.lines[warp]) != (one, line) for other in self.rounds.values())
+            if one.expected != count or apart:
                 raise IrregularError
+            one.lines[warp] = line
             one.past += _sum(self.hashes[lanes])
             one.partial[warp] = one.partial.get(warp, 0) + len(lanes)
             if waits:
@@ -234,6 +243,7 @@ class History:
         everyone = len(np.unique(self.live.nonzero()[0] // WARP)) * WARP
         if one.arrived and one.arrived >= (everyone if one.expected == ALL else one.expected):
             del self.rounds[number]
+            self.over[number] = _mix(self.over.get(number, _NOTHING) + one.past, _ONE)
             if one.expected == ALL and self.live.all() and sum(map(len, one.waiting)) == len(self.live):
                 for item in self.phases.values():
                     item.settled = True

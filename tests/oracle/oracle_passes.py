@@ -9,8 +9,7 @@ order of execution, in which a relaxed barrier counts, each CTA must be there wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,31 @@ from oracle_order import Order, order
 from oracle_pairs import Shape
 from oracle_scopes import EXECUTION, SCOPES, WAIT_SCOPES
 from oracle_trace import Event, Trace
-from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Pair, Verdict
+from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Verdict
 
 Array = npt.NDArray[Any]
 Part = tuple[Event, Array]
 _PROXY_EVENTS = frozenset(("bulk", "product"))
 
 
-def check(trace: Trace, *, ctas: int = 16, merged: bool = True, but: Mapping[Pair, Set[str]] = MappingProxyType({})) -> Verdict:
-    """The verdict over a launch, from at most so many CTAs of each wave.
+def exact(trace: Trace, *, ctas: int = 16) -> Verdict:
+    """All that nothing orders, of launches without clusters: the first of what `check` puts together."""
+    return _check(trace, ctas, by_warp=False)
 
-    `merged`: with that of the bound of merged lanes. `but`: pairs, and kinds of them, that nobody asks about.
+
+def holds_for_covered(verdict: Verdict) -> bool:
+    """Whether a run that this one covers (`Order.covers`), of which this is the exact verdict, has nothing that is not in it.
+
+    More edges leave fewer pairs unordered, and fewer operations that nobody has observed. But a pair of accesses that they do order
+    may lack a proxy fence then, or be an uninitialised read. Warnings of the exact verdict are no such pairs: stores of one value, or
+    a store after its warp's own wait for a product.
     """
+    return verdict.clean_but(lambda found: found.kinds <= {LIFETIME})
+
+
+def check(trace: Trace, *, ctas: int = 16, merged: bool = True) -> Verdict:
+    """The verdict over a launch, from at most so many CTAs of each wave; `merged`: with that of the bound of merged lanes."""
     verdict = _check(trace, ctas, by_warp=False)
-    verdict.pairs = {pair: found for pair, found in verdict.pairs.items() if not found.kinds <= but.get(pair, set())}
     if not merged and verdict.clean and not verdict.pairs and not _has_clusters(trace):
         return verdict
     coarse = _check(trace, ctas, by_warp=True)
