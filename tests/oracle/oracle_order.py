@@ -1,20 +1,20 @@
 """The order of a run: runs of a kernel that have the same one have the same edges, so that what they order need be found only once.
 
 Happens-before, and with it whatever nothing orders, follows from what each thread does, in its own order, and from whose releases
-each of its acquires takes. So each thread has a hash of all that comes before what it does next: what it does goes into it, a release gives it
-to an object, an acquire takes in what the object has been given. How events of different threads lie in the run otherwise is of no
-matter, and does not go in. That is what makes thousands of schedules of a large kernel fall into a few orders.
+each of its acquires takes. So each thread has a hash of all that comes before what it does next: what it does goes into it, a
+release gives it to an object, an acquire takes in what the object has been given. How events of different threads lie in the run
+otherwise is of no matter, and does not go in. That is what makes thousands of schedules of a large kernel fall into a few orders.
 
 Waits for mbarriers do not go in, since pipelines peek: whether a thread has seen a phase some instructions earlier or later is for
 chance to say. It is kept when each thread has seen each phase first. Of two runs that are the same but for that, the one that has
 seen everything at the same time or later has no edge that the other has not (`Order.covers`): if nothing is wrong in it, nothing is
-in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: whether two lanes of a warp ran one
-after the other, which makes a warning of a race, is not in an order, and an edge more can make an uninitialised read of a race.
+in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: whether two lanes of a warp ran
+one after the other, which makes a warning of a race, is not in an order, and an edge more can make an uninitialised read of a race.
 
-Where in doubt, runs that are the same get different orders: of strong accesses of a location the order of the run goes in,
-relaxed arrivals count as others do, and so do waits for an mbarrier that not all threads know to be initialised. No order at all,
-and so a verdict of its own, has what is for the order of the run itself to say: misuse of mbarriers (too many arrivals, phases that
-nobody waits for) and of CTA barriers (lanes of a warp at several, counts that disagree). Neither have clusters.
+Where in doubt, runs that are the same get different orders: of strong accesses of a location the order of the run goes in, relaxed
+arrivals count as others do, and so do waits for an mbarrier that not all threads know to be initialised. No order at all, and so a
+verdict of its own, has what is for the order of the run itself to say: misuse of mbarriers (too many arrivals, phases that nobody
+waits for) and of CTA barriers (lanes of a warp at several, counts that disagree). Neither have clusters.
 """
 
 from __future__ import annotations
