@@ -71,8 +71,6 @@ class _Round:
     waiting: list[Array] = field(default_factory=list)
 
 
-
-
 @dataclass(frozen=True, eq=False)
 class Order:
     """Of one CTA. `seen`: how much each thread has done when it sees each phase, or asks for the last time."""

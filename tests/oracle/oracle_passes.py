@@ -28,7 +28,7 @@ _PROXY_EVENTS = frozenset(("bulk", "product"))
 
 
 def exact(trace: Trace, *, ctas: int = 16) -> Verdict:
-    """All that nothing orders, of launches without clusters: the first of what `check` puts together."""
+    """All that nothing orders: the first of what `check` puts together, and all of it but severity and scopes."""
     return _check(trace, ctas, by_warp=False)
 
 
@@ -44,7 +44,7 @@ def holds_for_covered(verdict: Verdict) -> bool:
 
 def check(trace: Trace, *, ctas: int = 16, merged: bool = True) -> Verdict:
     """The verdict over a launch, from at most so many CTAs of each wave; `merged`: with that of the bound of merged lanes."""
-    verdict = _check(trace, ctas, by_warp=False)
+    verdict = exact(trace, ctas=ctas)
     if not merged and verdict.clean and not verdict.pairs and not _has_clusters(trace):
         return verdict
     coarse = _check(trace, ctas, by_warp=True)

@@ -43,8 +43,8 @@ class Verdict:
 
     def clean_but(self, excused: Callable[[Found], bool]) -> bool:
         """Whether there is nothing that is an error, but for some pairs."""
-        wrong = (found for found in self.pairs.values() if found.severity == "error" and not excused(found))
-        return not self.uninitialized and not self.kinds and not any(True for _ in wrong)
+        right = (found.severity != "error" or excused(found) for found in self.pairs.values())
+        return not self.uninitialized and not self.kinds and all(right)
 
     def merge(self, other: Verdict) -> None:
         """Add what another CTA has."""
