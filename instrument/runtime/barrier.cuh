@@ -80,16 +80,16 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
     }
 }
 
-#if CONSAN_CLUSTER
-// A warp arrives at the barrier of the cluster, or ends: no round waits for those. Where other barriers keep the count, this one's word has the
-// threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
-// `arrived_at`: the round that a warp which ends has been counted in, from 1; if it is not over, it is one of those that have ended there.
+#if CONSAN_ENGINE
+// A warp arrives at the barrier of the cluster (of one CTA, where there is none), or ends: no round waits for those. Where other barriers keep
+// the count, this one's word has the threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
+// `arrived_at`: the generation that a warp which ends has been counted in, or 0; if it is not over, it is one of those that have ended there.
 DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) {
     u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
     u32 all = all_threads(slot, CLUSTER_BARRIER);
     for (;;) {
         u32 arrived = (low_word(old) & 0xffff) + arrive, ended = (low_word(old) >> 16) + end;
-        if (arrived_at == high_word(old) + 1) arrived -= min(arrived, end);
+        if (arrived_at == high_word(old)) arrived -= min(arrived, end);
         bool over = arrived && arrived + ended >= all;
         u64 seen = swap64(at, old, pack((over ? 0 : arrived) | ended << 16, high_word(old) + over));
         if (seen == old) return;
@@ -106,8 +106,8 @@ DEVICE void end_at_cluster(u64 slot, u32 me, u32 living) {
         if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
         return;
     }
-    // Lanes that came and ended with some of their warp missing have not been counted.
-    count_at_cluster(slot, 0, 32, here ? 0 : high_word(load64(FIELD(slot, Slot, cluster_arrivals) + 8 * (me >> 5))));
+    // Lanes that came and ended with some of their warp missing have not been counted. Generations of a CTA begin above those of earlier ones.
+    count_at_cluster(slot, 0, 32, here ? 0 : load32(THREAD_FIELD(thread_record(slot, me), cluster_generation)));
 }
 #endif
 
@@ -264,7 +264,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) {
-#if CONSAN_CLUSTER
+#if CONSAN_ENGINE
         if (id == CLUSTER_BARRIER) count_at_cluster(slot, 32, 0);
         else
 #endif
@@ -285,6 +285,7 @@ DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me);
 DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask);
 #endif
 
+#if CONSAN_ENGINE
 // barrier.cluster.arrive: a barrier of all threads whose two halves are two instructions. A relaxed arrival counts, and publishes what
 // the thread's last fence covers.
 HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
@@ -303,16 +304,11 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
 #endif
     __syncwarp(mask);
-    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask)) {
-#if CONSAN_CLUSTER
-        count_at_cluster(slot, 32, 0);
-#else
-        count_arrival(slot, state, me, site, CLUSTER_BARRIER, all_threads(slot, CLUSTER_BARRIER), generation, 0);
-#endif
-    }
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask)) count_at_cluster(slot, 32, 0);
     __syncwarp(mask);
     return advance(slot, together(state, mask), me);
 }
+#endif
 
 // After the real barrier (sync and red).
 HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {

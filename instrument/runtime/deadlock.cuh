@@ -353,10 +353,8 @@ DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
         bool touched = touched_since(slot, me >> 5, high_word(state), mask);
         if (lane_id() == __ffs(mask) - 1) note_end(slot, me, touched);
     }
-#if CONSAN_CLUSTER
-    if (lane_id() == __ffs(mask) - 1) end_at_cluster(slot, me, living);
-#endif
     if (lane_id() == __ffs(mask) - 1) {
+        end_at_cluster(slot, me, living);
         blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
     }
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);

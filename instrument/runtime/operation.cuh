@@ -524,7 +524,8 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
             return false;
         }
     } else if ((u32)record & LOW_MARKER) {
-        if (ordered(c, other, epoch)) return false;
+        // As in write_slow.
+        if (ordered(c, other, epoch) || (adds(o) && (u32)record & LOW_ATOMIC)) return false;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
         Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);

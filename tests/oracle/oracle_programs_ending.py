@@ -1,7 +1,8 @@
 """Random programs of a CTA whose warps end one after another, while the others go on to barriers of all threads.
 
-A barrier does not wait for those that have ended, and orders nothing of what they did (SEMANTICS 2.8). What does is an mbarrier: each
-warp arrives at one of its own, once, and others wait for that at any time after.
+They are launched without clusters, where the cluster's barrier is one of the CTA. A barrier does not wait for those that have ended, and
+orders nothing of what they did (SEMANTICS 2.8). What does is an mbarrier: each warp arrives at one of its own, once, and others wait for
+that at any time after.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any
 from hypothesis import strategies as st
 from oracle_programs import CLEAR, FULL, Guard, Operation, Part, Program, accesses, guards, warp_barriers
 from oracle_programs_async import BARS, init, wait_for
+from oracle_programs_cluster import MEET, MEET_RELAXED
 
 WARPS = 4
-KINDS = (*("access",) * 6, *("full",) * 3, "warp", "end", "end", "arrive", "await", "await")
+KINDS = (*("access",) * 6, *("full",) * 3, "meet", "meet", "relaxed", "warp", "end", "end", "arrive", "await", "await")
+_MEETINGS = {"full": FULL, "meet": MEET, "relaxed": MEET_RELAXED}
 
 
 class _Maker:
@@ -37,15 +40,17 @@ class _Maker:
             yield Operation((f"{{g}}mbarrier.arrive.shared.b64 %token, {BARS[warp]};",), Guard("thread", "eq", 32 * warp))
         elif kind == "await" and self.arrived:
             yield wait_for(draw(st.sampled_from(self.arrived)), 0, draw(guards()), number)
-        elif kind in ("full", "warp"):
-            yield FULL if kind == "full" else draw(warp_barriers())
+        elif kind in _MEETINGS:
+            yield _MEETINGS[kind]
+        elif kind == "warp":
+            yield draw(warp_barriers())
         else:
             yield draw(accesses())
 
 
 @st.composite
 def ending(draw: Any) -> Program:
-    """Accesses, barriers of all threads and of warps, ends of warps, and mbarriers."""
+    """Accesses, barriers of all threads and of warps, of a cluster of one CTA, ends of warps, and mbarriers."""
     maker = _Maker(draw)
     parts: list[Part] = [*draw(st.sampled_from([(), CLEAR, CLEAR, CLEAR])), init([1] * WARPS)]
     density = draw(st.sampled_from([0, 1, 2, 3]))
