@@ -98,7 +98,7 @@ DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) 
 }
 
 // Lanes of a warp have ended and left `living` ones. They may have been what the others of the warp were short of.
-DEVICE void end_at_cluster(u64 slot, u32 me, u32 living) {
+COLD void end_at_cluster(u64 slot, u32 me, u32 living) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * (CLUSTER_BARRIER * MAX_WARPS + (me >> 5));
     record_fence();  // as in warp_arrives
     u32 here = load32(at);

@@ -145,8 +145,8 @@ DEVICE Operation operand_of(u64 slot, u32 me, u64 descriptor, u32 site, u32 rows
 }
 
 // What a warp remembers of a range: where it is listed, and that all was in order in that group.
-DEVICE u64 operand_memo(u64 engine, u32 me, const Operation &o) {
-    return FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((o.low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
+DEVICE u64 operand_memo(u64 engine, u32 me, u32 low) {
+    return FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
 }
 DEVICE u32 memo_tag(u32 base, const Operation &o) { return (base << 12) ^ (o.group + 1); }
 
@@ -156,8 +156,6 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     u64 engine = engine_of(slot);
     Operation o = operand_of(slot, me, descriptor, site, rows, depth, major);
     u32 base = load32(FIELD(engine, Engine, op_base)), window = shape_window(o);
-    u64 memo = operand_memo(engine, me, o);
-    u32 tag = memo_tag(base, o);
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
 #if CONSAN_CLUSTER
     if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK | o.low)) return;
@@ -180,7 +178,11 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     bool whole = false, clean = meet_copies(c, o, place, min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base, whole);
     if (!__ballot_sync(0xffffffffu, whole)) check_initialised(c, o, lane_id(), 32);
     clean &= check_blocks(c, o, lane_id(), 32);
-    if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) { store64(memo, range); store64(memo + 8, pack(place, tag)); }
+    if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) {
+        u64 memo = operand_memo(engine_of(slot), me, low_word(range));
+        store64(memo, range);
+        store64(memo + 8, pack(place, memo_tag(base, o)));
+    }
     __syncwarp();
 }
 
@@ -192,7 +194,7 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
     if (!major) {
         u64 engine = engine_of(slot), known[2];
         Operation o = operand_of(slot, me, descriptor, site, rows, depth, 0);
-        load_records<2>(operand_memo(engine, me, o), known);
+        load_records<2>(operand_memo(engine, me, o.low), known);
         // Lanes may have looked at different times: what one does all do.
         if (__all_sync(0xffffffffu, known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o))) {
             bool grown = me >= o.thread + 32 || lane_id() || grow_in_place(o, engine, low_word(known[1]), depth);

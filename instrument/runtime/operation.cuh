@@ -501,7 +501,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
 // one of the reduction's.
 DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
     u32 bytes = (u32)record & LOW_PAYLOAD & ~CTA_SCOPE;
-    return strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
+    return (u32)record & LOW_MARKER || strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
 }
 
 // One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
@@ -523,16 +523,15 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
 #endif
             return false;
         }
+    } else if (adds(o) && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
+        return false;
     } else if ((u32)record & LOW_MARKER) {
-        // As in write_slow.
-        if (ordered(c, other, epoch) || (adds(o) && (u32)record & LOW_ATOMIC)) return false;
+        if (ordered(c, other, epoch)) return false;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
         Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
         f.reason = REASON_NONE; f.flags = 0;
         report(c.slot, f);
-        return false;
-    } else if (adds(o) && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
         return false;
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
