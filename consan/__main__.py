@@ -1,7 +1,7 @@
 """The `consan` command: parse, run one command, turn errors into one line and an exit status.
 
 Only this file maps exceptions to a status (consan/_errors.py says what each stands for). A user's mistake is one clear line
-and status 2; a mistake of ours is one line, status 70, and how to get the traceback; Ctrl-C is 130, as in a shell.
+and status 2; a mistake of ours is one line, status 70, and how to get the traceback; Ctrl-C is 130, as in a shell, and so is SIGTERM.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final, NoReturn
 from consan import config, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands import COMMANDS
+from consan.termination import terminable
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141
@@ -56,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the status to exit with."""
     _open_missing_streams()
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        with terminable():
+            return _run(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
         print("consan: interrupted", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)

@@ -273,7 +273,8 @@ FILLERS: Final[dict[str, Callable[[BufferSpec, int], Array]]] = {
 
 def _load_npy(spec: BufferSpec, seed: int) -> Array:
     try:
-        array = np.load(spec.init, allow_pickle=False)
+        with Path(spec.init).open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)  # unlike np.load takes no archives
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {spec.init}: {_reason(error)}") from None
     if spec.type == "bf16" and array.dtype == np.float32:

@@ -156,7 +156,11 @@ class Shadow:
         return np.array([self.address, module | counter << 32, 0, 0], dtype="<u8").tobytes()
 
     def reset(self, *, cta_limit: int = 0) -> None:
-        """Forget all findings and counts; slots, their epochs and the modules stay. No kernel may be running."""
+        """Forget all findings and counts; slots, their epochs and the modules stay. No kernel may be running.
+
+        `cta_limit`: CTAs to watch; 0 or more than its word holds: all.
+        """
+        cta_limit = cta_limit if cta_limit < 1 << 32 else 0
         self.ring[...] = 0
         for name in ("table", "launches"):
             self.backend.fill(self._places[name], 0, _TABLES[name])

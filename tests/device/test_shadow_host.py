@@ -110,6 +110,8 @@ def test_reset_forgets_findings_and_counts_but_no_slots(shadow: Shadow) -> None:
     backend.write(int(runtime["arena"]), b"\1" * 64)
     shadow.ring[:256] = 1
     shadow.set_abort(True)
+    shadow.reset(cta_limit=1 << 32)
+    assert int(record_of(shadow)["cta_limit"]) == 0, "more than any launch has: all"
     shadow.reset(cta_limit=4)
     drained, after = shadow.drain(), record_of(shadow)
     assert drained.counters == Counters(arena_used=9)

@@ -1,4 +1,4 @@
-"""Ctrl-C, in `check` and in `run`: no traceback, status 130, and what was found before is reported."""
+"""Ctrl-C and SIGTERM, in `check` and in `run`: no traceback, status 130, and what was found before is reported."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ module.get_function('spin')((1,), (64,), (out,))
 """
 
 
-def interrupted(process: subprocess.Popen[str], when: str) -> Outcome:
-    """Ctrl-C once the process has made the file `when`, and a moment later."""
+def interrupted(process: subprocess.Popen[str], when: str, number: int = signal.SIGINT) -> Outcome:
+    """Ctrl-C, or another signal, once the process has made the file `when`, and a moment later."""
     end = time.monotonic() + 60
     while not Path(when).exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     return finish(process)
 
 
@@ -100,6 +100,39 @@ def test_run_reports_what_it_has(here: Path, ending: str, status: int, place: st
     if place:
         assert f"consan: interrupted at {here / place}" in done.err
     assert ("spin did not run to its end: interrupted" in report.incomplete) == ("spin" in ending)
+
+
+FORKED = """import multiprocessing, time
+def work(): time.sleep(60)
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.terminate()
+child.join()
+print("child:", child.exitcode)
+"""
+FOR_GOOD = """import os, signal, time
+pathlib.Path("running").touch()
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_sigterm_reports_what_there_is(here: Path) -> None:
+    """What `timeout` and batch systems send. A process that the program has forked ends as ever."""
+    Path("script.py").write_text(KERNEL + FORKED + SPIN)
+    done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running", signal.SIGTERM)
+    assert not done.crashed, done
+    report = loads(Path("r.json").read_text())
+    assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
+    assert "spin did not run to its end: interrupted" in report.incomplete
+    assert f"child: {-signal.SIGTERM}" in done.out
+
+
+def test_a_second_sigterm_ends_the_process(here: Path) -> None:
+    Path("script.py").write_text(KERNEL + FOR_GOOD)
+    assert interrupted(start("run", "--device", "cpu", "script.py"), "running", signal.SIGTERM).status == -signal.SIGTERM
 
 
 def test_a_clean_program_that_is_interrupted_ends_with_130(here: Path) -> None:

@@ -105,8 +105,12 @@ def test_a_kernel_on_a_gpu(gpu: None) -> None:
 
 @pytest.mark.gpu
 def test_delays_show_a_race_that_is_hidden_without_them(gpu: None) -> None:
-    """Two warps with a barrier of their own each: a delay before it lets the other one run ahead."""
+    """Two warps with a barrier of their own each: a delay before it lets the other one run ahead.
+
+    Shared memory keeps what the launch before has left, which would be the right values: so each one clears it."""
     text = FLAKY.replace("#ifdef", 'asm volatile("bar.sync %0, 32;" :: "r"(1 + t / 32) : "memory");\n#ifdef')
+    text = text.replace("32];\n}", "32];\n    __syncthreads();\n    *(volatile int*)&s[t] = -1;\n}")
+    assert "= -1" in text
     write_kernel(Path(), "delayed.cu", text)
     document = stress("--seeds", "40", "--device", "gpu", "delayed.cu", *LAUNCH, out=Path("s.json"), status=66)
     assert document["runs"]["wrong"]["runs"] > 0

@@ -120,6 +120,8 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("f32[7]=none.npy", "cannot read none.npy: No such file or directory"),
         ("f32[7]=none.bin", "cannot read none.bin: No such file or directory"),
         ("f32[6]=fake.npy", "cannot read fake.npy"),
+        ("f32[6]=empty.npy", "cannot read empty.npy: EOF"),
+        ("f32[6]=archive.npy", "cannot read archive.npy: the magic string is not correct"),
     ],
 )
 def test_files_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
@@ -127,6 +129,9 @@ def test_files_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     np.save("a.npy", np.arange(6, dtype="f4"))
     np.arange(6, dtype="f4").tofile("a.bin")
     Path("fake.npy").write_text("not an array")
+    Path("empty.npy").touch()
+    with Path("archive.npy").open("wb") as file:
+        np.savez(file, a=np.arange(6, dtype="f4"))
     with pytest.raises(UsageError, match=message) as caught:
         parse_arg(text, 2).materialise(0)
     assert str(caught.value).startswith(f"--arg 2 '{text}': ")
