@@ -483,6 +483,7 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
     bool latest_fenced = fenced(c, o, record_thread(record) >> 5, write_epoch(c, record));
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
+    bool found = false;
     EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
         if (!of_atomic(entry)) continue;
@@ -492,9 +493,11 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
         if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
         else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
-        return true;
+        // Of lanes of its own warp a race weighs less: others may be at fault, too.
+        found = true;
+        if (w != c.me >> 5) break;
     }
-    return false;
+    return found;
 }
 
 // The same of an atomic or a strong store that has left a record. It is aligned, so it is of the same bytes if it is as wide and the cell is
