@@ -184,16 +184,23 @@ COLD u64 cut_slot(u64 runtime, u32 index) {
 
 // Hints: where a CTA that ended on this multiprocessor left a slot of this shape. The owner word decides; a lost or stale hint
 // costs a look elsewhere, never a slot held twice. They keep taking a slot O(1), and on the multiprocessor whose caches know it.
-DEVICE u32 hint_bucket(u64 tag) { return (u32)((tag * 0x9E3779B97F4A7C15ull) >> 59) % HINT_SHAPES * HINT_PLACES + sm_id() % HINT_PLACES; }
+DEVICE u32 hint_bucket(u64 tag, u32 sm) { return (u32)((tag * 0x9E3779B97F4A7C15ull) >> 59) % HINT_SHAPES * HINT_PLACES + sm % HINT_PLACES; }
 
+// A cluster's slot goes back to where it was taken, which may not be where the last thread of the cluster ends: other multiprocessors may
+// never ask for it, and the arena would be cut up to the end.
 COLD void leave_hint(u64 runtime, u64 slot) {
-    u32 bucket = hint_bucket(gpu_load64(FIELD(slot, Slot, shape)));
+#if CONSAN_CLUSTER
+    u32 sm = load32(FIELD(slot, Slot, home));
+#else
+    u32 sm = sm_id();
+#endif
+    u32 bucket = hint_bucket(gpu_load64(FIELD(slot, Slot, shape)), sm);
     u32 top = gpu_add32(load64(FIELD(runtime, Runtime, hint_tops)) + 4ull * bucket, 1);
     gpu_store64(load64(FIELD(runtime, Runtime, hints)) + 8ull * (bucket * HINT_DEPTH + top % HINT_DEPTH), slot);
 }
 
 COLD u64 take_hint(u64 runtime, u64 tag) {
-    u32 bucket = hint_bucket(tag), top = gpu_load32(load64(FIELD(runtime, Runtime, hint_tops)) + 4ull * bucket);
+    u32 bucket = hint_bucket(tag, sm_id()), top = gpu_load32(load64(FIELD(runtime, Runtime, hint_tops)) + 4ull * bucket);
     for (u32 i = 1; i <= min(top, HINT_DEPTH); ++i) {
         u64 at = load64(FIELD(runtime, Runtime, hints)) + 8ull * (bucket * HINT_DEPTH + (top - i) % HINT_DEPTH);
         if (!gpu_load64(at)) continue;
@@ -289,7 +296,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
 #if CONSAN_CLUSTER
     u32 ranks = cluster_size(), shift = shift_of(threads);
     gpu_store64(FIELD(slot, Slot, cta_bytes), pack(s.cells / ranks * CONSAN_GRANULE, shift));
-    gpu_store64(FIELD(slot, Slot, ctas), pack(ranks, 0));
+    gpu_store64(FIELD(slot, Slot, ctas), pack(ranks, sm_id()));
     for (u32 c = 0; c < MAX_CTAS; c += 2) {
         gpu_store64(FIELD(slot, Slot, visitors) + 4 * c, 0);
         gpu_store64(FIELD(slot, Slot, gone) + 4 * c, 0);

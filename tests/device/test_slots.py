@@ -126,6 +126,32 @@ def test_slots_change_their_shape(device: str) -> None:
     assert int.from_bytes(bench.backend.read(stolen, 4), "little") > 0
 
 
+PAIRS = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) pair(unsigned* out) {
+    __shared__ unsigned tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+"""
+
+
+def test_the_slots_of_clusters_are_taken_again() -> None:
+    """Whichever CTA ends last, the next launch finds them, and cuts no others.
+
+    On the virtual machine a CTA always has the same multiprocessor.
+    """
+    bench, used = Bench("cpu", PAIRS, arena=128 * MiB), []
+    out = bench.zeros(8 * 64)
+    for _ in range(8):
+        bench.launch("pair", 8, 64, out)
+        bench.backend.synchronize()
+        used.append(bench.counters().arena_used)
+    assert used == [used[0]] * 8
+    report = bench.report()
+    assert (report.verdict, bench.counters().checked_ctas) == ("clean", 8 * 8)
+
+
 def test_without_room_ctas_run_unchecked_and_the_verdict_says_so(device: str) -> None:
     """A slot for 200 KiB of shared memory does not fit an arena of 1 MiB: the kernel runs and computes, and is not called clean."""
     bench = Bench(device, SOURCE, arena=1 * MiB)

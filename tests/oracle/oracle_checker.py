@@ -56,6 +56,7 @@ class Cluster(Pairs):
         self.tied: set[int] = set()  # copies of which an mbarrier tells
         self.serials: dict[int, list[int]] = {}  # bulk operations and asynchronous stores: their actors
         self.lines: dict[int, int] = {}  # of operations that must be over when the CTA ends
+        self.over: set[int] = set()  # of those, what a relaxed wait has seen to be over: it orders nothing
         self.signals: dict[int, list[int]] = {}  # of mbarriers: the operations that signal them
         self.users: dict[int, dict[tuple[int, int], int]] = {}  # of mbarriers: when, by thread and line
         self.operands: Operands = {}
@@ -68,7 +69,7 @@ class Cluster(Pairs):
         """The verdict, after the last event."""
         self.settle_unwritten(np.ones(self.rows.count, np.bool_))
         for actor, line in self.lines.items():
-            if not self.observed(actor):
+            if actor not in self.over and not self.observed(actor):
                 self.pair(frozenset((line,)), {LIFETIME}, (0, 0))
         for line, _, span in self.lifetimes.broken() if self.scopes.level == EXECUTION else ():
             self.pair(frozenset((line,)), {LIFETIME}, span)
@@ -428,6 +429,8 @@ class Cluster(Pairs):
             item.waited = item.phase
             actor, home = int(self.actor_of[thread]), int(self.home_of[thread])
             self.scopes.take(actor, home, item.done, orders=not data["relaxed"], wide=not data["narrow"])
+            if data["relaxed"] and ANYBODY in item.done:
+                self.over.update(item.done[ANYBODY][0].nonzero()[0].tolist())
 
     def _on_complete(self, event: Event, threads: Array) -> None:
         place = event.data["unit"] - self.base
