@@ -179,6 +179,7 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     if (!__ballot_sync(0xffffffffu, whole)) check_initialised(c, o, lane_id(), 32);
     clean &= check_blocks(c, o, lane_id(), 32);
     if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) {
+        // Worked out here, not kept across the calls above: registers.
         u64 memo = operand_memo(engine_of(slot), me, low_word(range));
         store64(memo, range);
         store64(memo + 8, pack(place, memo_tag(load32(FIELD(engine_of(slot), Engine, op_base)), o)));
