@@ -14,7 +14,8 @@ from consan import options
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "tutorials" / "guide"
-PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in ("instrument", "reports", "tests", "tutorials") for page in (ROOT / folder).rglob("*.md"))])
+FOLDERS = ("instrument", "reports", "tests", "tutorials")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 SEMANTICS = (ROOT / "instrument" / "SEMANTICS.md").read_text()
 KERNELS = {path.stem for folder in ("twins", "clean") for path in (ROOT / "tests" / "kernels" / folder).glob("*.cu")}
 
@@ -63,7 +64,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_semantics_name_kernels_that_exist() -> None:
     """In the columns "twin" and "kernel", and after "Twins:"."""
-    cells = [row.rsplit("|", 2)[1] for row in SEMANTICS.splitlines() if row.startswith("| R-") or row.startswith("| a ")]
+    cells = [row.rsplit("|", 2)[1] for row in SEMANTICS.splitlines() if row.startswith(("| R-", "| a "))]
     named = re.findall(r"`([a-z0-9_]+)`", " ".join([*cells, *re.findall(r"Twins?: ([^.]*)\.", SEMANTICS)]))
     assert len(named) > 60
     assert set(named) <= KERNELS
