@@ -22,7 +22,8 @@ from pathlib import Path
 from consan.instrument.runtime import Variant, load
 from consan.session import compile_runtime
 
-_LABEL = re.compile(r"\$L__BB\d+_")
+# What follows from the order of functions in the file, or from the file's hash.
+_LABEL = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}")
 _TARGET = "sm_90a"
 
 
@@ -38,7 +39,11 @@ def variants(few: bool) -> Iterator[Variant]:
 def digests(variant: Variant) -> dict[str, str]:
     """A digest of each function."""
     found = load(variant, _TARGET, compile_runtime).functions
-    return {name: hashlib.sha256(_LABEL.sub("$L__BB_", text).encode()).hexdigest() for name, text in found.items()}
+    return {_plain(name): hashlib.sha256(_plain(text).encode()).hexdigest() for name, text in found.items()}
+
+
+def _plain(text: str) -> str:
+    return _LABEL.sub(lambda label: label[1] or label[2], text)
 
 
 def dump(file: str, few: bool) -> int:
