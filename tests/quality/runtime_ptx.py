@@ -23,7 +23,7 @@ from consan.instrument.runtime import Variant, load
 from consan.session import compile_runtime
 
 # What follows from the order of functions in the file, or from the file's hash.
-_LABEL = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}")
+_ORDER = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}|(// callseq) .*")
 _TARGET = "sm_90a"
 
 
@@ -43,7 +43,7 @@ def digests(variant: Variant) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    return _LABEL.sub(lambda label: label[1] or label[2], text)
+    return _ORDER.sub(lambda found: found[found.lastindex or 0], text)
 
 
 def dump(file: str, few: bool) -> int:
