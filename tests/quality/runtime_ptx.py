@@ -23,7 +23,7 @@ from consan.instrument.runtime import Variant, load
 from consan.session import compile_runtime
 
 # What follows from the order of functions in the file, or from the file's hash.
-_ORDER = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}|(// callseq) .*")
+_ORDER = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}|(// callseq) .*|(__local_depot)\d+")
 _TARGET = "sm_90a"
 
 
