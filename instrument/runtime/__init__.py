@@ -14,9 +14,8 @@ from importlib.resources import files
 
 from consan.instrument.layout import header
 
-_PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "async.cuh",
-          "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "written.cuh", "fetches.cuh",
-          "matrix.cuh", "tensormap.cuh", "maps.cuh", "cluster.cuh")
+_ROOT = "consan.cuh"  # includes all hooks
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.M)
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
 # Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
 _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)
@@ -71,8 +70,14 @@ class Variant:
 @cache
 def source(ctas: int = 1) -> str:
     """The runtime as one CUDA C++ translation unit, for clusters of up to so many CTAs."""
-    folder = files(__package__)
-    return "\n".join([header(ctas), *((folder / part).read_text().replace("#pragma once", "") for part in _PARTS)])
+    return f"{header(ctas)}\n{_with_includes(_ROOT, set())}"
+
+
+def _with_includes(name: str, done: set[str]) -> str:
+    """The text of a file, each file that it includes in place of the first #include of it."""
+    done.add(name)
+    text = (files(__package__) / name).read_text().replace("#pragma once\n", "")
+    return _INCLUDE.sub(lambda found: "" if found[1] in done else _with_includes(found[1], done), text)
 
 
 @dataclass

@@ -14,6 +14,9 @@
 // Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
 #pragma once
 
+#include "clock.cuh"
+#include "report.cuh"
+
 enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_BARRIER = 16, ACCESS_ENGINE = 32, ACCESS_CTA = 64, ACCESS_WIDE_WAIT = 128, ACCESS_WIDE = 256 };
 
 struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
@@ -208,7 +211,6 @@ DEVICE u32 covering_wait(u64 thread, u32 group) {
 }
 
 #if CONSAN_ENGINE
-DEVICE u32 state_phase(u64 state);
 #define TIE_PHASE (MBARRIERS <= 64 ? 8u : 6u)  // bits of the phase
 #define TIE_MASK ((1u << TIE_PHASE) - 1)
 DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << TIE_PHASE | phase & TIE_MASK); }
@@ -232,17 +234,6 @@ DEVICE void look_for_tie(const Caller &c, u64 thread, Copy &s) {
     s.done = true;
     count_evicted(c.slot);
 }
-
-// The state of a copy that is known to complete with a phase.
-DEVICE Copy tied_copy(const Caller &c, u32 issuer, u32 tie) {
-    Copy s;
-    u64 thread = thread_record(c.slot, issuer), at = mbarrier_at(engine_of(c.slot), tie_index(tie));
-    s.commits = load32(THREAD_FIELD(thread, commits)); s.retired = load32(THREAD_FIELD(thread, retired));
-    s.group = s.commits - 1; s.wait_epoch = 0; s.tie = tie; s.waited = false;
-    u32 phase = widen(tie & TIE_MASK, state_phase(load64(at)), TIE_MASK);
-    s.done = (issuer == c.me && s.retired == s.commits) || clock_entry(c.slot, c.me, PHASES + tie_index(tie)) > phase;
-    return s;
-}
 #endif
 
 // A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
@@ -265,58 +256,9 @@ DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     return s;
 }
 
-COLD void report_copy(Caller c, u32 hazard, u32 site, u32 issuer, const Copy &s, u32 reason) {
-    Finding f = make_finding(c, KIND_MISSING_WAIT, hazard, site, issuer, FLAG_OTHER_ASYNC);
-    f.group = s.group; f.commits = s.commits; f.retired = s.retired;
-#if CONSAN_ENGINE
-    if (s.tie) {
-        u64 engine = engine_of(c.slot), at = mbarrier_at(engine, tie_index(s.tie));
-        f.barrier = load32(FIELD(engine, Engine, keys) + 4 * tie_index(s.tie));
-        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
-        f.phase = widen(s.tie & TIE_MASK, state_phase(f.barrier_state), TIE_MASK) - load32(FIELD(at, MBarrier, first_phase));
-    }
-#endif
-    f.reason = reason ? reason : s.waited ? REASON_WAITED_NO_BARRIER : s.group >= s.commits ? REASON_NOT_COMMITTED : REASON_NOT_WAITED;
-    report(c.slot, f);
-}
-
 // A record keeps the low bits of its group; `scrub_copies` sees to it that none is older than a period.
 DEVICE u32 group_of(u64 slot, u64 record) {
     return widen((u32)record & LOW_PAYLOAD, load32(THREAD_FIELD(thread_record(slot, record_thread(record)), commits)), LOW_PAYLOAD);
-}
-
-// The state of the copy that left a record.
-DEVICE Copy copy_of(const Caller &c, u64 record) {
-#if CONSAN_ENGINE
-    if ((u32)record & LOW_ATOMIC) return tied_copy(c, record_thread(record), (u32)record & (LOW_ATOMIC | LOW_PAYLOAD));
-#endif
-    return copy_state(c, record_thread(record), group_of(c.slot, record));
-}
-
-// A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
-// that epoch sees the copy, so later accesses take the fast path. One that was seen through an mbarrier names its phase from now on.
-DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
-    Copy s = copy_of(c, record);
-#if CONSAN_ENGINE
-    if (s.done && s.tie && at && !((u32)record & LOW_ATOMIC)) swap64(at, record, pack(record_site(record) << 16 | s.tie, (u32)(record >> 32)));
-    else
-#endif
-    if (s.done && s.wait_epoch && at) swap64(at, record, make_record(s.wait_epoch, record_thread(record), record_site(record), 0, (u32)record & LOW_PAYLOAD));
-    if (!s.done) report_copy(c, hazard, record_site(record), record_thread(record), s, c.flags & ACCESS_COPY ? REASON_OVERLAPPING_COPIES : 0);
-}
-
-#if CONSAN_ENGINE
-COLD void barrier_bytes_used(Caller c, u64 record);
-DEVICE bool written_by_operation(const Caller &c, u32 cell);
-DEVICE void mark_block(const Caller &c, bool write, u32 base);
-DEVICE void look_for_operations(const Caller &c);
-#endif
-
-DEVICE void check_asynchronous(const Caller &c, u64 at, u64 record, u32 hazard) {
-#if CONSAN_ENGINE
-    if ((u32)record & LOW_MARKER) return barrier_bytes_used(c, record);
-#endif
-    check_copy(c, at, record, hazard);
 }
 
 // ---- reads --------------------------------------------------------------------------------------------------------------
@@ -341,31 +283,6 @@ COLD void look_for_atomics(Caller c, u32 cell) {
         u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
         if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
     }
-}
-
-COLD void read_slow(Caller c, u32 cell) {
-    u64 at = load64(FIELD(c.slot, Slot, writes)) + 8ull * cell, record = load64(at);
-    u32 epoch = write_epoch(c, record);
-    if (!alive(c, record, epoch)) {
-#if CONSAN_ENGINE
-        if (written_by_operation(c, cell)) return;
-#endif
-        return read_uninitialised(c, at, record);
-    }
-    if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, at, record, HAZARD_RAW);
-    if ((u32)record & LOW_MARKER) {
-#if CONSAN_ENGINE
-        written_by_operation(c, cell);
-#endif
-        return;
-    }
-    if ((u32)(record >> 32) & HIGH_OLD) return;
-    bool atomic = (u32)record & LOW_ATOMIC;
-    if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD & ~CTA_SCOPE) == c.bytes && mutual_scope(c, record_warp(record), (u32)record)) return;
-    bool before = ordered(c, record_thread(record), epoch);
-    if (!before) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
-    // A race with a lane of the own warp is a warning: what it has replaced may be worse.
-    if (atomic && (before || record_thread(record) >> 5 == c.me >> 5)) look_for_atomics(c, cell);
 }
 
 #if CONSAN_ASYNC && !CONSAN_PARTIAL
@@ -484,40 +401,6 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     }
 }
 
-COLD void write_slow(Caller c, u64 record, u64 mine) {
-    u32 epoch = write_epoch(c, record), low = (u32)record, other = record_thread(record);
-    if (!alive(c, record, epoch)) return;
-    if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
-    if (low & LOW_MARKER) {
-        // The read record of that thread reports the race; tell the host that this uninitialised read has its write.
-        if (ordered(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
-        Caller reader = c;
-        reader.site = record_site(record); reader.me = other;
-        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
-        f.reason = REASON_NONE; f.flags = 0;
-        return report(c.slot, f);
-    }
-    if ((u32)(record >> 32) & HIGH_OLD) return;
-    bool atomic = low & LOW_ATOMIC;
-    // Morally strong only with complete overlap (8.7): the widths must agree.
-    if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG) && !((low ^ (u32)mine) & LOW_PAYLOAD & ~CTA_SCOPE) && mutual_scope(c, other >> 5, low | (u32)mine)) return;
-    if (ordered(c, other, epoch)) return;
-    bool same = !atomic && !(c.flags & (ACCESS_RMW | ACCESS_COPY)) && !((low ^ (u32)mine) & LOW_PAYLOAD);
-    report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
-}
-
-// An atomic on bytes that this CTA has not written reads them all the same.
-DEVICE void check_rmw_source(const Caller &c, u64 old, u32 cell) {
-    u32 epoch = write_epoch(c, old);
-    if (alive(c, old, epoch)) return;
-#if CONSAN_ENGINE
-    if (written_by_operation(c, cell)) return;
-#endif
-    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
-    f.reason = REASON_NONE; f.flags = 0;
-    report(c.slot, f);
-}
-
 // An atomic (or strong store) must not hide a plain write that is concurrent with other atomics: against those only the plain
 // write conflicts. It stays the record if it is this thread's own of this epoch, or not ordered before this access.
 DEVICE bool own_plain_write(const Caller &c, u64 record) {
@@ -532,18 +415,6 @@ DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     return alive(c, record, epoch) && !ordered(c, record_thread(record), epoch);
 }
 
-DEVICE void atomic_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
-    u64 before = load64(at);
-    if (own_plain_write(c, before)) return;
-    if (before && !settled(c, before, base)) {
-        write_slow(c, before, mine);
-        if (concurrent_plain_write(c, before)) return;
-    }
-    u64 old = exchange64(at, mine);
-    if (c.flags & ACCESS_RMW) check_rmw_source(c, old, cell);
-    if (old && !settled(c, old, base)) write_slow(c, old, mine);
-}
-
 // A copy replaces one of its own thread that the thread has waited for: what pipelines do in each of their stages.
 DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #if CONSAN_ENGINE
@@ -553,24 +424,6 @@ DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #else
     return false;
 #endif
-}
-
-// Plain stores and copies: two records go in before the first one that came out is looked at (more would not fit the registers
-// of a kernel of 1024 threads; modules with asynchronous engines call their hooks, and have room for four). Granules that one copy wrote hold equal records: one look serves them all.
-// `retired`: groups that the copying thread has waited for.
-template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
-    constexpr u32 MOST = CONSAN_ENGINE ? 4 : 2, STEP = COUNT < MOST ? COUNT : MOST;
-    u64 last = 0;
-    u32 like = NONE_SETTLED;
-    for (u32 first = 0; first < COUNT; first += STEP) {
-        u64 old[STEP];
-        for (u32 i = 0; i < STEP; ++i) old[i] = exchange64(at + 8 * (first + i), pack(lows[first + i], high));
-        for (u32 i = 0; i < STEP; ++i) {
-            bool again = old[i] == last && (u32)(old[i] >> 32) & HIGH_ASYNC;
-            last = old[i];
-            if (last && !again && !settled_like(c, last, base, like) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
-        }
-    }
 }
 
 // 14 bits of the value stored, so that two writers of the same value can be told from two of different ones (2.15).
@@ -626,102 +479,9 @@ DEVICE u32 offset_of(u64 slot, u32 address) {
     return (address >> ADDRESS_RANK) * cta_bytes(slot) + (address & (1u << ADDRESS_RANK) - 1) - load32(FIELD(slot, Slot, low));
 }
 
-COLD void visit(Caller c, u32 rank);
-
-DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
-    u32 rank = address >> ADDRESS_RANK, inside = (address & (1u << ADDRESS_RANK) - 1) - head.low;
-    c.offset = rank * cta_bytes(c.slot) + inside;
-    if (rank >= cta_count(c.slot) || inside > head.bytes || inside + c.bytes > head.bytes) { out_of_bounds(c); return false; }
-    if (rank != rank_of(c.slot, c.me)) visit(c, rank);
-    return true;
-}
 #else
 DEVICE u32 offset_of(u64 slot, u32 address) { return address - load32(FIELD(slot, Slot, low)); }
-
-DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
-    c.offset = address - head.low;
-    if (c.offset + c.bytes <= head.bytes && c.offset <= head.bytes) return true;
-    out_of_bounds(c);
-    return false;
-}
 #endif
-
-template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const Head &head) {
-    if (!slot) return;
-    Caller c = {slot, state, me, site, ACCESS_READ | flags, 0, BYTES};
-    if (!enter_access(c, head, address)) return;
-    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
-    u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
-    u64 writes = head.writes + 8ull * cell;
-    u64 summary = head.reads + 4ull * cell, row = summary + head.own;
-    u32 entry = make_entry(low_word(state), me, site, flags & ACCESS_STRONG ? ENTRY_ATOMIC | ENTRY_LOAD : 0);
-    u32 entries[COUNT];
-    load_entries<COUNT>(row, entries);
-    for (u32 i = 0; i < COUNT; ++i) {
-        bool other_lane = entries[i] && entries[i] >> 20 == entry >> 20 && (entries[i] & 63) != (me & 31);
-        if (flags & ACCESS_STRONG && outranks(c, entries[i])) continue;
-        entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
-    }
-    store_entries<COUNT>(row, entries);
-    u32 marks[COUNT];
-    for (u32 i = 0; i < COUNT; ++i) marks[i] = high_word(state);
-#if CONSAN_CLUSTER
-    if (address >> ADDRESS_RANK == rank_of(slot, me))
-#endif
-    store_entries<COUNT>(summary, marks);
-#if CONSAN_ENGINE
-    mark_block(c, false, base);
-#endif
-    record_fence();
-    load_entries<COUNT>(row, entries);
-    u64 records[COUNT];
-    load_records<COUNT>(writes, records);
-    u32 like = NONE_SETTLED;
-    for (u32 i = 0; i < COUNT; ++i) {
-        // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
-        if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
-        // A 16-byte copy leaves equal records: one look serves them all.
-        if (i && records[i] == records[i - 1]) continue;
-        if (!settled_like(c, records[i], base, like)) read_slow(c, cell + i);
-    }
-#if CONSAN_ENGINE
-    look_for_operations(c);
-#endif
-}
-
-template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 flags, const u32 *values, u32 high, u32 low, const Head &head, u32 retired = 0) {
-    if (!slot) return;
-    Caller c = {slot, state, me, site, flags, 0, BYTES};
-    if (!enter_access(c, head, address)) return;
-    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
-    u32 cell = c.offset / CONSAN_GRANULE, base = head.base;
-    u64 writes = head.writes + 8ull * cell;
-    u64 mine = make_record(low_word(state), me, site, high, low);
-    u32 lows[COUNT];
-    // What a later access compares: the value of a plain store, the width of an atomic or strong one.
-    for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES | (flags & ACCESS_CTA ? CTA_SCOPE : 0) : 0);
-    if (flags & (ACCESS_RMW | ACCESS_STRONG))
-        for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, cell + i, pack(lows[i], high_word(mine)), base);
-    else
-        plain_cells<COUNT>(c, writes, high_word(mine), lows, base, retired);
-#if CONSAN_ENGINE
-    mark_block(c, true, base);
-#endif
-    record_fence();
-    check_readers<COUNT>(c, cell);
-#if CONSAN_ENGINE
-    look_for_operations(c);
-#endif
-}
-
-#define READ_HOOK(N) HOOK void __consan_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) read_hook<N>(slot, state, me, address, site, 0, head_of(slot, me)); }
-READ_HOOK(1) READ_HOOK(2) READ_HOOK(4) READ_HOOK(8) READ_HOOK(16)
-
-HOOK void __consan_write1(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<1>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write2(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<2>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write4(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a) { TOGETHER u32 v[1] = {a}; if (slot) write_hook<4>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b) { TOGETHER u32 v[2] = {a, b}; if (slot) write_hook<8>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
-HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { TOGETHER u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 
 // In clusters the site's number says whether the scope is the CTA.
 #if CONSAN_CLUSTER
@@ -732,39 +492,6 @@ DEVICE u32 scope_flag(u32 site) { return site >> 31 ? ACCESS_CTA : 0; }
 DEVICE u32 scope_flag(u32) { return 0; }
 #endif
 
-// Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
-#define STRONG_HOOKS(N) \
-    HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) read_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_STRONG | scope_flag(site), head_of(slot, me)); } \
-    HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) write_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_WRITE | ACCESS_STRONG | scope_flag(site), nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
-STRONG_HOOKS(1) STRONG_HOOKS(2) STRONG_HOOKS(4) STRONG_HOOKS(8) STRONG_HOOKS(16)
-
-template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 address, u32 site) {
-    if (!slot) return;
-    u32 flags = ACCESS_RMW | scope_flag(site);
-    site &= SITE_MASK;
-    Caller c = {slot, state, me, site, flags, 0, BYTES};
-    Head head = head_of(slot, me);
-    if (!enter_access(c, head, address)) return;
-    constexpr u32 COUNT = BYTES / CONSAN_GRANULE ? BYTES / CONSAN_GRANULE : 1;
-    u32 cell = c.offset / CONSAN_GRANULE;
-    u64 summary = head.reads + 4ull * cell, row = summary + head.own;
-    for (u32 i = 0; i < COUNT; ++i) {
-        if (!outranks(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
-#if CONSAN_CLUSTER
-        if (address >> ADDRESS_RANK == rank_of(slot, me))
-#endif
-        store32(summary + 4 * i, high_word(state));
-    }
-    write_hook<BYTES>(slot, state, me, address, site, flags, nullptr, 0, LOW_ATOMIC, head);
-}
-#define ATOMIC_HOOK(N) HOOK void __consan_atomic##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER atomic_hook<N>(slot, state, me, address, site); }
-ATOMIC_HOOK(1) ATOMIC_HOOK(2) ATOMIC_HOOK(4) ATOMIC_HOOK(8) ATOMIC_HOOK(16)
-
 // The same hooks with the slot's geometry in the caller's registers: the bodies that are pasted in line on the GPU.
 #define FAST_PARAMETERS u64 slot, u64 state, u32 me, u32 address, u32 site, u64 writes, u64 reads, u32 low, u32 bytes, u32 own, u32 base
 #define FAST_HEAD Head head = {writes, reads, low, bytes, own, base}
-#define FAST_READ(N) HOOK void __consan_fast_read##N(FAST_PARAMETERS) { TOGETHER FAST_HEAD; read_hook<N>(slot, state, me, address, site, 0, head); }
-FAST_READ(1) FAST_READ(2) FAST_READ(4) FAST_READ(8) FAST_READ(16)
-#define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { TOGETHER FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
-// Wide stores are called: in line they cost the assembler more than they save.
-FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a)

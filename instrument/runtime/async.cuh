@@ -6,6 +6,8 @@
 // a thread: a store into it is one that could not be checked, and is counted.
 #pragma once
 
+#include "access_hooks.cuh"
+
 #if CONSAN_ASYNC
 DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
 
@@ -74,11 +76,6 @@ DEVICE void remember_source(const Caller &c, u64 thread, const SourcePlace &p, u
     store32(THREAD_FIELD(thread, ranges), p.position + 1);
     if (!p.bounded) bound_source(c.slot, source, source + bytes);
 }
-
-#if CONSAN_ENGINE
-DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group);
-DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired);
-#endif
 
 template <u32 BYTES> DEVICE void copy_hook(u64 slot, u64 state, u32 me, u32 address, u32 site, u64 source, u32 source_bytes) {
     if (!slot) return;

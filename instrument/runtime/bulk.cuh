@@ -4,58 +4,14 @@
 // waiter see is decided by phases. A tensor map is read where the copy is issued.
 #pragma once
 
+#include "operation.cuh"
+#include "barrier.cuh"
+
 #if CONSAN_ENGINE
-DEVICE bool bulk_range(Caller &c, Operation &o, u32 address, u32 bytes) {
-    c.bytes = bytes;
-    if (bytes == 0 || !enter_access(c, head_of(c.slot, c.me), address)) return false;
-    o.low = c.offset; o.high = c.offset + bytes;
-    return true;
-}
-
-COLD void issue(const Caller &c, Operation &o) {
-    u32 place = list_operation(c, o);
-    mark_operation(c.slot, o, 0, 1);
-    record_fence();
-    operation_listed(engine_of(c.slot));
-    meet_other_operations(c, o, place);
-    if (!(o.kind & OPERATION_WRITES)) check_initialised(c, o, 0, 1);
-    check_blocks(c, o, 0, 1);
-}
-
 DEVICE Operation new_operation(const Caller &c, u32 kind, u32 source) {
     Operation o;
     o.kind = kind; o.site = c.site; o.source = source; o.thread = c.me; o.barrier = o.phase = o.group = 0; o.shape = o.shape2 = 0;
     return o;
-}
-
-// `sites`: the instruction's, and in the upper half the first one of the same place in the source.
-//
-// A copy into this CTA's shared memory that an mbarrier counts. `generic`: it does not go through the async proxy (st.async).
-HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind) {
-    if (!slot) return;
-    u32 site = sites & 0xffff;
-    Caller c = {slot, state, me, site, ACCESS_WRITE | ACCESS_ENGINE, 0, bytes};
-    Caller signalled = barrier_caller(slot, state, me, mbarrier, site);
-    signalled.flags |= ACCESS_ENGINE;
-    u32 index = barrier_in_use(signalled);
-    Operation o = new_operation(c, kind, sites >> 16);
-    bool inside = bulk_range(c, o, address, bytes);
-    if (index == NO_BARRIER) return;
-    u64 at = mbarrier_at(engine_of(slot), index);
-    o.barrier = index; o.phase = state_phase(load64(at));
-    if (phases_observed(c, index) >= o.phase) o.kind |= INFORMED;
-    if (inside) issue(c, o);
-    Caller b = barrier_caller(slot, state, me, mbarrier, site);
-    b.offset = offset_of(slot, b.offset);
-    change_bytes(b, index, -(int)bytes);
-}
-
-HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes) {
-    if (!slot) return;
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
-    o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
-    if (bulk_range(c, o, address, bytes)) issue(c, o);
 }
 
 // ---- tensor maps (consan/tensormap.py has the table of their bits) --------------------------------------------------------------
@@ -134,25 +90,6 @@ DEVICE bool box_covers(const Operation &o, u32 low, u32 high) {
     return false;
 }
 
-// A tiled tensor copy from shared memory: what would go beyond the edge of the tensor is not read.
-HOOK void __consan_tensor_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
-    if (!slot) return;
-    u32 bytes = __consan_tensor_bytes(map, 1), place[5] = {x0, x1, x2, x3, x4};
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
-    o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
-    if (bulk_range(c, o, address, bytes) && clip(o, map, place, load32(FIELD(slot, Slot, low)))) issue(c, o);
-}
-
-// st.bulk: zeros, written by the executing thread.
-HOOK void __consan_fill(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 bytes) {
-    if (!slot) return;
-    Caller c = {slot, state, me, site, ACCESS_WRITE, 0, bytes};
-    if (!enter_access(c, head_of(slot, me), address)) return;
-#pragma unroll 1
-    for (u32 at = 0; at < bytes; at += 8) __consan_write8(slot, state, me, address + at, site, 0, 0);
-}
-
 HOOK void __consan_bulk_commit(u64 slot, u64 state, u32 me) {
     if (!slot) return;
     u64 at = THREAD_FIELD(thread_record(slot, me), bulk_commits);
@@ -223,28 +160,5 @@ COLD void report_at_exit(u64 slot, u64 state, u32 me, const Operation &o, u32 by
     f.me = o.thread; f.flags = 0; f.reason = REASON_AT_EXIT; f.own_operation = kind_of(o);
     describe_operation(c, f, o);
     report(slot, f);
-}
-
-// By the last thread of the CTA: operations whose completion nobody has observed.
-DEVICE void check_operations_at_exit(u64 slot, u64 state) {
-    u64 engine = engine_of(slot);
-    if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // stopped in the middle
-#if CONSAN_CLUSTER
-    u32 rank = cluster_rank(), bytes = cta_bytes(slot);
-#endif
-    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
-    for (u32 i = 0; i < count; ++i) {
-        Operation o = load_operation(operation_at(engine, i));
-        if (o.sequence <= base) continue;
-#if CONSAN_CLUSTER
-        if (o.low / bytes != rank) continue;
-#endif
-        u64 thread = thread_record(slot, o.thread);
-        bool over;
-        if (by_phase(o)) over = load32(FIELD(mbarrier_at(engine, o.barrier), MBarrier, waited)) > o.phase;
-        else if (kind_of(o) == OPERATION_WGMMA) over = load32(THREAD_FIELD(thread, matrix_retired)) > o.group;
-        else over = load32(THREAD_FIELD(thread, bulk_read)) > o.group;
-        if (!over) report_at_exit(slot, state, o.thread, o, o.high - o.low);
-    }
 }
 #endif

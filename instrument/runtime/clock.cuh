@@ -7,6 +7,8 @@
 // own row at the next barrier of the whole warp. (Several edges taken by different lanes share that row: they err towards silence.)
 #pragma once
 
+#include "slot.cuh"
+
 #if CONSAN_PARTIAL
 // Lanes that release together do so at the latest epoch of any of them, and all go on from there.
 DEVICE u64 together(u64 state, u32 mask) { return pack(maximum_over(mask, low_word(state)), high_word(state)); }

@@ -10,6 +10,8 @@
 // the order of execution is enough, so relaxed arrivals and waits tell too, in clock entries of their own (EXECUTED).
 #pragma once
 
+#include "barrier.cuh"
+
 #if CONSAN_CLUSTER
 // ---- edges of too narrow a scope ----------------------------------------------------------------------------------------------
 
@@ -208,52 +210,5 @@ DEVICE bool cta_knows(u64 slot, u32 rank, u32 warp, u32 epoch) {
     for (u32 w = first; w < first + (1u << shift); ++w)
         if (high_word(load64(cluster_wait_at(slot, w))) >= high_word(arrival)) return true;
     return false;
-}
-
-DEVICE void check_operations_at_exit(u64 slot, u64 state);
-
-// By the last thread of a CTA: what others have done to its memory must be over, and known.
-DEVICE void cta_exits(u64 slot, u64 state) {
-    u32 rank = cluster_rank(), warps = load32(FIELD(slot, Slot, warp_count)), base = load32(FIELD(slot, Slot, base));
-    store32(FIELD(slot, Slot, gone) + 4 * rank, 1);
-    record_fence();
-    if (verdict_of(slot) & VERDICT_LEAVE) return;
-    check_operations_at_exit(slot, state);
-    if (!load32(FIELD(slot, Slot, visitors) + 4 * rank)) return;
-    for (u32 w = 0; w < warps; ++w) {
-        u64 visit = load64(visit_at(slot, w, rank));
-        u32 epoch = high_word(visit);
-        if (w >> cta_shift(slot) == rank || !visit || epoch < base || cta_knows(slot, rank, w, epoch)) continue;
-        Caller c = {slot, state, w << 5 | (low_word(visit) >> 16 & 31), low_word(visit) & 0xffff, 0, rank * cta_bytes(slot), 0};
-        report_lifetime(c, REASON_AFTER_EXIT);
-    }
-}
-
-// ---- multicast ----------------------------------------------------------------------------------------------------------------------
-
-// A copy to the same place in each CTA of a mask; each signals the barrier at the same place in its CTA, or with `pairs`
-// (.cta_group::2) in the CTA of its pair whose rank has the parity of the given barrier's.
-HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind, u32 mask, u32 pairs) {
-    if (!slot) return;
-    u32 inside = address & (1u << ADDRESS_RANK) - 1, signalled = mbarrier & (1u << ADDRESS_RANK) - 1;
-#pragma unroll 1
-    for (u32 ranks = mask & 0xffff; ranks; ranks &= ranks - 1) {
-        u32 rank = __ffs(ranks) - 1, to = pairs ? (rank & ~1u) | (mbarrier >> ADDRESS_RANK & 1) : rank;
-        __consan_bulk_load(slot, state, me, rank << ADDRESS_RANK | inside, sites, bytes, to << ADDRESS_RANK | signalled, kind);
-    }
-}
-
-// cp.async.bulk from this CTA's shared memory to another's: the barrier over there tells that the source was read, too.
-HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 source) {
-    if (!slot) return;
-    u64 engine = engine_of(slot);
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_SOURCE, sites >> 16);
-    u32 index = find_barrier(engine, offset_of(slot, mbarrier));
-    if (index != NO_BARRIER) {
-        o.barrier = index; o.phase = state_phase(load64(mbarrier_at(engine, index)));
-        if (bulk_range(c, o, source, bytes)) issue(c, o);
-    }
-    __consan_bulk_load(slot, state, me, address, sites, bytes, mbarrier, OPERATION_BULK_LOAD);
 }
 #endif

@@ -17,6 +17,9 @@
 // Where fewer warps leave than are missing, one arrives several times, which the ISA does not define but nothing else could end.
 #pragma once
 
+#include "mbarrier.cuh"
+#include "barrier.cuh"
+
 #if CONSAN_ENGINE
 enum WaitKind : u32 { WAITS_MBARRIER = 1, WAITS_CTA = 2, WAITS_NAMED = 3 };
 enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, VERDICT_LEAVE = 6 };
@@ -342,24 +345,6 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(lanes & ~main));
 }
 
-DEVICE bool touched_since(u64 slot, u32 warp, u32 start, u32 mask);
-
-// Lanes `mask` of a warp exit together.
-DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
-    u32 lanes = __popc(mask) << 16, blocked = 0, gone = mask, me = self_number();
-    if (lane_id() == __ffs(mask) - 1) gone |= or32(FIELD(slot, Slot, exited) + 4 * (me >> 5), mask);
-    u32 living = existing_lanes(slot, me) & ~first_lanes(mask, gone);
-    if (!living) {
-        bool touched = touched_since(slot, me >> 5, high_word(state), mask);
-        if (lane_id() == __ffs(mask) - 1) note_end(slot, me, touched);
-    }
-    if (lane_id() == __ffs(mask) - 1) {
-        end_at_cluster(slot, me, living);
-        blocked = count32(FIELD(engine_of(slot), Engine, blocked), lanes) + lanes;
-    }
-    if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
-}
-
 // ---- leaving ----------------------------------------------------------------------------------------------------------------
 
 #if CONSAN_NAMED
@@ -430,73 +415,7 @@ DEVICE void drain(u64 engine) {
     for (u32 i = 0; i < DRAIN_LOOKS && nanoseconds() - start < DRAIN_NANOSECONDS; ++i) asm volatile("" ::: "memory");
 }
 
-// The end of a thread whose CTA is stuck or was told to stop. Does not return.
-HOOK void __consan_leave(u64 runtime, u64 slot, u64 state, u32 me) {
-    if (slot) {
-        u32 mask = active_mask();
-        u64 engine = engine_of(slot);
-        if (lane_id() == __ffs(mask) - 1) or32(FIELD(engine, Engine, verdict), VERDICT_STOPPED);
-        unregister_wait(slot, me, mask);
-        record_fence();
-        __syncwarp(mask);
-#if CONSAN_NAMED
-        arrive_for_missing(slot, me, mask);
-#endif
-        drain(engine);
-    }
-    __consan_exit(runtime, slot, state);
-    asm volatile("exit;");
-}
-
-DEVICE void leave_if_told(u64 slot, u64 state, u32 me) {
-    if (verdict_of(slot) & VERDICT_LEAVE) __consan_leave(load64(FIELD(slot, Slot, runtime)), slot, state, me);
-}
-
 // ---- where threads wait -------------------------------------------------------------------------------------------------------
 
-// A wait of a pure loop has failed.
-COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity) {
-    u32 index = high_word(snapshot), before = low_word(snapshot), mask = __match_any_sync(active_mask(), snapshot);
-    bool incomplete = index != NO_BARRIER;
-    // The phase that the chip is at has the requested parity. If the shadow is there too, nothing has completed it yet.
-    if (incomplete) incomplete = before == state_phase(load64(mbarrier_at(engine_of(slot), index))) && (before & 1) == parity;
-    mask = __ballot_sync(mask, incomplete);
-    if (incomplete) register_wait(slot, state, me, per_lane(mask), wait_word(WAITS_MBARRIER, index, before), site, 0);
-    leave_if_told(slot, state, me);
-}
-
 DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, mask); }
-
-// A thread is about to enter a barrier, and has been counted there. `needed`: threads that it waits for, 0 for all of the CTA.
-COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask) {
-    u32 place = named_place(slot, me, id);
-    u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, place, number);
-    if (!__all_sync(mask, first_lanes(mask, number) == number)) mask = __match_any_sync(mask, word);
-    if (at_main_barrier(word)) register_at_main(slot, state, me, mask, word, site);
-    else register_wait(slot, state, me, mask, word, site, needed);
-#if CONSAN_NAMED
-    record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
-#endif
-    if (!__any_sync(mask, verdict_of(slot) & VERDICT_LEAVE)) return;
-#if CONSAN_NAMED
-    u32 living = living_lanes(slot, me);
-    if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, place, number);
-    __syncwarp(mask);
-#endif
-    leave_if_told(slot, state, me);
-}
-
-#if CONSAN_CLUSTER
-// Before barrier.cluster.wait: the arrival was an instruction of its own.
-HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
-    if (!slot) return;
-    u32 generation = load32(generation_at(thread_record(slot, me), CLUSTER_BARRIER));
-    if (high_word(named_word(slot, CLUSTER_BARRIER)) == generation) wait_at_barrier(slot, state, me, CLUSTER_BARRIER, generation, all_threads(slot, CLUSTER_BARRIER), site, active_mask());
-}
-#endif
-
-COLD void barrier_passed(u64 slot, u64 state, u32 me, bool main, u32 mask) {
-    main ? unregister_at_main(slot, me, mask) : unregister_wait(slot, me, mask);
-    leave_if_told(slot, state, me);
-}
 #endif

@@ -8,6 +8,8 @@
 // may synchronise through global memory a load counts as complete once anybody has waited for it.
 #pragma once
 
+#include "written.cuh"
+
 #if CONSAN_ENGINE
 DEVICE u64 fetch_at(u64 slot, u32 position) { return FIELD(tables_of(slot), GlobalTables, fetches) + sizeof(FetchRecord) * (position % FETCHES); }
 static_assert(sizeof(FetchRecord) * FETCHES == sizeof(((GlobalTables *)0)->fetches), "GlobalTables");

@@ -10,6 +10,8 @@
 // waited for the oldest become one interval; an access in it is one that could not be checked, and is counted.
 #pragma once
 
+#include "bulk.cuh"
+
 #if CONSAN_ENGINE
 #define RESULT_REDUCES 1u   // flags of a record
 #define GLOBAL_EDGES 64u    // with an access's flags: threads may synchronise through global memory
@@ -260,18 +262,5 @@ COLD void look_for_results(const Caller &c, u64 address) {
         if (!results_observed(c, r.thread, r.group)) report_result(c, r, address);
     }
     look_at_lost(c, address);
-}
-
-COLD void look_for_uses(Caller c, u64 low, u64 high);
-COLD void look_for_fetches(Caller c, u64 low, u64 high);
-
-// A generic access within the interval of what is in flight.
-HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
-    if (!slot) return;
-    Caller c = {slot, state, me, site, flags, 0, bytes};
-    if (address < load64(FIELD(slot, Slot, result_high)) && address + bytes > load64(FIELD(slot, Slot, result_low))) look_for_results(c, address);
-    if (!(flags & (ACCESS_WRITE | ACCESS_RMW))) return;
-    if (overlaps(load_span(FIELD(globals_of(slot), Globals, map_low)), address, address + bytes)) look_for_uses(c, address, address + bytes);
-    if (load32(FIELD(globals_of(slot), Globals, fetch_count))) look_for_fetches(c, address, address + bytes);
 }
 #endif

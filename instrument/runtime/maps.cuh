@@ -9,6 +9,9 @@
 // fence is known. An acquire fence serves everybody who comes after it; one by another warp than that of the change counts also if it came before.
 #pragma once
 
+#include "tensormap.cuh"
+#include "written.cuh"
+
 #if CONSAN_ENGINE
 DEVICE bool is_global(u64 address) {
     u32 v;

@@ -9,6 +9,8 @@
 // epochs of a block are those of the latest access of each warp.
 #pragma once
 
+#include "mbarrier.cuh"
+
 #if CONSAN_ENGINE
 // source: first site of the same place in the source, of which an unrolled loop has several.
 struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier, phase, group; u64 shape, shape2; };
@@ -222,9 +224,6 @@ DEVICE bool observed(const Caller &c, const Operation &o) {
 
 // ---- which bytes ------------------------------------------------------------------------------------------------------------
 
-DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high);
-DEVICE bool box_covers(const Operation &o, u32 low, u32 high);
-
 DEVICE u32 row_size(const Operation &o) { return (u32)(o.shape >> 32); }
 DEVICE u32 row_distance(const Operation &o) { return (u32)o.shape; }
 
@@ -234,23 +233,6 @@ DEVICE bool rows_cover(const Operation &o, u32 low, u32 high) {
 }
 
 DEVICE bool is_shaped(const Operation &o) { return kind_of(o) == OPERATION_WGMMA || o.shape2 >> 62; }
-
-DEVICE bool covers(const Operation &o, u32 low, u32 high) {
-    if (o.low >= high || low >= o.high) return false;
-    if (kind_of(o) == OPERATION_WGMMA) return matrix_covers(o, max(low, o.low), min(high, o.high));
-    if (o.shape2 & SHAPE_ROWS) return rows_cover(o, low, high);
-    return !(o.shape2 & SHAPE_BOX) || box_covers(o, low, high);
-}
-
-// Whether two operations whose ranges overlap have bytes in common.
-DEVICE bool meet(const Operation &a, const Operation &b) {
-    u32 low = max(a.low, b.low), high = min(a.high, b.high);
-    if (!is_shaped(a)) return covers(b, low, high);
-    if (!is_shaped(b)) return covers(a, low, high);
-    for (u32 at = low & ~15u; at < high; at += 16)
-        if (covers(a, max(at, low), min(at + 16, high)) && covers(b, max(at, low), min(at + 16, high))) return true;
-    return false;
-}
 
 // ---- findings ---------------------------------------------------------------------------------------------------------------
 
@@ -386,50 +368,9 @@ DEVICE bool strong_beside(const Caller &c, const Operation &o) {
     return adds(o) && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_beside(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
 }
 
-// Returns whether an operation writes bytes of the access.
-COLD bool meet_operations(Caller c, bool report_them) {
-    u64 engine = engine_of(c.slot), range = 0;
-    u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
-    // Where the list has been too short, what is not on it may have been written.
-    bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
-    u32 block = c.offset & ~(BLOCK_BYTES - 1);
-    each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
-        Operation o = load_operation(operation_at(engine, i));
-        if (o.sequence <= base) return;
-        bool last = o.sequence == number, met = covers(o, c.offset, c.offset + c.bytes);
-        if (met && o.kind & OPERATION_WRITES) {
-            written = true;
-            whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
-        }
-        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !strong_beside(c, o);
-        if (!counts && !last) return;
-        bool done = observed(c, o);
-        if (counts && !done) report_operation(c, o, 0);
-        if (last && done && over_for_warp(c, o)) range = pack(o.low, o.high);
-    });
-    if (whole) store32(complete_at(c.slot, block), complete_mark(c.slot));
-    if (range) note_over(c, number, range, base);
-    return written;
-}
-
 DEVICE bool operation_near(const Caller &c) {
     u32 number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
     return number > load32(FIELD(engine_of(c.slot), Engine, op_base));
-}
-
-DEVICE void look_for_operations(const Caller &c) {
-    u32 number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
-    if (number <= load32(FIELD(engine_of(c.slot), Engine, op_base)) || number <= load32(over_up_to(c)) || number == load32(over_at(c, number))) return;
-    pass_operations(c);
-    if (number > load32(over_up_to(c))) meet_operations(c, true);
-}
-
-DEVICE bool written_by_operation(const Caller &c, u32 cell) {
-    if (!operation_near(c)) return false;
-    if (load32(complete_at(c.slot, c.offset)) == complete_mark(c.slot)) return true;
-    Caller granule = c;
-    granule.offset = cell * CONSAN_GRANULE; granule.bytes = CONSAN_GRANULE;
-    return meet_operations(granule, false);
 }
 
 // ---- operations look at generic accesses --------------------------------------------------------------------------------------
@@ -459,47 +400,6 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
     report(c.slot, f);
 }
 
-// Whether a load has replaced the bytes of a write that its issuer had fenced, and the caller knows that it is over: what the caller finds
-// there needs no fence of its own. A write after the load would be one of a warp that has seen the load's phase to be over before.
-COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
-    u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base)), warp = writer >> 5;
-    bool found = false;
-    each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
-        Operation o = load_operation(operation_at(engine, i));
-        if (o.sequence <= base || kind_of(o) != OPERATION_BULK_LOAD || !covers(o, c.offset, c.offset + c.bytes) || !observed(c, o)) return;
-        u64 issuer = clock_row(c.slot, o.thread >> 5) + 4 * (fenced_for(c.slot, o.low) + warp);
-        if (max(load32(issuer), load32(issuer + 4ull * VECTOR * MAX_WARPS)) < epoch) return;
-        u32 phases = load32(clock_row(c.slot, warp) + 4 * (PHASES + o.barrier));
-        found |= phases <= o.phase || (phases == o.phase + 1 && load32(observed_at(engine, warp, o.barrier)) > epoch);
-    });
-    return found;
-}
-
-// Atomics that a later one has replaced in the write record, as for a plain read (`look_for_atomics`): the last one of each warp.
-// Where the latest lacks the proxy fence itself, that is what is told.
-COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
-    u64 record = load64(load64(FIELD(c.slot, Slot, writes)) + 8ull * cell);
-    bool latest_fenced = fenced(c, o, record_thread(record) >> 5, write_epoch(c, record));
-    u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
-    u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
-    bool found = false;
-    EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
-        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
-        if (!of_atomic(entry)) continue;
-        u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
-        if (epoch - base >= 0x80000000u) continue;
-        bool fence = fenced(c, o, w, epoch);
-        if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
-        else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
-        else continue;
-        // Of lanes of its own warp a race weighs less: others may be at fault, too.
-        found = true;
-        if (w != c.me >> 5) break;
-    }
-    return found;
-}
-
 // The same of an atomic or a strong store that has left a record. It is aligned, so it is of the same bytes if it is as wide and the cell is
 // one of the reduction's.
 DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
@@ -507,122 +407,13 @@ DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
     return (u32)record & LOW_MARKER || strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
 }
 
-// One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
-DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 record) {
-    u32 epoch = write_epoch(c, record), other = record_thread(record), hazard = o.kind & OPERATION_WRITES ? HAZARD_WAW : HAZARD_RAW;
-    if (!alive(c, record, epoch) || (u32)(record >> 32) & HIGH_OLD) return false;
-    c.offset = cell * CONSAN_GRANULE; c.bytes = CONSAN_GRANULE;
-    if ((u32)(record >> 32) & HIGH_ASYNC) {
-        if ((u32)record & LOW_MARKER) { barrier_bytes_used(c, record); return false; }
-        Copy s = copy_of(c, record);
-        if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
-        if (s.tie) return false;  // whether a fence came after the phase was observed is not kept
-        // As a write by its issuer, when it was waited for.
-        epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
-        // Shipped libraries multiply what cp.async has brought without a proxy fence; the ISA asks for one (SEMANTICS 2.4).
-        if (kind_of(o) == OPERATION_WGMMA) {
-#if CONSAN_ISA
-            if (!fenced(c, o, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_COPY_NO_FENCE); return true; }
-#endif
-            return false;
-        }
-    } else if (adds(o) && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
-        return false;
-    } else if ((u32)record & LOW_MARKER) {
-        if (ordered(c, other, epoch)) return false;
-        Caller reader = c;
-        reader.site = record_site(record); reader.me = other;
-        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
-        f.reason = REASON_NONE; f.flags = 0;
-        report(c.slot, f);
-        return false;
-    } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
-        return true;
-    } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
-        // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
-        report_access(c, o, hazard, record_site(record), other, epoch);
-        return true;
-    }
-    if (!passed(c, o, other >> 5, epoch)) {
-        if (replaced_by_load(c, other, epoch)) return false;
-        report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_NO_PROXY_FENCE);
-        return true;
-    }
-#if CONSAN_ISA
-    if (kind_of(o) != OPERATION_STORE_ASYNC && epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * (other >> 5))) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_WRITER_NO_FENCE); return true; }
-#endif
-    return false;
-}
-
 // What one site of one warp has left is told once a block.
 DEVICE bool told_already(u64 told, u64 record) {
     return told && record_site(told) == record_site(record) && record_warp(told) == record_warp(record);
 }
 
-COLD void check_written_block(Caller c, const Operation &o, u32 low, u32 high) {
-    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0, told = 0;
-    for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
-        if (!covers(o, max(chunk, low), min(chunk + 16, high))) continue;
-        for (u32 at = max(chunk, low); at < min(chunk + 16, high); at += CONSAN_GRANULE) {
-            u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-            if (!record || record == last || told_already(told, record)) continue;
-            last = record;
-            if (check_written_cell(c, o, at / CONSAN_GRANULE, record)) told = record;
-        }
-    }
-}
-
-COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 warp) {
-    u64 row = load64(FIELD(c.slot, Slot, reads)) + (u64)load32(FIELD(c.slot, Slot, row)) * (warp + 1);
-    u32 told = 0;  // 1 + the last site reported
-    for (u32 at = low; at < high; at += CONSAN_GRANULE) {
-        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE)), site = entry >> 7 & READ_SITE_LIMIT;
-        if (!entry || site + 1 == told || !covers(o, at, at + CONSAN_GRANULE)) continue;
-        u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
-        if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
-        c.offset = at; c.bytes = CONSAN_GRANULE;
-        if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
-        if (adds(o) && entry & ENTRY_ATOMIC) continue;
-        bool race = !reads_ordered(c, entry, other, epoch);
-        if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
-#if CONSAN_ISA
-        else if (!passed(c, o, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
-#endif
-        if (race) told = site + 1;
-    }
-}
-
 // The latest write of the caller's warp to a block, of one of its lanes.
 DEVICE bool own_in_order(const Caller &c, u32 lane, u32 epoch) { return lane == (c.me & 31) || all_ordered(c, lane, epoch); }
-
-// All warps' latest accesses to one block of the operation's range.
-COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
-    u64 coarse = coarse_of(c.slot);
-    u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
-    u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
-    if (low >= high) return;
-    bool suspect = false;
-    EACH_WARP_NEAR(c.slot, low, w) {
-        u64 rows = warp_rows<BLOCK_BYTES>(coarse, stride, w) + 4ull * block;
-        u32 entry = written ? load32(rows + (u64)WARP_WRITES * stride) : 0;
-        if (entry && entry >> 6 >= base) {
-            bool async = entry & COARSE_ASYNC;
-            bool fine = w == c.me >> 5 ? own_in_order(c, entry & 31, entry >> 6) : entry >> 6 <= seen_of_warp(c, w);
-            suspect |= async || !fine || !fenced(c, o, w, entry >> 6);
-#if CONSAN_ISA
-            suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
-#endif
-        }
-        u32 reader = read ? load32(rows) : 0;
-        if (!reader || reader >> 6 < base) continue;
-        bool fine = w != c.me >> 5 && reader >> 6 <= seen_of_warp(c, w);
-#if CONSAN_ISA
-        fine &= fenced(c, o, w, reader >> 6);
-#endif
-        if (!fine) check_read_block(c, o, low, high, w);
-    }
-    if (suspect) check_written_block(c, o, low, high);
-}
 
 // The caller's clock, four entries at a time.
 struct Eyes { u64 row, coarse; u32 stride, base, start, warps; bool some; };
@@ -787,28 +578,6 @@ DEVICE void touched(const Eyes &e, const Operation &o, u32 first, u32 step, bool
     }
 }
 
-// Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
-// nothing had to be looked at more closely.
-DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
-    Eyes e = eyes_of(c);
-    bool written = false, read = false;
-    touched(e, o, first, step, written, read);
-    if (step > 1) { written = __any_sync(0xffffffffu, written); read = __any_sync(0xffffffffu, read); }
-    if (!(written || read)) return true;
-    if (rows_in_order(c, e, o, first, step, written, read)) return true;
-    u32 begin = (o.low / BLOCK_BYTES & ~3u) + 4 * first;
-    bool clean = true;
-#pragma unroll 1
-    for (u32 four = begin; four * BLOCK_BYTES < o.high; four += 4 * step)
-#pragma unroll 1
-        for (u32 i = 0; i < 4; ++i) {
-            if (block_in_order(c, e, o, four + i, written, read)) continue;
-            clean = false;
-            check_block(c, o, four + i, written, read);
-        }
-    return clean;
-}
-
 // ---- issuing ----------------------------------------------------------------------------------------------------------------
 
 DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
@@ -902,33 +671,6 @@ DEVICE u32 same_place(const Caller &c, u64 engine, Operation &o, u32 base) {
     return place;
 }
 
-// Puts an operation of one thread on the list; returns its place, or OPERATIONS if there is none.
-DEVICE u32 list_operation(const Caller &c, Operation &o) {
-    u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base)), rows = find_rows(c, o), place = rows;
-    o.sequence = add32(FIELD(engine, Engine, op_next), 1) + 1;
-    if (rows == OPERATIONS) place = same_place(c, engine, o, base);
-    if (rows != OPERATIONS || place == OPERATIONS) each_overlap(c.slot, o.low, o.high, [&](u32 i) {
-        if (i == rows) return;
-        Operation old = load_operation(operation_at(engine, i));
-        if (old.sequence <= base || kind_of(o) != kind_of(old) || !meet(o, old)) return;
-        if (kind_of(o) == OPERATION_BULK_LOAD) o.kind |= REFILL;
-        if (supersedes(c, o, old)) take_over(engine, i, o, old, base, place);
-    });
-    if (rows != OPERATIONS) {
-        u64 word = load64(operation_at(engine, rows) + 8);
-        if (o.kind & REFILL) store64(operation_at(engine, rows) + 8, pack(low_word(word), high_word(word) | REFILL));
-        return rows;
-    }
-    if (place == OPERATIONS && load32(FIELD(engine, Engine, op_count)) >= OPERATIONS) place = free_place(engine, o.sequence);
-    if (place == OPERATIONS) place = add32(FIELD(engine, Engine, op_count), 1);
-    if (place >= OPERATIONS) { count_evicted(c.slot); return OPERATIONS; }
-    store_operation(operation_at(engine, place), operation_range_at(engine, place), o);
-    store32(THREAD_FIELD(thread_record(c.slot, c.me), last_copy), place + 1);
-    store32(place_hint(c.slot, o), place + 1);
-    return place;
-}
-
 // `o` overlaps another operation that its issuer has not seen to be over.
 COLD void meet_operation(Caller both, const Operation &o, const Operation &other) {
     both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
@@ -937,19 +679,6 @@ COLD void meet_operation(Caller both, const Operation &o, const Operation &other
     f.own_operation = kind_of(o); f.flags = FLAG_OTHER_ASYNC;
     describe_operation(both, f, other);
     report(both.slot, f);
-}
-
-// The other operations that overlap.
-COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) {
-    u64 engine = engine_of(c.slot);
-    u32 base = load32(FIELD(engine, Engine, op_base));
-    each_overlap(c.slot, o.low, o.high, [&](u32 i) {
-        if (i == place) return;
-        Operation other = load_operation(operation_at(engine, i));
-        if (other.sequence <= base || !((o.kind | other.kind) & OPERATION_WRITES)) return;
-        if (o.kind & other.kind & ADDS) return;
-        if (!observed(c, other) && meet(o, other)) meet_operation(c, o, other);
-    });
 }
 
 // A barrier is invalidated: have all operations that signal it been observed by the caller (R-M12)?
@@ -974,37 +703,6 @@ COLD void read_unwritten(Caller c, const Operation &o) {
 
 #define CELLS_AT_ONCE 16
 #define RECORD_LANE (31u << 2)  // in a record's upper half; the rest of it says whose epoch it is
-
-// The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
-COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
-    u64 writes = load64(FIELD(c.slot, Slot, writes));
-    Caller cell = c;
-    cell.bytes = CONSAN_GRANULE; cell.flags = 0;
-    complete = true;
-    u32 good = 0;  // warp, epoch and flags of a living write; mostly those of its neighbours
-#pragma unroll 1
-    for (u32 round = low; round < high; round += CELLS_AT_ONCE * CONSAN_GRANULE) {
-        u64 records[CELLS_AT_ONCE];
-        load_records<CELLS_AT_ONCE>(writes + 8ull * (round / CONSAN_GRANULE), records);
-        u32 head = (u32)(records[0] >> 32) & ~RECORD_LANE;
-        if (head != good && alive(c, records[0], write_epoch(c, records[0]))) good = head;
-        u32 unlike = !good || high - round < CELLS_AT_ONCE * CONSAN_GRANULE;
-        for (u32 j = 0; j < CELLS_AT_ONCE; ++j) unlike |= ((u32)(records[j] >> 32) & ~RECORD_LANE) ^ good | ((u32)records[j] & LOW_MARKER);
-        if (!unlike) continue;
-#pragma unroll 1
-        for (u32 j = 0; j < CELLS_AT_ONCE; ++j) {
-            u64 record = records[j];
-            u32 at = round + j * CONSAN_GRANULE;
-            if (at >= high) break;
-            if (alive(c, record, write_epoch(c, record)) && !((u32)record & LOW_MARKER && !((u32)(record >> 32) & HIGH_ASYNC))) continue;
-            cell.offset = at;
-            if (meet_operations(cell, false)) continue;
-            complete = false;
-            if (covers(o, at, at + CONSAN_GRANULE)) return at;
-        }
-    }
-    return high;
-}
 
 // Whether one listed operation writes all of a range; its own range then.
 COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u32 &known_high) {
@@ -1033,29 +731,5 @@ template <u32 COUNT> DEVICE bool blocks_written(u64 slot, u32 block, u32 mark) {
     for (u32 i = 0; i < COUNT; ++i) marks[i] = mark;
     store_entries<COUNT>(found, marks);
     return true;
-}
-
-// Blocks are looked at as a whole, also where the range begins or ends within: what is found complete once need not be looked at again.
-COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
-    u32 mark = complete_mark(c.slot), known_low = 0, known_high = 0;
-    bool ask = true;  // the list, once: again only behind what it has told
-    for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
-        if (step == 1 && block % 4 == 0 && (block + 4) * BLOCK_BYTES <= o.high && blocks_written<4>(c.slot, block, mark)) { block += 3; continue; }
-        if (blocks_written<1>(c.slot, block, mark)) continue;
-        u32 low = block * BLOCK_BYTES, high = low + BLOCK_BYTES, at = high;
-        bool complete = true;
-        if (!(low >= known_low && high <= known_high)) {
-            bool known = ask && written_at_once(c, low, high, known_low, known_high);
-            ask = known;
-            if (!known) at = first_unwritten(c, o, low, high, complete);
-        }
-        if (at != high) {
-            Caller chunk = c;
-            chunk.offset = at; chunk.bytes = min(min(16 - at % 16, high - at), o.high - at);
-            read_unwritten(chunk, o);
-            return;
-        }
-        if (complete) store32(complete_at(c.slot, low), mark);
-    }
 }
 #endif

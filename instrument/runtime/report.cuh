@@ -5,6 +5,8 @@
 // the finding is counted as dropped and the verdict becomes `incomplete`.
 #pragma once
 
+#include "base.cuh"
+
 struct Finding {
     u32 kind, hazard, reason, flags, site, other_site, me, other, offset, bytes, epoch, other_epoch, group, commits, retired;
     u64 address;

@@ -12,6 +12,8 @@
 // another shape is cleared before use. When the arena is exhausted the CTA runs unchecked and is counted, never silently.
 #pragma once
 
+#include "base.cuh"
+
 #ifndef CONSAN_READ_EPOCH_BITS
 #define CONSAN_READ_EPOCH_BITS 12
 #endif
@@ -545,47 +547,10 @@ HOOK u64 __consan_find(u64 runtime) {
     return slot == NO_SLOT ? 0 : slot;
 }
 
-#if CONSAN_ENGINE
-DEVICE void check_operations_at_exit(u64 slot, u64 state);
-DEVICE void count_exits(u64 slot, u64 state, u32 mask);
-#endif
 #if CONSAN_CLUSTER
-DEVICE void cta_exits(u64 slot, u64 state);
 // The number of this thread in its cluster.
 HOOK u32 __consan_self() { return self_number(); }
 #endif
-
-HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
-    if (!runtime) return;
-    u32 here = active_mask();
-    if (slot) {
-        u32 latest = maximum_over(here, low_word(state));
-        if (lane_id() == __ffs(here) - 1) raise32(FIELD(slot, Slot, latest), latest);
-    }
-    u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
-    gpu_fence();
-    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // who is counted has found its CTA, and fenced
-#if CONSAN_ENGINE
-    if (slot) count_exits(slot, state, mask);
-#endif
-    if (lane_id() != leader) return;
-#if CONSAN_PARTIAL && !CONSAN_ENGINE
-    if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
-#endif
-#if CONSAN_CLUSTER
-    if (slot && gpu_add32(FIELD(slot, Slot, exits) + 4 * cluster_rank(), __popc(mask)) + __popc(mask) == thread_total()) cta_exits(slot, state);
-    u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
-    if (before + __popc(mask) != thread_total() * cluster_size()) return;
-#else
-    u32 before = gpu_add32(FIELD(place, Directory, exited), __popc(mask));
-    if (before + __popc(mask) != thread_total()) return;
-#if CONSAN_ENGINE
-    if (slot) check_operations_at_exit(slot, state);
-#endif
-#endif
-    if (slot) release_slot(slot);
-    gpu_release64(place, 0);
-}
 
 HOOK u32 __consan_poll(u64 runtime) { return runtime ? gpu_load32(FIELD(runtime, Runtime, abort)) : 0; }
 

@@ -3,6 +3,8 @@
 // What becomes of a map in global memory is followed in maps.cuh.
 #pragma once
 
+#include "access_hooks.cuh"
+
 #define MAP_BYTES 128u
 
 // A weak operation on the whole map, by one thread (ISA "tensormap.replace"). Whatever else the map holds is opaque: it counts as a

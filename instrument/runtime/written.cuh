@@ -9,6 +9,8 @@
 // Of each warp the last FENCE_EVENTS fences are known; where an older one could have served, it is taken to have.
 #pragma once
 
+#include "globals.cuh"
+
 #if CONSAN_ENGINE
 #define CELL_BYTES 16u
 static_assert((WRITTEN & (WRITTEN - 1)) == 0 && sizeof(FenceEvent) * FENCE_EVENTS * MAX_WARPS == sizeof(((GlobalTables *)0)->fences), "GlobalTables");
@@ -170,5 +172,4 @@ COLD void check_box(const Caller &c, const Result &r) {
         if (!check_stores(c, at, at + inner)) return;
     }
 }
-
 #endif

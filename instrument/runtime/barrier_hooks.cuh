@@ -1,0 +1,203 @@
+// Hooks of barriers, fences and flags (SEMANTICS R-BAR1 to R-BAR3, 3).
+#pragma once
+
+#include "mbarrier_hooks.cuh"
+
+#if CONSAN_PARTIAL
+// Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook. `waits`: a deadlock could be proven here.
+HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+    u32 mask = lanes_alike(site);
+    if (count == ALL_THREADS) {
+        u32 number = load32(THREAD_FIELD(thread, full_barriers)), parity = number & 1, epoch = maximum_over(mask, low_word(state));
+        if (lane_id() == __ffs(mask) - 1) raise32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + parity), epoch);
+#if CONSAN_ENGINE
+        join_before(slot, me, parity, mask);
+        if (waits) wait_at_barrier(slot, state, me, id, number, 0, site, mask);
+#endif
+        return state;
+    }
+    // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
+    u32 generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
+    u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);
+    store32(generation_at(thread, id), generation);
+    state = together(state, mask);
+    u32 stranger = id < CLUSTER_BARRIER ? stranger_of_last_round(slot, state, me, id, generation, mask) : 0;
+    deposit_clock(slot, state, me, id, generation, mask);
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) {
+#if CONSAN_ENGINE
+        if (id == CLUSTER_BARRIER) count_at_cluster(slot, 32, 0);
+        else
+#endif
+        count_arrival(slot, state, me, site, id, needed, generation, stranger);
+    }
+    // The chip's barrier wants the warp together, and so do the proof of a deadlock and who leaves it.
+    __syncwarp(mask);
+    state = advance(slot, state, me);
+#if CONSAN_ENGINE
+    if (waits) wait_at_barrier(slot, state, me, id, generation, needed, site, mask);
+#endif
+    return state;
+}
+
+#if CONSAN_ENGINE
+// barrier.cluster.arrive: a barrier of all threads whose two halves are two instructions. A relaxed arrival counts, and publishes what
+// the thread's last fence covers.
+HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
+    if (!slot) return state;
+#if CONSAN_CLUSTER
+    note_cluster_arrival(slot, state, me);
+#endif
+    if (!relaxed) return __consan_barrier_before(slot, state, me, CLUSTER_BARRIER, ALL_MIXED, site, 0);
+    u32 mask = lanes_alike(site), generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, CLUSTER_BARRIER)));
+    store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
+#if CONSAN_CLUSTER
+    deposit_fenced(slot, state, me, generation, mask);
+    record_fence();  // the real arrival is relaxed: without this its waiters could come before what it leaves here
+#else
+    u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
+    if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
+#endif
+    __syncwarp(mask);
+    if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, CLUSTER_BARRIER, mask)) count_at_cluster(slot, 32, 0);
+    __syncwarp(mask);
+    return advance(slot, together(state, mask), me);
+}
+#endif
+// After the real barrier (sync and red).
+HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+    u32 mask = lanes_alike(count << 8 ^ id);
+    if (count == ALL_THREADS) {
+        u32 number = load32(THREAD_FIELD(thread, full_barriers)), epoch = load32(FIELD(slot, Slot, full_epoch) + 4 * (2 * rank_of(slot, me) + (number & 1))) + 1;
+#if CONSAN_ENGINE
+        bool started = !__any_sync(mask, was_without_some(slot, me, number));
+        u32 start = started ? epoch : high_word(state);
+#else
+        u32 start = epoch;
+#endif
+        store32(THREAD_FIELD(thread, full_barriers), number + 1);
+        store32(THREAD_FIELD(thread, warp_epoch), epoch);
+        if (lane_id() == __ffs(mask) - 1) set_warp_epoch(slot, me, epoch);
+        epoch_moved(slot, me, low_word(state), epoch);
+#if CONSAN_ENGINE
+        join_after(slot, me, number, epoch - 1, started, mask);
+        barrier_passed(slot, pack(epoch, start), me, id == 0, mask);
+#endif
+        return pack(epoch, start);
+    }
+    collect_clock(slot, me, id, load32(generation_at(thread, id)), mask);
+#if CONSAN_CLUSTER
+    if (id == CLUSTER_BARRIER) {
+        if (weak_edges(slot)) collect_clock(slot, me, OWN_CTA_OF_CLUSTER, load32(generation_at(thread, id)), mask);
+        note_cluster_wait(slot, state, me);
+    }
+#endif
+    // Lanes may have come to the barrier in several groups, of different epochs: all go on from the latest.
+    u32 epoch = max(low_word(state), load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)));
+    store32(THREAD_FIELD(thread, warp_epoch), epoch);
+    epoch_moved(slot, me, low_word(state), epoch);
+    state = pack(epoch, high_word(state));
+    __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
+#if CONSAN_ENGINE
+    barrier_passed(slot, state, me, false, mask);
+#endif
+    return state;
+}
+
+#if CONSAN_CLUSTER
+// The same at a scope: what there is for threads of this CTA, and for all.
+DEVICE void take_flag_at(u64 slot, u32 me, u32 index, bool narrow) {
+    take_flag(slot, me, index, 1 + rank_of(slot, me));
+    if (narrow) take_narrow(slot, own_vector(slot, me), flag_cell(slot, index), 0, 1);
+    else take_flag(slot, me, index);
+}
+#endif
+// Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
+HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+#if CONSAN_CLUSTER
+    bool narrow = releases & FLAG_CTA;
+    releases &= 1;
+#endif
+    u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread, released));
+    if (!released) return state;
+    u64 row = own_vector(slot, me);
+    bool some = some_acquired(slot, me, 1u << (me & 31));
+    u32 index = flag_index(slot, address), set = 0;
+#if CONSAN_CLUSTER
+    // To other CTAs goes what a wider fence covers, or the release itself; in front of that what the scope is too narrow for.
+    u32 near = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
+    if (wide < near) deposit_narrow(slot, row, flag_cell(slot, index), me, near, high_word(state), some, 0, 1);
+    for (set = wide ? 0 : 1 + rank_of(slot, me); set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
+        released = set ? near : wide;
+#endif
+    u64 cell = flag_cell(slot, index, set);
+    each_chunk(slot, 0, 1, [&](u32 i) {
+        u32 now[4], values[4];
+        load_entries<4>(cell + 4 * i, now);
+        published(slot, row, i, me, released, high_word(state), some, values);
+        raise_entries(cell + 4 * i, now, values);
+    });
+#if CONSAN_CLUSTER
+    }
+    if (!releases) record_fence();  // the fence that makes the store a release came before this
+#endif
+    return releases ? advance(slot, state, me) : state;
+}
+
+// After a strong load or atomic. It takes what was published if it acquires, else this thread's next fence does.
+HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
+    if (!slot) return;
+    u32 index = flag_index(slot, address);
+    u64 thread = thread_record(slot, me), seen = THREAD_FIELD(thread, flags_read);
+#if CONSAN_CLUSTER
+    bool narrow = acquires & FLAG_CTA;
+    if (acquires & 1) return take_flag_at(slot, me, index, narrow);
+    if (narrow) seen = THREAD_FIELD(thread, flags_read_near);
+#else
+    if (acquires) return take_flag(slot, me, index);
+#endif
+    store64(seen, load64(seen) | 1ull << index);
+}
+
+// What strong loads have read that acquire nothing themselves.
+#if CONSAN_CLUSTER
+DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool narrow) {
+    u64 wide = load64(THREAD_FIELD(thread, flags_read)), near = load64(THREAD_FIELD(thread, flags_read_near));
+    for (u64 seen = wide | near; seen; seen &= seen - 1) {
+        u32 index = __ffsll(seen) - 1;
+        take_flag_at(slot, me, index, narrow || !(wide >> index & 1));
+    }
+    store64(THREAD_FIELD(thread, flags_read_near), 0);
+    if (!narrow) store64(THREAD_FIELD(thread, flags_read), 0);  // else a wider fence may follow
+}
+
+// `narrow`: of .cta scope.
+HOOK u64 __consan_fence(u64 slot, u64 state, u32 me, u32 narrow) {
+#else
+DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool) {
+    for (u64 seen = load64(THREAD_FIELD(thread, flags_read)); seen; seen &= seen - 1) take_flag(slot, me, __ffsll(seen) - 1);
+    store64(THREAD_FIELD(thread, flags_read), 0);
+}
+
+HOOK u64 __consan_fence(u64 slot, u64 state, u32 me) {
+    constexpr bool narrow = false;
+#endif
+    if (!slot) return state;
+    u64 thread = thread_record(slot, me);
+#if CONSAN_ENGINE
+    take_relaxed_wait(slot, me, thread, narrow);
+#endif
+    take_flags_read(slot, me, thread, narrow);
+    store32(THREAD_FIELD(thread, released), low_word(state));
+#if CONSAN_CLUSTER
+    if (!narrow) store32(THREAD_FIELD(thread, released_wide), low_word(state));
+#endif
+    return advance(slot, state, me);
+}
+#endif
