@@ -12,10 +12,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Final, NoReturn
 
-from consan import config, options
+from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands import COMMANDS
 from consan.termination import terminable
@@ -35,21 +34,34 @@ class Parser(argparse.ArgumentParser):
 
 def version() -> str:
     """The installed version."""
+    from importlib import metadata
+
     try:
         return metadata.version("consan")
     except metadata.PackageNotFoundError:
         return "unknown"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all registered commands."""
+class _Version(argparse.Action):
+    """Print the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        """Print and end."""
+        print(f"consan {version()}")
+        parser.exit()
+
+
+def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """The parser: every command by its name, the wanted one with its arguments."""
     parser = Parser(prog="consan", description="Find races and missing waits in GPU kernels.", allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"consan {version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
-    for command in COMMANDS:
-        one = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
-        command.prepare(one)
-        one.set_defaults(run=command.run)
+    for entry in COMMANDS:
+        one = commands.add_parser(entry.name, help=entry.help, description=entry.help, allow_abbrev=False)
+        if entry.name == wanted:
+            command = entry.load()
+            command.prepare(one)
+            one.set_defaults(run=command.run)
     return parser
 
 
@@ -79,9 +91,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    arguments = build_parser().parse_args(argv)
+    wanted = next((word for word in argv if not word.startswith("-")), None)  # no option in front of a command has a value
+    arguments = build_parser(wanted).parse_args(argv)
     if arguments.command is None:
         raise UsageError(f"a command is needed: {', '.join(command.name for command in COMMANDS)} (see consan --help)")
+    from consan import config
+
     arguments.argv = argv
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
     options.fill(arguments, os.environ, configuration.texts)

@@ -22,16 +22,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
 from consan._errors import UsageError
-from consan.reports.suppress import Rule, SuppressionError, make_rule
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+if TYPE_CHECKING:
+    from consan.reports.suppress import Rule
 
 NAME: Final = "pyproject.toml"
 SUPPRESSIONS: Final = "suppressions"
@@ -66,6 +63,11 @@ def _folders(start: Path) -> Iterator[Path]:
 
 
 def _table(path: Path) -> Mapping[str, Any] | None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -119,6 +121,8 @@ def _rule(place: str, table: Mapping[str, Any]) -> Rule:
         raise UsageError(f"{place}: {wrong}: expected text")
     if "kind" not in table:
         raise UsageError(f"{place}: kind is missing")
+    from consan.reports.suppress import SuppressionError, make_rule
+
     given = {key: table[key] for key in ("kernel", "source") if key in table}
     try:
         return make_rule(table["kind"], table.get("reason", ""), place, **given)

@@ -17,14 +17,6 @@ _LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not take th
 class Command(Protocol):
     """One subcommand."""
 
-    @property
-    def name(self) -> str:
-        """The word on the command line."""
-
-    @property
-    def help(self) -> str:
-        """One line for `consan --help`."""
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
 

@@ -32,9 +32,6 @@ _LARGEST_SHARED = 227 << 10
 class CheckCommand:
     """Run one kernel once, sanitized."""
 
-    name = "check"
-    help = "sanitize one launch of one kernel from a .cu or .ptx file"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")

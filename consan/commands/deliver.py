@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from consan._errors import ExitCode, NotSupported, UsageError
 from consan.children import merged
 from consan.commands.base import write_file
-from consan.reports import FORMATS, FormatError, render, text
+from consan.reports import FORMATS, FormatError, render
 from consan.reports.model import Report, plural
 from consan.suppressions import comments_at, finish, unused
 
@@ -62,6 +62,8 @@ def deliver(report: Report, chosen: str, output: str | None, *, stored: str | No
 
 def _print(report: Report, chosen: str, stored: str | None = None) -> None:
     if chosen == "text":
+        from consan.reports import text
+
         text.show(report, sys.stdout, stored=stored)
     else:
         sys.stdout.write(render(report, chosen))

@@ -15,9 +15,6 @@ from consan.reports.pages import document, markdown, page, summary
 class ExplainCommand:
     """Explain a kind of finding."""
 
-    name = "explain"
-    help = "what a kind of finding means, with an example and its fix"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("kind", metavar="KIND", nargs="?", help="such as data-race; leave it out for the list")

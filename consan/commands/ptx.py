@@ -23,9 +23,6 @@ _WIDTH: Final = 160  # of tables in a file or pipe; a terminal gives its own
 class PtxCommand:
     """Show sites, instrumented PTX, or what is not modelled."""
 
-    name = "ptx"
-    help = "show what is checked in a kernel's PTX, and what is not"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="PTX (.ptx) or CUDA C++ (.cu)")

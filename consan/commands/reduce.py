@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 class ReduceCommand:
     """Shrink a failing schedule."""
 
-    name = "reduce"
-    help = "shrink a failing schedule that stress found to the fewest delays"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="what consan stress stored")

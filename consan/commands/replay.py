@@ -25,9 +25,6 @@ NOT_REPRODUCED = 1
 class ReplayCommand:
     """Run a stored schedule again."""
 
-    name = "replay"
-    help = "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="what consan reduce or consan stress stored")

@@ -19,9 +19,6 @@ from consan.reports.suppress import to_toml
 class ReportCommand:
     """Render a stored run."""
 
-    name = "report"
-    help = "show a stored run again, in another format"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         stored = "a run that `consan run` or `consan check -o FILE.json` stored; or what `consan stress` or `reduce` did, as text"

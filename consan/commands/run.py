@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 class RunCommand:
     """Run a program, sanitized."""
 
-    name = "run"
-    help = "run a Python program with every kernel that it compiles sanitized"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"

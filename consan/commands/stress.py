@@ -37,9 +37,6 @@ _SUFFIXES: Final = (".cu", ".cuh", ".ptx")
 class StressCommand:
     """Run under many schedules."""
 
-    name = "stress"
-    help = "run a program or a kernel under many schedules: which findings and which wrong results come how often"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments; all that follows a program is the program's, what follows a kernel's file are more options."""
         parser.usage = "consan stress [options] [-m module | -c code | script.py | FILE.cu | FILE.ptx] [args or launch options...]"
