@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from consan import options
-from consan._errors import ConsanError, ExitCode, UsageError
+from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
 from consan.termination import terminable
 
@@ -30,6 +30,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise; `main` prints it."""
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Words that mean nothing here, with the option that was most likely meant."""
+        flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
+        self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
 
 
 def version() -> str:
@@ -55,13 +60,14 @@ def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
     """The parser: every command by its name, the wanted one with its arguments."""
     parser = Parser(prog="consan", description="Find races and missing waits in GPU kernels.", allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
+    parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
     for entry in COMMANDS:
         one = commands.add_parser(entry.name, help=entry.help, description=entry.help, allow_abbrev=False)
         if entry.name == wanted:
             command = entry.load()
             command.prepare(one)
-            one.set_defaults(run=command.run)
+            one.set_defaults(run=command.run, parser=one)
     return parser
 
 
@@ -92,9 +98,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), None)  # no option in front of a command has a value
-    arguments = build_parser(wanted).parse_args(argv)
+    names = [entry.name for entry in COMMANDS]
+    if wanted is not None and wanted not in names:
+        raise UsageError(f"there is no command '{wanted}'{did_you_mean(wanted, names)} (see consan --help)")
+    arguments, unknown = build_parser(wanted).parse_known_args(argv)
+    if unknown:
+        arguments.parser.refuse(unknown)
     if arguments.command is None:
-        raise UsageError(f"a command is needed: {', '.join(command.name for command in COMMANDS)} (see consan --help)")
+        raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
     from consan import config
 
     arguments.argv = argv

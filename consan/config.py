@@ -16,7 +16,6 @@ looked at. A key that nothing reads is a warning with the file's name; a wrong v
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from consan.reports.suppress import Rule
@@ -102,8 +101,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _unknown(where: str, key: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"{where}: nothing reads this key" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{where}: nothing reads this key{did_you_mean(key, known)}"
 
 
 def _rules(name: str, tables: Any) -> tuple[tuple[Rule, ...], list[str]]:

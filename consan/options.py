@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -89,12 +89,22 @@ def read_seconds(text: str) -> float:
     return seconds
 
 
+_SIZE: Final = re.compile(r"(0X[0-9A-F]+|\d+)([KMG]?)")
+
+
+def read_size(text: str) -> int:
+    """A size: bytes, or with K, M or G behind it KiB, MiB or GiB."""
+    found = _SIZE.fullmatch(text.upper())
+    if found is None:
+        raise UsageError(f"expected a size, such as 49152 or 64K, got '{text}'")
+    return int(found[1], 16 if found[1].startswith("0X") else 10) << 10 * " KMG".index(found[2] or " ")
+
+
 def read_bytes(text: str) -> int:
-    """A size above zero: bytes, or with K, M or G behind it KiB, MiB or GiB."""
-    found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
-    if found is None or int(found[1]) == 0:
+    """A size above zero."""
+    if _SIZE.fullmatch(text.upper()) is None or read_size(text) == 0:
         raise UsageError(f"expected a size above zero, such as 512M or 2G, got '{text}'")
-    return int(found[1]) << 10 * " KMG".index(found[2] or " ")
+    return read_size(text)
 
 
 def read_switch(text: str) -> bool:
@@ -142,7 +152,7 @@ class Option:
             return self.default
         try:
             if self.choices and text not in self.choices:
-                raise UsageError(f"expected one of {', '.join(self.choices)}, got '{text}'")
+                raise UsageError(f"expected one of {', '.join(self.choices)}, got '{text}'{did_you_mean(text, self.choices)}")
             return text if text is True else self.read(text)
         except UsageError as error:
             raise UsageError(f"{source}: {error}") from None

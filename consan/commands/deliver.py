@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import ExitCode, NotSupported, UsageError
+from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
 from consan.children import merged
 from consan.commands.base import write_file
 from consan.reports import FORMATS, FormatError, render
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from consan.reports.suppress import Rule
     from consan.session import Session
 
-# `-o run.json` without --format means JSON.
-_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html"}
+# `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, get text.
+_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html", ".txt": "text", ".log": "text", "": "text"}
 
 
 def choose_format(given: str | None, output: str | None) -> str:
-    """The format asked for, else what the output's name suggests, else text; NotSupported when it has no renderer."""
-    chosen = given or _BY_SUFFIX.get(Path(output or "").suffix, "text")
+    """The format asked for, else what the output's name says; a name that says nothing is refused, since text may not be what is expected."""
+    suffix = Path(output or "").suffix
+    chosen = given or _BY_SUFFIX.get(suffix.lower())
+    if chosen is None:
+        known = ", ".join(filter(None, _BY_SUFFIX))
+        raise UsageError(f"{output}: no format has the suffix '{suffix}'; use one of {known}, or say --format{did_you_mean(suffix, _BY_SUFFIX)}")
     if chosen not in FORMATS:
         raise NotSupported(f"--format: {chosen} is not available yet; choose from {', '.join(FORMATS)}")
     return chosen

@@ -49,7 +49,7 @@ class RunCommand:
         program = find_program(args)
         # The report is printed; -o names the stored run, which is JSON always.
         chosen = choose_format(args.format, None)
-        stored = args.output or default_name(program.label)
+        stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
         session = options.open_session(args)
         remark(lambda: f"shadow memory: {describe_most(session.device.most_shadow)}")
@@ -108,6 +108,13 @@ def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
     if not words:
         raise UsageError(f"expected {expected}")
     return words[0], words[1:]
+
+
+def stored_name(output: str | None) -> str | None:
+    """The file that -o names: a run is stored as JSON, and a name that says otherwise is refused."""
+    if output is not None and Path(output).suffix.lower() not in ("", ".json"):
+        raise UsageError(f"-o {output}: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o {output}")
+    return output
 
 
 def default_name(label: str) -> str:

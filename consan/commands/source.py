@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 from consan.commands.base import read_file
+from consan.commands.signatures import kernel_names
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -30,12 +31,19 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
 
 
+def is_cuda(name: str) -> bool:
+    """Whether a file's name says that it is CUDA C++."""
+    return Path(name).suffix.lower() in CUDA_SUFFIXES
+
+
 def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
-    """The PTX of `args.file`; the compiler's warnings go to standard error."""
-    suffix = Path(args.file).suffix.lower()
-    if suffix in CUDA_SUFFIXES:
+    """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
+
+    `args.entry` may name an instance of a template (`rev<float, 128>`): the compiler makes it, and its symbol takes the place of the name.
+    """
+    if is_cuda(args.file):
         return _compile(args, arch)
-    if suffix != ".ptx":
+    if Path(args.file).suffix.lower() != ".ptx":
         raise UsageError(f"{args.file}: expected a .cu or a .ptx file")
     text = read_file(args.file)
     if args.defines or args.include_dirs or args.std:
@@ -48,19 +56,31 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
-    from consan.toolchain.nvrtc import compile_ptx
+    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
 
-    result = compile_ptx(
-        text,
-        name=args.file,
-        arch=args.arch or arch,
-        std=args.std or DEFAULT_STD,
-        defines=parse_defines(args.defines),
-        include_dirs=args.include_dirs,
-    )
-    if result.log:
+    entry = getattr(args, "entry", None)
+    try:
+        result = compile_ptx(
+            text,
+            name=args.file,
+            arch=args.arch or arch,
+            std=args.std or DEFAULT_STD,
+            defines=parse_defines(args.defines),
+            include_dirs=args.include_dirs,
+            instantiate=template_instances(entry),
+        )
+    except MisnamedKernelError as error:
+        raise UsageError(f"--entry '{entry}': {error}{did_you_mean(str(entry).partition('<')[0], kernel_names(text))}") from None
+    if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
+    if entry in result.symbols:
+        args.entry = result.symbols[entry]
     return result.ptx
+
+
+def template_instances(entry: str | None) -> tuple[str, ...]:
+    """What the compiler has to instantiate for a kernel of this name."""
+    return (entry,) if entry is not None and "<" in entry else ()
 
 
 def read_module(ptx: str, name: str) -> Module:
@@ -72,7 +92,7 @@ def read_module(ptx: str, name: str) -> Module:
     from consan.toolchain.assemble import why_broken
 
     module = parse(ptx, name)
-    compiled = Path(name).suffix.lower() in CUDA_SUFFIXES
+    compiled = is_cuda(name)
     if not compiled or _INLINE_ASSEMBLY in ptx:
         refusal = why_broken(ptx, module.target, wild=not compiled)
         if refusal is not None:

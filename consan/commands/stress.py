@@ -83,7 +83,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rtol", default="0", metavar="X", help="with --expect: relative tolerance of floats [0]")
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
     group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
-    add_launch_options(parser, required=False)
+    add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.RUN), "checking")
     options.add(parser, options.OUTPUT, "output")
 
