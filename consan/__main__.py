@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
+from consan.reports import look
 from consan.termination import terminable
 
 DEBUG: Final = "CONSAN_DEBUG"
@@ -112,6 +113,7 @@ def _run(argv: list[str]) -> int:
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
     options.fill(arguments, os.environ, configuration.texts)
     arguments.rules = configuration.rules
+    look.use(look.Look(getattr(arguments, "color", "auto"), getattr(arguments, "quiet", False)))
     unread = [f"nothing reads the environment variable {name}" for name in options.unknown_variables(os.environ)]
     for warning in (*configuration.warnings, *unread):
         print(f"consan: warning: {warning}", file=sys.stderr)

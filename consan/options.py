@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from consan._errors import UsageError, did_you_mean
+from consan.reports.look import COLORS
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -220,12 +221,30 @@ RUN: Final = (
         switch=True,
     ),
 )
-ALL: Final = (*SESSION, *OUTPUT, *RUN)
+TERMINAL: Final = (
+    Option(("-q", "--quiet"), "quiet", read_switch, "only findings and the verdict; no progress", False, switch=True),
+    Option(
+        ("--color",),
+        "color",
+        read_text,
+        "colour; auto: on a terminal, or where FORCE_COLOR is set; not where NO_COLOR is",
+        "auto",
+        choices=COLORS,
+    ),
+)
+COMPILING: Final = (
+    Option(("-v", "--verbose"), "verbose", read_switch, "show the warnings of the CUDA C++ compiler", False, switch=True),
+)
+ALL: Final = (*SESSION, *OUTPUT, *RUN, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
     """Give a command a group of shared options."""
-    group = parser.add_argument_group(title)
+    add_to(parser.add_argument_group(title), options)
+
+
+def add_to(group: Any, options: Iterable[Option]) -> None:
+    """Give options to a group that is there."""
     for option in options:
         shown = f"{option.help} [{option.variable}]"
         if option.switch:

@@ -22,6 +22,7 @@ from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import declarations, describe, templates
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
+from consan.progress import for_terminal
 from consan.reports.model import Report, exit_status
 from consan.tensormap_argument import TensorMap
 
@@ -41,7 +42,7 @@ class CheckCommand:
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
@@ -109,6 +110,7 @@ class Launch:
         arrays = [spec.materialise(args.seed) for spec in self.specs]
         recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
         session = options.open_session(args, **recorded)
+        session.show(for_terminal(delay=0.0))
         ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs)

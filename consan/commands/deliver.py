@@ -24,12 +24,13 @@ _BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm"
 
 
 def choose_format(given: str | None, output: str | None) -> str:
-    """The format asked for, else what the output's name says; a name that says nothing is refused, since text may not be what is expected."""
+    """The format asked for, else what the output's name says; a suffix that says nothing is refused."""
     suffix = Path(output or "").suffix
     chosen = given or _BY_SUFFIX.get(suffix.lower())
     if chosen is None:
         known = ", ".join(filter(None, _BY_SUFFIX))
-        raise UsageError(f"{output}: no format has the suffix '{suffix}'; use one of {known}, or say --format{did_you_mean(suffix, _BY_SUFFIX)}")
+        hint = did_you_mean(suffix, _BY_SUFFIX)
+        raise UsageError(f"{output}: no format has the suffix '{suffix}'; use one of {known}, or say --format{hint}")
     if chosen not in FORMATS:
         raise NotSupported(f"--format: {chosen} is not available yet; choose from {', '.join(FORMATS)}")
     return chosen

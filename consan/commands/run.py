@@ -23,6 +23,7 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.base import check_writable, remark
 from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
+from consan.progress import for_terminal
 from consan.reports.json_format import dumps
 from consan.reports.model import exit_status
 from consan.shadow import describe_most
@@ -38,7 +39,7 @@ class RunCommand:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
         parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
@@ -52,6 +53,7 @@ class RunCommand:
         stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
         session = options.open_session(args)
+        session.show(for_terminal())
         remark(lambda: f"shadow memory: {describe_most(session.device.most_shadow)}")
         with _folder() as folder:
             session.source_dir = folder / "sources"

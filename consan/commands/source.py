@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from consan import options
 from consan._errors import UsageError, did_you_mean
 from consan.commands.base import read_file
 from consan.commands.signatures import kernel_names
@@ -29,6 +30,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="look for headers here")
     group.add_argument("--std", metavar="STD", help=f"dialect [{DEFAULT_STD}]")
     group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
+    options.add_to(group, options.COMPILING)
 
 
 def is_cuda(name: str) -> bool:

@@ -85,7 +85,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
     add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.RUN), "checking")
-    options.add(parser, options.OUTPUT, "output")
+    options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
 
 def add_worker_options(group: Any) -> None:
@@ -160,7 +160,7 @@ def _read_rest(args: argparse.Namespace) -> None:
     """Options that stand after a kernel's file, over those before it."""
     from consan.__main__ import Parser
 
-    shared = (*options.SESSION, *options.RUN, *options.OUTPUT)
+    shared = options.ALL
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
     _add_options(parser)
