@@ -18,8 +18,9 @@ from rich.console import Console, OverflowMethod
 from rich.text import Text
 
 from consan.reports import look, phrases
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.sources import Excerpt, Sources
+from consan.reports.together import Cause, causes
 
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120
@@ -104,23 +105,25 @@ class _Printer:
 
     def report(self, stored: str | None) -> None:
         """Everything."""
-        for index, finding in enumerate(self._report.active, 1):
-            self._finding(finding, index)
+        shown = causes(self._report.active)
+        for index, cause in enumerate(shown, 1):
+            self._finding(cause, f" {index}/{len(shown)} ")
         self._summary(stored)
 
     # --- a finding ---
 
-    def _finding(self, finding: Finding, index: int) -> None:
-        self._title(finding, index)
+    def _finding(self, cause: Cause, number_of: str) -> None:
+        finding = cause.finding
+        self._title(finding, number_of, len(cause.others))
         for line in _wrapped(self._plain(phrases.sentence(finding.message)), self._console.width - 2):
             self._line(Text("  " + line), whole=True)
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
-        self._rows(phrases.facts(finding), indent=2)
+        self._rows((*phrases.facts(finding), *cause.where()), indent=2)
         self._line()
 
-    def _title(self, finding: Finding, index: int) -> None:
+    def _title(self, finding: Finding, number_of: str, others: int) -> None:
         style = SEVERITY_STYLE[finding.severity]
         hazard = f"{finding.hazard} " if finding.hazard else ""
         title = Text.assemble(
@@ -128,8 +131,9 @@ class _Printer:
             (f"{finding.severity}[{finding.kind}]", style),
             (f": {hazard}in kernel ", "bold"),
             (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
+            (f" and {plural(others, 'more kernel')}" if others else "", "bold"),
         )
-        tail = f" {index}/{len(self._report.active)} " + self._glyphs.rule * 2
+        tail = number_of + self._glyphs.rule * 2
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 

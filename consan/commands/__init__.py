@@ -31,7 +31,7 @@ COMMANDS: Final = (
     Entry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
     Entry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
     Entry("report", "show a stored run again, in another format", "ReportCommand"),
-    Entry("stress", "run a program or a kernel under many schedules: which findings and which wrong results come how often", "StressCommand"),
+    Entry("stress", "run a program or a kernel under many schedules: how often which findings and wrong results come", "StressCommand"),
     Entry("reduce", "shrink a failing schedule that stress found to the fewest delays", "ReduceCommand"),
     Entry("replay", "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
     Entry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),

@@ -50,9 +50,10 @@ class CheckCommand:
             show_kernels(args)
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        report = replace(Launch(args).run(args), command=("consan", *args.argv))
-        undelivered = deliver(report, chosen, args.output)
-        return exit_status(report, strict=args.strict) or undelivered
+        report = Launch(args).run(args)
+        status = exit_status(report, strict=args.strict)
+        undelivered = deliver(replace(report, command=("consan", *args.argv), status=status), chosen, args.output)
+        return status or undelivered
 
 
 def launch_given(args: argparse.Namespace) -> bool:

@@ -1,6 +1,7 @@
 """`consan run`: a Python program with every kernel that it compiles sanitized.
 
-The run is stored as JSON whatever the format of the report, so that nothing has to be run again to see it differently.
+A run with findings or gaps is stored as JSON whatever the format of the report, so that nothing has to be run again to see it
+differently; one without is stored where -o names a file.
 A program that fails is still reported on: its status is kept, and violations win over it (DESIGN 2.1).
 """
 
@@ -25,8 +26,7 @@ from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
 from consan.progress import for_terminal
 from consan.reports.json_format import dumps
-from consan.reports.model import exit_status
-from consan.shadow import describe_most
+from consan.reports.model import INCOMPLETE, exit_status
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -54,7 +54,7 @@ class RunCommand:
         check_writable(stored)
         session = options.open_session(args)
         session.show(for_terminal())
-        remark(lambda: f"shadow memory: {describe_most(session.device.most_shadow)}")
+        remark(lambda: _shadow_memory(session))
         with _folder() as folder:
             session.source_dir = folder / "sources"
             if not folder.is_dir():
@@ -67,12 +67,20 @@ class RunCommand:
                 forks.end()
                 return _told(failure, status)
             report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
-        kept = keep(stored, dumps(report))
+        report = replace(report, status=exit_status(report, strict=args.strict))
+        wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
+        kept = bool(wanted) and keep(stored, dumps(report))
         deliver(report, chosen, None, stored=stored if kept else None)
-        if chosen != "text" and kept:
+        if chosen != "text" and kept and not args.quiet:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         _told(failure, status)
-        return exit_status(report, strict=args.strict) or (0 if kept else int(ExitCode.USAGE))
+        return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
+
+
+def _shadow_memory(session: Session) -> str:
+    from consan.shadow import describe_most
+
+    return f"shadow memory: {describe_most(session.device.most_shadow)}"
 
 
 def _told(failure: ConsanError | None, status: int) -> int:
