@@ -7,6 +7,7 @@ writes. Findings that tests share are listed once, with the tests.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -80,7 +81,8 @@ class Ledger:
         if not told or found.incomplete or first == report.nodeid:
             return
         lines = "".join(f"  {line(finding)}\n" for finding in found.active)
-        short_text = f"verdict: {found.verdict}, with the findings that {first} shows in full:\n{lines}"
+        again = f"reproduce: {shlex.join(found.command)}\n" if found.command else ""
+        short_text = f"verdict: {found.verdict}, with the findings that {first} shows in full:\n{lines}{again}"
         report.sections = [(name, short_text if name == SECTION else text) for name, text in report.sections]
 
     def _add(self, text: str, test: str, outcome: str) -> None:
