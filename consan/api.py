@@ -42,7 +42,8 @@ class Kernel:
     """One kernel, from CUDA C++ or PTX.
 
     `source` is a path (`.cu`, `.ptx`), or source text (PTX if it has a `.version` directive). `entry` may be left out where
-    there is one kernel; mangled and plain names are both found. `arch` defaults to "sm_90a".
+    there is one kernel; mangled and plain names are both found, and `rev<float, 128>` instantiates a template of CUDA C++.
+    `arch` defaults to "sm_90a".
     """
 
     def __init__(

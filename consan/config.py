@@ -29,6 +29,11 @@ from consan._errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from consan.reports.suppress import Rule
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 NAME: Final = "pyproject.toml"
 SUPPRESSIONS: Final = "suppressions"
 _RULE_KEYS: Final = ("kind", "kernel", "source", "reason")
@@ -62,11 +67,6 @@ def _folders(start: Path) -> Iterator[Path]:
 
 
 def _table(path: Path) -> Mapping[str, Any] | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

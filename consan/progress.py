@@ -88,8 +88,8 @@ class Line(Progress):
         if now < self._begin or now - self._last < _PERIOD:
             return
         self._last, self._shown = now, True
-        counts = f"{self._modules} prepared, launch {self._launches}" if self._launches else f"{self._modules} prepared"
-        self._write(f"{_ERASE}consan: {text}"[: _WIDTH + len(_ERASE) - len(counts) - 3] + f" ({counts})")
+        counts = f" ({self._modules:,} prepared, launch {self._launches:,})" if self._launches > 1 else ""
+        self._write(f"{_ERASE}consan: {text}"[: _WIDTH + len(_ERASE) - len(counts)] + counts)
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # a terminal that has gone must not end the run

@@ -115,7 +115,7 @@ def find_program(args: argparse.Namespace) -> Program:
 
 
 def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
-    if not words:
+    if not words or not words[0]:
         raise UsageError(f"expected {expected}")
     return words[0], words[1:]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +61,7 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
             raise UsageError(f"-I: there is no folder {folder}")
     from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
 
-    entry = getattr(args, "entry", None)
+    entry = " ".join((getattr(args, "entry", None) or "").split())
     try:
         result = compile_ptx(
             text,
@@ -72,7 +73,7 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
             instantiate=template_instances(entry),
         )
     except MisnamedKernelError as error:
-        raise UsageError(f"--entry '{entry}': {error}{did_you_mean(str(entry).partition('<')[0], kernel_names(text))}") from None
+        raise UsageError(f"--entry '{entry}': {error}{_meant(entry, text)}") from None
     if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
     if entry in result.symbols:
@@ -80,9 +81,18 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
     return result.ptx
 
 
-def template_instances(entry: str | None) -> tuple[str, ...]:
+def template_instances(entry: str) -> tuple[str, ...]:
     """What the compiler has to instantiate for a kernel of this name."""
-    return (entry,) if entry is not None and "<" in entry else ()
+    return (entry,) if "<" in entry else ()
+
+
+def _meant(entry: str, source: str) -> str:
+    """The nearest kernel of the source; or that its namespace is missing, where there is one of this name."""
+    spaces, _, name = entry.partition("<")[0].rpartition("::")
+    known = kernel_names(source)
+    if name in known and not spaces and re.search(r"\bnamespace\b", source):
+        return f"; is {name} in a namespace? Then name that, too"
+    return did_you_mean(name, known)
 
 
 def read_module(ptx: str, name: str) -> Module:

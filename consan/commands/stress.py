@@ -184,6 +184,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     expect = absolute_expect(args.expect)
     files = sources_of_kernel(args.file, parsed.specs, expect)
     backend = shared_device(args.device).backend
+    named = args.entry
     ptx = load_ptx(args, backend.arch)
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
     check_parameters(entry, parsed.specs)
@@ -193,7 +194,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
         device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
-        shadow_memory=args.shadow_memory, assembly=args.assembly,
+        shadow_memory=args.shadow_memory, assembly=args.assembly, template=named if args.entry != named else "",
     ), ptx  # fmt: skip
 
 

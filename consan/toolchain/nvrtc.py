@@ -117,7 +117,7 @@ def _failure(status: int, log: str, name: str, arch: str) -> Exception:
     if status == _COMPILATION_ERROR:
         misnamed = _NAME_MAP.search(text)
         if misnamed is not None:
-            return MisnamedKernelError(misnamed[1])
+            return MisnamedKernelError(misnamed[1].partition(". Input name")[0])
         return UsageError(f"{name} does not compile:\n{text}{_hints(text, name, arch)}")
     if status == _INVALID_OPTION:
         return UsageError(f"NVRTC {'.'.join(map(str, version()))} rejects an option for {name}: {text}")

@@ -372,7 +372,7 @@ def test_settings_in_rising_order(project: pytest.Pytester, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--consan-device=tpu",), "ERROR: consan: --consan-device: expected one of auto, gpu, cpu, got 'tpu'"),
+        (("--consan-device=tpu",), "ERROR: consan: --consan-device: expected one of auto, gpu, cpu, got 'tpu'; did you mean gpu?"),
         (("--consan-seed=x",), "ERROR: consan: --consan-seed: expected a whole number, got 'x'"),
     ],
 )

@@ -219,6 +219,10 @@ def test_a_template_is_instantiated_by_its_name(capsys: pytest.CaptureFixture[st
     [
         ([], "t.cu has no kernel; an instance of a template has to be named, such as --entry 'rev<...>'"),
         (["--entry", "rev<float>"], """--entry 'rev<float>': cannot determine which instance of function template "rev" is intended"""),
+        (["--entry", "rev<no,1>"], """--entry 'rev<no,1>': identifier "no" is undefined"""),
+        (["--entry", "rev<"], "--entry 'rev<': expected an expression"),
+        (["--entry", "rev<float,\n1>;"],
+         "--entry 'rev<float, 1>;': Extra tokens found after parsing name expression for lowered name lookup"),
         (["--entry", "rew<float,1>"], """--entry 'rew<float,1>': identifier "rew" is undefined; did you mean rev?"""),
     ],
 )
@@ -226,6 +230,12 @@ def test_a_template_is_instantiated_by_its_name(capsys: pytest.CaptureFixture[st
 def test_mistakes_about_templates(launch: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("t.cu").write_text(TEMPLATE)
     assert run_words(["check", "t.cu", *launch, *words], capsys) == (2, "", f"consan: error: {message}\n")
+
+
+def test_a_template_in_a_namespace(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(f"namespace deep {{ {TEMPLATE} }}")
+    assert "is rev in a namespace? Then name that, too\n" in run_words(["check", "t.cu", "--entry", "rev<int, 4>"], capsys)[2]
+    assert "kernel rev (_ZN4deep3revIiLi4EEEvPT_)\n" in run_words(["check", "t.cu", "--entry", "deep::rev<int, 4>"], capsys)[1]
 
 
 def test_warnings_of_the_compiler_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

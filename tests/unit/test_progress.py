@@ -43,8 +43,8 @@ def check(file: io.StringIO, *flags: str) -> int:
 def test_check_shows_modules_and_ctas_and_cleans_up(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(terminal) == 0
     shown = terminal.getvalue()
-    assert "consan: preparing k.cu (1 prepared)" in shown
-    assert "consan: running k: 0 of 4,096 CTAs (1 prepared, launch 1)" in shown
+    assert "consan: preparing k.cu\r" in shown
+    assert "consan: running k: 0 of 4,096 CTAs\r" in shown
     assert shown.count(" of 4,096 CTAs") > 1  # more than one wave
     assert shown.endswith("\r\x1b[K")
     assert "\x1b" not in capsys.readouterr().out
@@ -70,6 +70,14 @@ def test_nothing_is_shown_in_the_first_moments(terminal: Terminal) -> None:
     with line.module("m"), line.launch("k"):
         line.ctas(1, 2)
     assert terminal.getvalue() == ""
+
+
+def test_many_launches_are_counted(terminal: Terminal) -> None:
+    line = progress.Line(terminal, delay=0.0)
+    for name in ("a", "b"):
+        with line.module(name), line.launch(name):
+            line.ctas(0, 1)
+    assert terminal.getvalue().endswith("consan: running b: 0 of 1 CTAs (2 prepared, launch 2)\r\x1b[K")
 
 
 def test_a_long_name_stays_on_one_line(terminal: Terminal) -> None:
