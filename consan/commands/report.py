@@ -29,7 +29,7 @@ class ReportCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Load and render."""
-        chosen = choose_format(args.format, args.output)
+        chosen = choose_format("text" if args.emit else args.format, args.output)
         check_writable(args.output)
         if _shown_by_triage(args.file, chosen):
             return 0

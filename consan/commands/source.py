@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
 from consan._errors import UsageError, did_you_mean
@@ -17,6 +17,7 @@ from consan.commands.signatures import kernel_names
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
     from consan.toolchain.assemble import Refusal
+    from consan.toolchain.nvrtc import CompileResult
 
 _INLINE_ASSEMBLY: Final = "// begin inline asm"
 CUDA_SUFFIXES: Final = (".cu", ".cuh")
@@ -59,31 +60,35 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
-    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
-
-    entry = " ".join((getattr(args, "entry", None) or "").split())
-    try:
-        result = compile_ptx(
-            text,
-            name=args.file,
-            arch=args.arch or arch,
-            std=args.std or DEFAULT_STD,
-            defines=parse_defines(args.defines),
-            include_dirs=args.include_dirs,
-            instantiate=template_instances(entry),
-        )
-    except MisnamedKernelError as error:
-        raise UsageError(f"--entry '{entry}': {error}{_meant(entry, text)}") from None
+    wanted = getattr(args, "entry", None)
+    result, symbol = compile_for(
+        text,
+        wanted,
+        name=args.file,
+        arch=args.arch or arch,
+        std=args.std or DEFAULT_STD,
+        defines=parse_defines(args.defines),
+        include_dirs=args.include_dirs,
+    )
     if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
-    if entry in result.symbols:
-        args.entry = result.symbols[entry]
+    if symbol is not None and symbol != wanted:
+        args.entry = symbol
     return result.ptx
 
 
-def template_instances(entry: str) -> tuple[str, ...]:
-    """What the compiler has to instantiate for a kernel of this name."""
-    return (entry,) if "<" in entry else ()
+def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileResult, str | None]:
+    """CUDA C++ as PTX, and what the wanted kernel is called there: a name such as `rev<float, 128>` is instantiated."""
+    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
+
+    expression = " ".join((wanted or "").split())
+    if "<" not in expression:
+        return compile_ptx(text, **options), wanted
+    try:
+        result = compile_ptx(text, **options, instantiate=(expression,))
+    except MisnamedKernelError as error:
+        raise UsageError(f"--entry '{expression}': {error}{_meant(expression, text)}") from None
+    return result, result.symbols[expression]
 
 
 def _meant(entry: str, source: str) -> str:

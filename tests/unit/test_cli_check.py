@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import report_samples as samples
 
+import consan
 from consan.__main__ import main
+from consan._errors import UsageError
 from consan.reports.model import Report
 
 PTX = """.version 8.0
@@ -186,7 +188,7 @@ def test_without_a_launch_the_kernels_are_shown_and_nothing_is_called_checked(ca
         "  --arg 1: .u64  (8 bytes)",
         "  --arg 2: .u32  (4 bytes)",
         "  consan check two.ptx --entry scale --grid 1 --block 128 --arg 'f32[4096]=random' --arg i32=1",
-        "kernel _Z5otherPf",
+        "kernel other (_Z5otherPf)",
         "  --arg 1: .u64  (8 bytes)",
         "  consan check two.ptx --entry _Z5otherPf --grid 1 --block 128 --arg 'f32[4096]=random'",
     ]
@@ -230,6 +232,23 @@ def test_a_template_is_instantiated_by_its_name(capsys: pytest.CaptureFixture[st
 def test_mistakes_about_templates(launch: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("t.cu").write_text(TEMPLATE)
     assert run_words(["check", "t.cu", *launch, *words], capsys) == (2, "", f"consan: error: {message}\n")
+
+
+def test_the_python_api_instantiates_templates() -> None:
+    kernel = consan.Kernel(TEMPLATE, entry="rev<float, 32>")
+    data = np.arange(32, dtype="f4")
+    assert consan.launch(kernel, 1, 32, [data], device="cpu").verdict == "clean"
+    assert kernel.entry == "_Z3revIfLi32EEvPT_"
+    assert data[0] == 31
+    with pytest.raises(UsageError, match="did you mean rev"):
+        consan.Kernel(TEMPLATE, entry="rex<float, 32>")
+
+
+def test_stress_runs_an_instance_of_a_template(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(TEMPLATE.replace("__syncthreads();", ""))
+    words = ["stress", "t.cu", "--entry", "rev<float, 64>", "--grid", "1", "--block", "64", "--device", "cpu", "--arg", "f32[64]=random"]
+    assert main([*words, "--seeds", "2", "--workers", "0", "-o", "s.json"]) == 66, capfd.readouterr().err
+    assert json.loads(Path("s.json").read_text())["findings"]
 
 
 def test_a_template_in_a_namespace(capsys: pytest.CaptureFixture[str]) -> None:
