@@ -31,6 +31,7 @@ class ReplayCommand:
         parser.add_argument("--seed", dest="chosen", metavar="N", help="with a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
+        options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, compare, show."""
