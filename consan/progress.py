@@ -25,6 +25,11 @@ class Progress:
     """Says nothing: that of a session that nobody watches."""
 
     @contextlib.contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """Something else is done inside."""
+        yield
+
+    @contextlib.contextmanager
     def module(self, name: str) -> Iterator[None]:
         """A module is instrumented and assembled inside."""
         yield
@@ -57,7 +62,7 @@ class Line(Progress):
     def module(self, name: str) -> Iterator[None]:
         """One more."""
         self._modules += 1
-        with self._working(f"preparing {name}"):
+        with self.working(f"preparing {name}"):
             yield
 
     @contextlib.contextmanager
@@ -65,7 +70,7 @@ class Line(Progress):
         """Name the kernel."""
         self._launches += 1
         self._kernel = kernel
-        with self._working(f"running {kernel}"):
+        with self.working(f"running {kernel}"):
             yield
 
     def ctas(self, done: int, total: int) -> None:
@@ -73,7 +78,7 @@ class Line(Progress):
         self._show(f"running {self._kernel}: {done:,} of {total:,} CTAs")
 
     @contextlib.contextmanager
-    def _working(self, text: str) -> Iterator[None]:
+    def working(self, text: str) -> Iterator[None]:
         """Show, and erase in the end."""
         self._show(text)
         try:

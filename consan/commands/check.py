@@ -22,7 +22,7 @@ from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import declarations, describe, templates
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
-from consan.progress import for_terminal
+from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, exit_status
 from consan.tensormap_argument import TensorMap
 
@@ -111,8 +111,9 @@ class Launch:
         arrays = [spec.materialise(args.seed) for spec in self.specs]
         recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
         session = options.open_session(args, **recorded)
-        session.show(for_terminal(delay=0.0))
-        ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
+        session.show(progress := for_terminal(delay=0.0))
+        with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings need the line
+            ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs)
         prepared = session.prepare(ptx, name=args.file, cluster=math.prod(self.cluster))

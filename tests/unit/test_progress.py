@@ -43,6 +43,7 @@ def check(file: io.StringIO, *flags: str) -> int:
 def test_check_shows_modules_and_ctas_and_cleans_up(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(terminal) == 0
     shown = terminal.getvalue()
+    assert "consan: compiling k.cu\r" in shown
     assert "consan: preparing k.cu\r" in shown
     assert "consan: running k: 0 of 4,096 CTAs\r" in shown
     assert shown.count(" of 4,096 CTAs") > 1  # more than one wave
