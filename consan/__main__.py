@@ -12,12 +12,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Final, NoReturn
 
-from consan import config, options
-from consan._errors import ConsanError, ExitCode, UsageError
+from consan import options
+from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
+from consan.reports import look
 from consan.termination import terminable
 
 DEBUG: Final = "CONSAN_DEBUG"
@@ -32,24 +32,43 @@ class Parser(argparse.ArgumentParser):
         """Raise; `main` prints it."""
         raise UsageError(f"{message} (see {self.prog} --help)")
 
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Words that mean nothing here, with the option that was most likely meant."""
+        flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
+        self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
+
 
 def version() -> str:
     """The installed version."""
+    from importlib import metadata
+
     try:
         return metadata.version("consan")
     except metadata.PackageNotFoundError:
         return "unknown"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all registered commands."""
+class _Version(argparse.Action):
+    """Print the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+        """Print and end."""
+        print(f"consan {version()}")
+        parser.exit()
+
+
+def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """The parser: every command by its name, the wanted one with its arguments."""
     parser = Parser(prog="consan", description="Find races and missing waits in GPU kernels.", allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"consan {version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
+    parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
-    for command in COMMANDS:
-        one = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
-        command.prepare(one)
-        one.set_defaults(run=command.run)
+    for entry in COMMANDS:
+        one = commands.add_parser(entry.name, help=entry.help, description=entry.help, allow_abbrev=False)
+        if entry.name == wanted:
+            command = entry.load()
+            command.prepare(one)
+            one.set_defaults(run=command.run, parser=one)
     return parser
 
 
@@ -79,13 +98,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    arguments = build_parser().parse_args(argv)
+    wanted = next((word for word in argv if not word.startswith("-")), None)  # no option in front of a command has a value
+    names = [entry.name for entry in COMMANDS]
+    if wanted is not None and wanted not in names:
+        raise UsageError(f"there is no command '{wanted}'{did_you_mean(wanted, names)} (see consan --help)")
+    arguments, unknown = build_parser(wanted).parse_known_args(argv)
+    if unknown:
+        arguments.parser.refuse(unknown)
     if arguments.command is None:
-        raise UsageError(f"a command is needed: {', '.join(command.name for command in COMMANDS)} (see consan --help)")
+        raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
+    from consan import config
+
     arguments.argv = argv
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
     options.fill(arguments, os.environ, configuration.texts)
     arguments.rules = configuration.rules
+    look.use(look.Look(getattr(arguments, "color", "auto"), getattr(arguments, "quiet", False)))
     unread = [f"nothing reads the environment variable {name}" for name in options.unknown_variables(os.environ)]
     for warning in (*configuration.warnings, *unread):
         print(f"consan: warning: {warning}", file=sys.stderr)

@@ -8,6 +8,7 @@ Only `consan.__main__` turns them into an exit status.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -43,3 +44,11 @@ class EnvironmentFailure(UsageError):  # noqa: N818
 
 class InternalError(ConsanError):
     """consan itself failed."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean NAME?` for the nearest known name; nothing if none is near."""
+    import difflib
+
+    near = [name for name in difflib.get_close_matches(word, list(known), n=1, cutoff=0.5) if name != word]
+    return f"; did you mean {near[0]}?" if near else ""

@@ -42,7 +42,8 @@ class Kernel:
     """One kernel, from CUDA C++ or PTX.
 
     `source` is a path (`.cu`, `.ptx`), or source text (PTX if it has a `.version` directive). `entry` may be left out where
-    there is one kernel; mangled and plain names are both found. `arch` defaults to "sm_90a".
+    there is one kernel; mangled and plain names are both found, and `rev<float, 128>` instantiates a template of CUDA C++.
+    `arch` defaults to "sm_90a".
     """
 
     def __init__(
@@ -60,7 +61,10 @@ class Kernel:
         text, self.name = _read(source)
         suffix = Path(self.name).suffix.lower()
         is_ptx = suffix == ".ptx" or (suffix not in CUDA_SUFFIXES and _PTX.search(text) is not None)
-        self.ptx = text if is_ptx else _compile(text, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
+        if is_ptx:
+            self.ptx = text
+        else:
+            self.ptx, entry = _compile(text, entry, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
         self.function = _choose(self.ptx, self.name, entry)
 
     @property
@@ -79,11 +83,15 @@ def _read(source: str | Path) -> tuple[str, str]:
     return read_file(os.fspath(source)), os.fspath(source)
 
 
-def _compile(text: str, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str) -> str:
-    from consan.toolchain.nvrtc import compile_ptx
+def _compile(
+    text: str, entry: str | None, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str
+) -> tuple[str, str | None]:
+    """The PTX, and the wanted kernel's name in it."""
+    from consan.commands.source import compile_for
 
     values = {macro: None if value is None else str(value) for macro, value in defines.items()}
-    return compile_ptx(text, name=name, arch=arch, std=std, defines=values, include_dirs=tuple(include_dirs)).ptx
+    result, symbol = compile_for(text, entry, name=name, arch=arch, std=std, defines=values, include_dirs=tuple(include_dirs))
+    return result.ptx, symbol
 
 
 def _choose(ptx: str, name: str, wanted: str | None) -> Function:

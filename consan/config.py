@@ -16,17 +16,18 @@ looked at. A key that nothing reads is a warning with the file's name; a wrong v
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
-from consan._errors import UsageError
-from consan.reports.suppress import Rule, SuppressionError, make_rule
+from consan._errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from consan.reports.suppress import Rule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -100,8 +101,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _unknown(where: str, key: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"{where}: nothing reads this key" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{where}: nothing reads this key{did_you_mean(key, known)}"
 
 
 def _rules(name: str, tables: Any) -> tuple[tuple[Rule, ...], list[str]]:
@@ -119,6 +119,8 @@ def _rule(place: str, table: Mapping[str, Any]) -> Rule:
         raise UsageError(f"{place}: {wrong}: expected text")
     if "kind" not in table:
         raise UsageError(f"{place}: kind is missing")
+    from consan.reports.suppress import SuppressionError, make_rule
+
     given = {key: table[key] for key in ("kernel", "source") if key in table}
     try:
         return make_rule(table["kind"], table.get("reason", ""), place, **given)

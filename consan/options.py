@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
+from consan.reports.look import COLORS
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -89,12 +90,22 @@ def read_seconds(text: str) -> float:
     return seconds
 
 
+_SIZE: Final = re.compile(r"(0X[0-9A-F]+|\d+)([KMG]?)")
+
+
+def read_size(text: str) -> int:
+    """A size: bytes, or with K, M or G behind it KiB, MiB or GiB."""
+    found = _SIZE.fullmatch(text.upper())
+    if found is None:
+        raise UsageError(f"expected a size, such as 49152 or 64K, got '{text}'")
+    return int(found[1], 16 if found[1].startswith("0X") else 10) << 10 * " KMG".index(found[2] or " ")
+
+
 def read_bytes(text: str) -> int:
-    """A size above zero: bytes, or with K, M or G behind it KiB, MiB or GiB."""
-    found = re.fullmatch(r"(\d+)([KMG]?)", text.upper())
-    if found is None or int(found[1]) == 0:
+    """A size above zero."""
+    if _SIZE.fullmatch(text.upper()) is None or read_size(text) == 0:
         raise UsageError(f"expected a size above zero, such as 512M or 2G, got '{text}'")
-    return int(found[1]) << 10 * " KMG".index(found[2] or " ")
+    return read_size(text)
 
 
 def read_switch(text: str) -> bool:
@@ -142,7 +153,7 @@ class Option:
             return self.default
         try:
             if self.choices and text not in self.choices:
-                raise UsageError(f"expected one of {', '.join(self.choices)}, got '{text}'")
+                raise UsageError(f"expected one of {', '.join(self.choices)}, got '{text}'{did_you_mean(text, self.choices)}")
             return text if text is True else self.read(text)
         except UsageError as error:
             raise UsageError(f"{source}: {error}") from None
@@ -210,12 +221,30 @@ RUN: Final = (
         switch=True,
     ),
 )
-ALL: Final = (*SESSION, *OUTPUT, *RUN)
+TERMINAL: Final = (
+    Option(("-q", "--quiet"), "quiet", read_switch, "only findings and the verdict; no progress", False, switch=True),
+    Option(
+        ("--color",),
+        "color",
+        read_text,
+        "colour; auto: on a terminal, or where FORCE_COLOR is set; not where NO_COLOR is",
+        "auto",
+        choices=COLORS,
+    ),
+)
+COMPILING: Final = (
+    Option(("-v", "--verbose"), "verbose", read_switch, "show the warnings of the CUDA C++ compiler", False, switch=True),
+)
+ALL: Final = (*SESSION, *OUTPUT, *RUN, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
     """Give a command a group of shared options."""
-    group = parser.add_argument_group(title)
+    add_to(parser.add_argument_group(title), options)
+
+
+def add_to(group: Any, options: Iterable[Option]) -> None:
+    """Give options to a group that is there."""
     for option in options:
         shown = f"{option.help} [{option.variable}]"
         if option.switch:

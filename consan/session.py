@@ -28,6 +28,7 @@ from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_arc
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
+from consan.progress import SILENT, Progress
 from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
@@ -276,6 +277,7 @@ class Session:
         self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
         self.skip_benchmarks = skip_benchmarks
+        self.progress = SILENT
         self._filter = kernel_filter
         self._skip, self._limit = launch_skip, launch_count
         self._base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
@@ -307,6 +309,12 @@ class Session:
         finally:
             self.device.hand_to(before)
 
+    def show(self, progress: Progress) -> None:
+        """Tell how far the work is; the device of a command serves this session only."""
+        self.progress = progress
+        if self.backend.device_name == "cpu":
+            self.backend.machine.on_ctas = progress.ctas
+
     # -- modules ---------------------------------------------------------------------------------------------------------
 
     def instrument(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
@@ -325,12 +333,13 @@ class Session:
             return found
 
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
-        done = self._rewritten(ptx, name, base)
-        number, counter = self.device.shadow.register(len(done.entries))
-        prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
-        if self.backend.device_name != "cpu":
-            prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
-        return prepared
+        with self.progress.module(name):
+            done = self._rewritten(ptx, name, base)
+            number, counter = self.device.shadow.register(len(done.entries))
+            prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
+            if self.backend.device_name != "cpu":
+                prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
+            return prepared
 
     def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
         """The module with hooks: made once, and kept on disk."""
@@ -398,7 +407,7 @@ class Session:
             prepared.launched |= handle is prepared.loaded
             if cooperative:
                 self._check_residency(handle, entry, grid, block, shared)
-            with self._ending(prepared, entry, handle):
+            with self.progress.launch(entry), self._ending(prepared, entry, handle):
                 result = self.backend.launch(
                     handle,
                     entry,

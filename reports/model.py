@@ -9,7 +9,8 @@ Conventions of the fields, since the JSON is read by programs that nobody here w
 - `Access.bytes` is the byte range [begin, end) in its state space; offsets in shared memory count from the CTA's first
   byte. `Buffer.offset` and `Buffer.bytes` are the place and size of the union of the bytes in conflict.
 - A value that is not known is None (or "" for text), never a made-up 0.
-- `Report.exit` is the status of the program itself (0 for `check`): consan's own status is `exit_status(report)`.
+- `Report.exit` is the status of the program itself (0 for `check`). `Report.status` is what the command ended with, which only the
+  command knows (`exit_status`).
 
 Not handled here: which edge is missing and how to say so (`kinds`), decoding of device records (`decode`).
 """
@@ -189,6 +190,7 @@ class Report:
     dropped: int = 0
     evicted: int = 0
     exit: int = 0
+    status: int | None = None
     seed: int = 0
     policy: str = "default"
     notes: tuple[str, ...] = ()

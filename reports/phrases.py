@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.together import causes
 
 MAX_WAITS: Final = 8  # lines about who waits where
 
@@ -210,7 +211,9 @@ def _suppressed(finding: Finding) -> str:
 
 def _found(report: Report) -> str:
     counts = [plural(report.count(severity), severity) for severity in SEVERITIES if report.count(severity)]
-    return ", ".join(counts) or "nothing"
+    places = len(causes(report.active))
+    shared = f", which have {plural(places, 'cause')}" if places < len(report.active) else ""
+    return (", ".join(counts) or "nothing") + shared
 
 
 def _ran(report: Report) -> str:

@@ -1,21 +1,31 @@
 """The registry of renderers: a new output is one file and one row here.
 
-A renderer is a function from a report to text. It prints what the model holds and decides nothing.
+A renderer is a function from a report to text. It prints what the model holds and decides nothing. Its module is imported when
+the format is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
-from consan.reports import html, json_format, sarif, text
 from consan.reports.model import Report
 
+
+def _renderer(module: str, function: str = "render") -> Callable[[Report], str]:
+    def render_lazily(report: Report) -> str:
+        text: str = getattr(import_module(f"consan.reports.{module}"), function)(report)
+        return text
+
+    return render_lazily
+
+
 FORMATS: Final[dict[str, Callable[[Report], str]]] = {
-    "text": text.render,
-    "json": json_format.dumps,
-    "sarif": sarif.render,
-    "html": html.render,
+    "text": _renderer("text"),
+    "json": _renderer("json_format", "dumps"),
+    "sarif": _renderer("sarif"),
+    "html": _renderer("html"),
 }
 
 

@@ -9,19 +9,18 @@ Not done: syntax colours in excerpts (they would fight with the marks of (1) and
 from __future__ import annotations
 
 import io
-import os
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Final
 
 from rich.console import Console, OverflowMethod
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from consan.reports import phrases
-from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
+from consan.reports import look, phrases
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.sources import Excerpt, Sources
+from consan.reports.together import Cause, causes
 
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120
@@ -50,29 +49,34 @@ MARK_STYLE: Final = ("bold cyan", "bold magenta")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
-def render(report: Report, *, stored: str | None = None) -> str:
-    """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any."""
+def render(report: Report, *, stored: str | None = None, quiet: bool = False, colored: bool = False) -> str:
+    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; `quiet`: findings and verdict only."""
     out = io.StringIO()
-    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report).report(stored)
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, quiet=quiet).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
-    """To a stream: coloured when it is a terminal that wants it, else what `render` gives."""
-    if not _is_terminal(file):
-        file.write(render(report, stored=stored))
+    """To a stream, as the look of this process says: a terminal gets its own width and characters, else what `render` gives."""
+    colored = look.wants_color(file)
+    if not look.is_terminal(file):
+        file.write(render(report, stored=stored, quiet=look.quiet(), colored=colored))
         return
-    width = max(MIN_WIDTH, min(_console(file, None, plain=False).width, MAX_WIDTH))
-    _Printer(_console(file, width, plain=False), UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
+    width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
+    glyphs = UNICODE if _speaks_unicode(file) else ASCII
+    _Printer(console(file, width, colored=colored), glyphs, report, quiet=look.quiet()).report(stored)
 
 
-def _console(file: IO[str], width: int | None, *, plain: bool) -> Console:
+def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
+    """A console that leaves text as it is. Colours that a terminal does not name are the standard ones, as in a pipe."""
+    terminal = look.is_terminal(file)
     return Console(
         file=file,
         width=width,
-        color_system=None if plain else "auto",
-        force_terminal=False if plain else None,
+        color_system=("auto" if terminal else "standard") if colored else None,
+        force_terminal=colored or None if terminal else colored,
+        no_color=False,
         highlight=False,
         markup=False,
         emoji=False,
@@ -80,41 +84,46 @@ def _console(file: IO[str], width: int | None, *, plain: bool) -> Console:
     )
 
 
-def _is_terminal(file: IO[str]) -> bool:
-    return bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
-
-
 def _speaks_unicode(file: IO[str]) -> bool:
     return "utf" in (getattr(file, "encoding", "") or "").lower()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines broken between words only: a path that is too long stays whole."""
+    return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)
 
 
 class _Printer:
     """One pass over a report. Methods are in the order in which they print."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report, *, quiet: bool) -> None:
         self._console = console
+        self._quiet = quiet
         self._glyphs = glyphs
         self._report = report
         self._sources = Sources(report)
 
     def report(self, stored: str | None) -> None:
         """Everything."""
-        for index, finding in enumerate(self._report.active, 1):
-            self._finding(finding, index)
+        shown = causes(self._report.active)
+        for index, cause in enumerate(shown, 1):
+            self._finding(cause, f" {index}/{len(shown)} ")
         self._summary(stored)
 
     # --- a finding ---
 
-    def _finding(self, finding: Finding, index: int) -> None:
-        self._title(finding, index)
-        self._console.print(Padding(Text(self._plain(phrases.sentence(finding.message))), (0, 0, 0, 2)))
+    def _finding(self, cause: Cause, number_of: str) -> None:
+        finding = cause.finding
+        self._title(finding, number_of, len(cause.others))
+        for line in _wrapped(self._plain(phrases.sentence(finding.message)), self._console.width - 2):
+            self._line(Text("  " + line), whole=True)
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
-        self._rows(phrases.facts(finding), indent=2)
+        self._rows((*phrases.facts(finding), *cause.where()), indent=2)
         self._line()
 
-    def _title(self, finding: Finding, index: int) -> None:
+    def _title(self, finding: Finding, number_of: str, others: int) -> None:
         style = SEVERITY_STYLE[finding.severity]
         hazard = f"{finding.hazard} " if finding.hazard else ""
         title = Text.assemble(
@@ -122,8 +131,9 @@ class _Printer:
             (f"{finding.severity}[{finding.kind}]", style),
             (f": {hazard}in kernel ", "bold"),
             (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
+            (f" and {plural(others, 'more kernel')}" if others else "", "bold"),
         )
-        tail = f" {index}/{len(self._report.active)} " + self._glyphs.rule * 2
+        tail = number_of + self._glyphs.rule * 2
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 
@@ -133,12 +143,13 @@ class _Printer:
         excerpt = self._sources.excerpt(access)
         gutter = max((len(str(line)) for line, _, _ in excerpt.lines), default=3) if excerpt else 3
         gutter = max(gutter, 4)
-        self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(phrases.where(access)), "bold")))
+        where = Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(phrases.where(access)), "bold"))
+        self._line(where, whole=True)
         for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
             self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
         for text in (phrases.who(access, dot), phrases.what(access, dot), *map(phrases.inlined_at, access.inlined)):
             if text:
-                self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)))
+                self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)), whole=True)
         self._line()
 
     def _excerpt(self, excerpt: Excerpt, gutter: int, label: str, style: str) -> Iterator[Text]:
@@ -159,6 +170,8 @@ class _Printer:
         style = VERDICT_STYLE[report.verdict]
         head = f"{self._glyphs.rule * 2} verdict: {report.verdict} "
         self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
+        if self._quiet:
+            return
         rows, commands = list(phrases.summary(report)), list(phrases.commands(report, stored))
         width = max(len(label) for label, _ in (*rows, *commands))
         self._rows(rows, indent=2, width=width)
@@ -166,30 +179,32 @@ class _Printer:
         for label, command in commands:
             shown = "" if label == last else f"{label}:"
             text = Text.assemble((f"  {shown:<{width + 1}}  ", "dim"), self._plain(command))
-            # Not wrapped: a command is there to be copied, and a line break would end it.
-            self._console.print(text, soft_wrap=True)
+            self._line(text, whole=True)
             last = label
 
     # --- printing ---
 
     def _rows(self, rows: Iterable[tuple[str, str]], indent: int, width: int = 0) -> None:
         """Labels in a column of their own, texts wrapped beside them; a repeated label is printed once."""
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold", ratio=1)
+        kept = [(label, self._plain(text)) for label, text in rows if text]
+        width = max([width, *(len(label) for label, _ in kept)]) + 1
         last = ""
-        for label, text in rows:
-            if not text:
-                continue
+        for label, text in kept:
             tag = "" if label == last else f"{label}:"
-            shown = Text(f"{'':{indent}}{tag:<{width + 1}}", LABEL_STYLE.get(label, "dim"))
-            table.add_row(shown, Text(self._plain(text)))
+            for line in _wrapped(text, self._console.width - indent - width - 2):
+                self._line(Text.assemble((f"{'':{indent}}{tag:<{width}}  ", LABEL_STYLE.get(label, "dim")), line), whole=True)
+                tag = ""
             last = label
-        self._console.print(table)
 
-    def _line(self, text: Text | None = None, overflow: OverflowMethod = "fold") -> None:
-        """One line; names and paths fold, source lines are cut: a folded one would tear its carets off."""
-        self._console.print(text or Text(), no_wrap=overflow != "fold", overflow=overflow)
+    def _line(self, text: Text | None = None, overflow: OverflowMethod = "fold", *, whole: bool = False) -> None:
+        """One line. Names fold; source lines are cut, since a folded one would tear its carets off.
+
+        `whole`: as it is, however long. A terminal links `file:line:column`, and a shell takes a command, only if no line break is inside.
+        """
+        if whole:
+            self._console.print(text or Text(), soft_wrap=True)
+        else:
+            self._console.print(text or Text(), no_wrap=overflow != "fold", overflow=overflow)
 
     def _plain(self, text: str) -> str:
         """Text that the stream can take: in ASCII every other character becomes one '?', which keeps columns in place."""

@@ -1,33 +1,40 @@
-"""The commands of `consan`, one file each; a new one is a file and a row of COMMANDS.
+"""The commands of `consan`: their names and one line on each; a new one is a file and a row of COMMANDS.
 
-Importing this package imports no compiler, no backend and no framework: each command imports what it needs when it runs.
+A command's file is imported when the command is asked for, so that `consan --help` imports none of them.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from consan.commands.base import Command
-from consan.commands.check import CheckCommand
-from consan.commands.doctor import DoctorCommand
-from consan.commands.explain import ExplainCommand
-from consan.commands.ptx import PtxCommand
-from consan.commands.reduce import ReduceCommand
-from consan.commands.replay import ReplayCommand
-from consan.commands.report import ReportCommand
-from consan.commands.run import RunCommand
-from consan.commands.stress import StressCommand
+if TYPE_CHECKING:
+    from consan.commands.base import Command
 
-COMMANDS: Final[tuple[Command, ...]] = (
-    RunCommand(),
-    CheckCommand(),
-    ReportCommand(),
-    StressCommand(),
-    ReduceCommand(),
-    ReplayCommand(),
-    ExplainCommand(),
-    DoctorCommand(),
-    PtxCommand(),
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: the word on the command line, its line in `consan --help`, and the class in `consan.commands.NAME`."""
+
+    name: str
+    help: str
+    kind: str
+
+    def load(self) -> Command:
+        """The command itself."""
+        command: Command = getattr(import_module(f"consan.commands.{self.name}"), self.kind)()
+        return command
+
+
+COMMANDS: Final = (
+    Entry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
+    Entry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
+    Entry("report", "show a stored run again, in another format", "ReportCommand"),
+    Entry("stress", "run a program or a kernel under many schedules: how often which findings and wrong results come", "StressCommand"),
+    Entry("reduce", "shrink a failing schedule that stress found to the fewest delays", "ReduceCommand"),
+    Entry("replay", "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
+    Entry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),
+    Entry("doctor", "show versions, devices, libraries and adapters, and what is missing", "DoctorCommand"),
+    Entry("ptx", "show what is checked in a kernel's PTX, and what is not", "PtxCommand"),
 )
-
-__all__ = ["COMMANDS", "Command"]

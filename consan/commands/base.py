@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from consan._errors import UsageError
+from consan.reports import look
 
 _LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not take the machine's memory
 
 
 class Command(Protocol):
     """One subcommand."""
-
-    @property
-    def name(self) -> str:
-        """The word on the command line."""
-
-    @property
-    def help(self) -> str:
-        """One line for `consan --help`."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
@@ -61,7 +54,7 @@ def reason(error: Exception) -> str:
 
 def remark(text: Callable[[], str]) -> None:
     """A line for who sits at a terminal; what reads the output of a program has not asked for it."""
-    if sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
+    if sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet():
         print(f"consan: {text()}", file=sys.stderr, flush=True)
 
 

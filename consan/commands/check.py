@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import options
-from consan._errors import ConsanError, ExitCode, UsageError
+from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
-from consan.commands.base import check_writable, remark
+from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
-from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx, read_module
+from consan.commands.signatures import declarations, describe, templates
+from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
+from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, exit_status
 from consan.tensormap_argument import TensorMap
 
@@ -27,38 +30,58 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module
 
 _LARGEST_SHARED = 227 << 10
+_CLUSTER, _SMEM = "1", "0"  # what --cluster and --smem are if not given
 
 
 class CheckCommand:
     """Run one kernel once, sanitized."""
 
-    name = "check"
-    help = "sanitize one launch of one kernel from a .cu or .ptx file"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
+        parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
+        if not launch_given(args):
+            show_kernels(args)
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
-        report = replace(Launch(args).run(args), command=("consan", *args.argv))
-        undelivered = deliver(report, chosen, args.output)
-        return exit_status(report, strict=args.strict) or undelivered
+        report = Launch(args).run(args)
+        status = exit_status(report, strict=args.strict)
+        undelivered = deliver(replace(report, command=("consan", *args.argv), status=status), chosen, args.output)
+        return status or undelivered
 
 
-def add_launch_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def launch_given(args: argparse.Namespace) -> bool:
+    """Whether any word says how to launch."""
+    return bool(args.grid or args.block or args.args or args.ctas or (args.cluster, args.smem) != (_CLUSTER, _SMEM))
+
+
+def show_kernels(args: argparse.Namespace) -> NoReturn:
+    """What the kernels take, and a command to start from. Not a success: nothing was checked."""
+    ptx = load_ptx(args)
+    module = read_module(ptx, args.file)
+    source = read_file(args.file) if is_cuda(args.file) else ""
+    wanted = args.entry is not None or not entries_of(module)
+    entries = [choose_entry(module, args.entry, args.file)] if wanted else entries_of(module)
+    for line in (*describe(module, entries, source, ("consan", *args.argv)), *(() if wanted else templates(source))):
+        print(line)
+    sys.stdout.flush()
+    raise UsageError(f"{args.file}: nothing was checked; say how to launch a kernel, with --grid and --block")
+
+
+def add_launch_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what one launch of one kernel is."""
     group = parser.add_argument_group("launch")
-    group.add_argument("--grid", required=required, metavar="X[,Y[,Z]]", help="CTAs")
-    group.add_argument("--block", required=required, metavar="X[,Y[,Z]]", help="threads of a CTA")
-    group.add_argument("--cluster", default="1", metavar="X[,Y[,Z]]", help="CTAs of a cluster")
-    group.add_argument("--smem", default="0", metavar="BYTES", help="dynamic shared memory")
-    group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several")
+    group.add_argument("--grid", metavar="X[,Y[,Z]]", help="CTAs")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a CTA")
+    group.add_argument("--cluster", default=_CLUSTER, metavar="X[,Y[,Z]]", help="CTAs of a cluster")
+    group.add_argument("--smem", default=_SMEM, metavar="SIZE", help="dynamic shared memory: bytes, or 64K")
+    group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several; 'rev<float, 128>' instantiates a template")
     group.add_argument(
         "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
     )
@@ -70,11 +93,14 @@ class Launch:
     """The launch as asked for, checked as far as it can be without the kernel."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(args, name) is None)
+        if missing:
+            raise UsageError(f"the following arguments are required: {missing} (see consan {args.command} --help)")
         self.grid = parse_dim3("--grid", args.grid)
         self.block = parse_dim3("--block", args.block)
         self.cluster = parse_dim3("--cluster", args.cluster)
         check_dimensions(self.grid, self.block, self.cluster)
-        self.smem = _number("--smem", args.smem, options.read_count)
+        self.smem = _number("--smem", args.smem, options.read_size)
         if self.smem > _LARGEST_SHARED:
             raise UsageError(f"--smem: {self.smem:,} bytes, expected at most {_LARGEST_SHARED:,}")
         self.ctas = None if args.ctas is None else _number("--ctas", args.ctas, options.read_positive)
@@ -83,12 +109,14 @@ class Launch:
     def run(self, args: argparse.Namespace) -> Report:
         """Prepare, launch, report."""
         arrays = [spec.materialise(args.seed) for spec in self.specs]
-        recorded = {} if self.ctas is None else {"cta_limit": self.ctas * int(np.prod(self.cluster))}
+        recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
         session = options.open_session(args, **recorded)
-        ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
+        session.show(progress := for_terminal(delay=0.0))
+        with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings need the line
+            ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs)
-        prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
+        prepared = session.prepare(ptx, name=args.file, cluster=math.prod(self.cluster))
         values = [_to_device(session, value) for value in arrays]
         status = 0
         with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
@@ -121,10 +149,10 @@ def _to_device(session: Any, value: Any) -> bytes:
 
 def choose_entry(module: Module, wanted: str | None, file: str) -> Function:
     """The kernel to launch: by its name, mangled or not, or the only one there is."""
-    entries = [function for function in module.functions if function.kind == "entry" and not function.is_declaration]
+    entries = entries_of(module)
     names = ", ".join(function.name for function in entries)
     if not entries:
-        raise UsageError(f"{file} has no kernel")
+        raise UsageError(f"{file} has no kernel{_templates(file)}")
     if wanted is None:
         if len(entries) > 1:
             raise UsageError(f"{file} has {len(entries)} kernels, choose one with --entry: {names}")
@@ -133,8 +161,28 @@ def choose_entry(module: Module, wanted: str | None, file: str) -> Function:
     found = found or [function for function in entries if _is_mangled(function.name, wanted)]
     if len(found) != 1:
         problem = "several kernels" if found else "no kernel"
-        raise UsageError(f"--entry: {file} has {problem} called '{wanted}'; its kernels: {names}")
+        hint = "" if found else _nearest(wanted, entries)
+        raise UsageError(f"--entry: {file} has {problem} called '{wanted}'; its kernels: {names}{hint}")
     return found[0]
+
+
+def entries_of(module: Module) -> list[Function]:
+    """The kernels of a module."""
+    return [function for function in module.functions if function.kind == "entry" and not function.is_declaration]
+
+
+def _nearest(wanted: str, entries: Sequence[Function]) -> str:
+    from consan.instrument.passes.context import source_name
+
+    return did_you_mean(wanted, (source_name(entry.name).rpartition("::")[2] for entry in entries))
+
+
+def _templates(file: str) -> str:
+    """What to do where the kernels of a .cu file are templates that nothing instantiates."""
+    if not is_cuda(file) or not os.path.isfile(file):
+        return ""
+    names = [one.name for one in declarations(read_file(file)) if one.template]
+    return f"; an instance of a template has to be named, such as --entry '{names[0]}<...>'" if names else ""
 
 
 def _is_mangled(symbol: str, name: str) -> bool:

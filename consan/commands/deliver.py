@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import ExitCode, NotSupported, UsageError
+from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
 from consan.children import merged
 from consan.commands.base import write_file
-from consan.reports import FORMATS, FormatError, render, text
+from consan.reports import FORMATS, FormatError, render
 from consan.reports.model import Report, plural
 from consan.suppressions import comments_at, finish, unused
 
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from consan.reports.suppress import Rule
     from consan.session import Session
 
-# `-o run.json` without --format means JSON.
-_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html"}
+# `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, get text.
+_BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html", ".txt": "text", ".log": "text", "": "text"}
 
 
 def choose_format(given: str | None, output: str | None) -> str:
-    """The format asked for, else what the output's name suggests, else text; NotSupported when it has no renderer."""
-    chosen = given or _BY_SUFFIX.get(Path(output or "").suffix, "text")
+    """The format asked for, else what the output's name says; a suffix that says nothing is refused."""
+    suffix = Path(output or "").suffix
+    chosen = given or _BY_SUFFIX.get(suffix.lower())
+    if chosen is None:
+        known = ", ".join(filter(None, _BY_SUFFIX))
+        hint = did_you_mean(suffix, _BY_SUFFIX)
+        raise UsageError(f"{output}: no format has the suffix '{suffix}'; use one of {known}, or say --format{hint}")
     if chosen not in FORMATS:
         raise NotSupported(f"--format: {chosen} is not available yet; choose from {', '.join(FORMATS)}")
     return chosen
@@ -62,6 +67,8 @@ def deliver(report: Report, chosen: str, output: str | None, *, stored: str | No
 
 def _print(report: Report, chosen: str, stored: str | None = None) -> None:
     if chosen == "text":
+        from consan.reports import text
+
         text.show(report, sys.stdout, stored=stored)
     else:
         sys.stdout.write(render(report, chosen))

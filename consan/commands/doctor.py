@@ -43,9 +43,6 @@ class Row:
 class DoctorCommand:
     """Describe the environment."""
 
-    name = "doctor"
-    help = "show versions, devices, libraries and adapters, and what is missing"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments: there are none."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 from consan.commands.base import check_writable, write_file
 from consan.reports.kinds import KINDS
 from consan.reports.pages import document, markdown, page, summary
@@ -14,9 +13,6 @@ from consan.reports.pages import document, markdown, page, summary
 
 class ExplainCommand:
     """Explain a kind of finding."""
-
-    name = "explain"
-    help = "what a kind of finding means, with an example and its fix"
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
@@ -27,8 +23,7 @@ class ExplainCommand:
     def run(self, args: argparse.Namespace) -> int:
         """Print the page."""
         if args.kind is not None and args.kind not in KINDS:
-            near = difflib.get_close_matches(args.kind, KINDS, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else f"; the kinds are {', '.join(KINDS)}"
+            hint = did_you_mean(args.kind, KINDS) or f"; the kinds are {', '.join(KINDS)}"
             raise UsageError(f"there is no kind '{args.kind}'{hint}")
         check_writable(args.page_file)
         one, all_of_them = (markdown, document) if args.markdown else (page, summary)

@@ -13,6 +13,8 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import os
+import re
+import shutil
 import sys
 import threading
 import types
@@ -23,6 +25,10 @@ from typing import Final
 
 from consan._errors import ConsanError, ExitCode, UsageError
 
+_KERNELS: Final = (".cu", ".cuh", ".ptx")
+_PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
+_MAGIC: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
+_NATIVE: Final = "native programs are not supported yet; launch their kernels one at a time with consan check FILE.cu"
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -41,6 +47,7 @@ class Program:
 
 def from_script(name: str, argv: Sequence[str]) -> Program:
     """`script.py`, or a folder with a `__main__.py`. `__file__` is absolute, as it is since Python 3.9."""
+    refuse_other(name)
     folder = os.path.isdir(name)
     path = Path(os.path.abspath(name), *(["__main__.py"] if folder else []))
     try:
@@ -49,6 +56,43 @@ def from_script(name: str, argv: Sequence[str]) -> Program:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
     first = str(path.parent if folder else path.resolve().parent)
     return Program(_compile(source, str(path)), (name, *argv), first, Path(name).stem or "main", str(path), package="" if folder else None)
+
+
+def refuse_other(name: str) -> None:
+    """Say what to do with something that is no Python program."""
+    if Path(name).suffix.lower() in _KERNELS:
+        raise UsageError(f"{name} holds kernels, and no Python program; launch one with consan check {name}")
+    if os.path.isdir(name):
+        if not os.path.isfile(os.path.join(name, "__main__.py")):
+            raise UsageError(f"{name} is a folder without __main__.py; name a script in it, or a module with -m")
+    elif not os.path.exists(name):
+        _refuse_command(name)
+    elif _is_native(name):
+        raise UsageError(f"{name} is no Python program: {_NATIVE}")
+
+
+def _refuse_command(name: str) -> None:
+    """`consan run python script.py`, `consan run pytest`: a command of the shell, and no file here."""
+    found = shutil.which(name)
+    if found is None:
+        return
+    if _PYTHON.fullmatch(name):
+        raise UsageError(f"{name} is the interpreter, which consan is itself: leave it out, consan run script.py")
+    if _is_native(found):
+        raise UsageError(f"{name} is no Python program: {_NATIVE}")
+    raise UsageError(f"{name} is a command, and no file here; name its module with -m, or its file: consan run {found}")
+
+
+def _is_native(name: str) -> bool:
+    """Whether a file is for the machine or for another interpreter. A pipe is not opened: reading it would take what it holds."""
+    try:
+        if not os.path.isfile(name):
+            return False
+        with open(name, "rb") as file:
+            head = file.readline(256)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) or (head.startswith(b"#!") and b"python" not in head and not name.endswith(".py"))
 
 
 def from_code(code: str, argv: Sequence[str]) -> Program:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.table import Table
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 from consan.commands.base import check_writable, write_file
 from consan.commands.source import add_compile_options, load_ptx
 
@@ -23,9 +23,6 @@ _WIDTH: Final = 160  # of tables in a file or pipe; a terminal gives its own
 class PtxCommand:
     """Show sites, instrumented PTX, or what is not modelled."""
 
-    name = "ptx"
-    help = "show what is checked in a kernel's PTX, and what is not"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="PTX (.ptx) or CUDA C++ (.cu)")
@@ -37,7 +34,7 @@ class PtxCommand:
         """Instrument and show. 0 also when something is not modelled: this command only tells."""
         view = VIEWS.get(args.show)
         if view is None:
-            raise UsageError(f"--show: expected one of {', '.join(VIEWS)}, got '{args.show}'")
+            raise UsageError(f"--show: expected one of {', '.join(VIEWS)}, got '{args.show}'{did_you_mean(args.show, VIEWS)}")
         check_writable(args.output)
         text = view(instrumented(args))
         if args.output is not None:

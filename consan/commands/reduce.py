@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 class ReduceCommand:
     """Shrink a failing schedule."""
 
-    name = "reduce"
-    help = "shrink a failing schedule that stress found to the fewest delays"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="what consan stress stored")
@@ -36,6 +33,7 @@ class ReduceCommand:
         group.add_argument("--finding", metavar="N", help="the N-th finding of the table")
         add_worker_options(parser.add_argument_group("runs"))
         parser.add_argument("-o", "--output", metavar="FILE", help="the schedule [FILE with .schedule.json at its end]")
+        options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Search, store, show."""

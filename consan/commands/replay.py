@@ -25,15 +25,13 @@ NOT_REPRODUCED = 1
 class ReplayCommand:
     """Run a stored schedule again."""
 
-    name = "replay"
-    help = "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="what consan reduce or consan stress stored")
         parser.add_argument("--seed", dest="chosen", metavar="N", help="with a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
+        options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, compare, show."""

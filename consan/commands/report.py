@@ -19,20 +19,17 @@ from consan.reports.suppress import to_toml
 class ReportCommand:
     """Render a stored run."""
 
-    name = "report"
-    help = "show a stored run again, in another format"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         stored = "a run that `consan run` or `consan check -o FILE.json` stored; or what `consan stress` or `reduce` did, as text"
         parser.add_argument("file", metavar="FILE", help=stored)
         shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Load and render."""
-        chosen = choose_format(args.format, args.output)
+        chosen = choose_format("text" if args.emit else args.format, args.output)
         check_writable(args.output)
         if _shown_by_triage(args.file, chosen):
             return 0

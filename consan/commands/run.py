@@ -1,6 +1,7 @@
 """`consan run`: a Python program with every kernel that it compiles sanitized.
 
-The run is stored as JSON whatever the format of the report, so that nothing has to be run again to see it differently.
+A run with findings or gaps is stored as JSON whatever the format of the report, so that nothing has to be run again to see it
+differently; one without is stored where -o names a file.
 A program that fails is still reported on: its status is kept, and violations win over it (DESIGN 2.1).
 """
 
@@ -23,9 +24,9 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.base import check_writable, remark
 from consan.commands.deliver import choose_format, deliver, judged, keep
 from consan.commands.program import Program, execute, from_code, from_module, from_script
+from consan.progress import for_terminal
 from consan.reports.json_format import dumps
-from consan.reports.model import exit_status
-from consan.shadow import describe_most
+from consan.reports.model import INCOMPLETE, exit_status
 
 if TYPE_CHECKING:
     from consan.session import Session
@@ -34,14 +35,11 @@ if TYPE_CHECKING:
 class RunCommand:
     """Run a program, sanitized."""
 
-    name = "run"
-    help = "run a Python program with every kernel that it compiles sanitized"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
         parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
@@ -52,10 +50,11 @@ class RunCommand:
         program = find_program(args)
         # The report is printed; -o names the stored run, which is JSON always.
         chosen = choose_format(args.format, None)
-        stored = args.output or default_name(program.label)
+        stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
         session = options.open_session(args)
-        remark(lambda: f"shadow memory: {describe_most(session.device.most_shadow)}")
+        session.show(for_terminal())
+        remark(lambda: _shadow_memory(session))
         with _folder() as folder:
             session.source_dir = folder / "sources"
             if not folder.is_dir():
@@ -68,12 +67,20 @@ class RunCommand:
                 forks.end()
                 return _told(failure, status)
             report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
-        kept = keep(stored, dumps(report))
+        report = replace(report, status=exit_status(report, strict=args.strict))
+        wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
+        kept = bool(wanted) and keep(stored, dumps(report))
         deliver(report, chosen, None, stored=stored if kept else None)
-        if chosen != "text" and kept:
+        if chosen != "text" and kept and not args.quiet:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         _told(failure, status)
-        return exit_status(report, strict=args.strict) or (0 if kept else int(ExitCode.USAGE))
+        return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
+
+
+def _shadow_memory(session: Session) -> str:
+    from consan.shadow import describe_most
+
+    return f"shadow memory: {describe_most(session.device.most_shadow)}"
 
 
 def _told(failure: ConsanError | None, status: int) -> int:
@@ -108,9 +115,16 @@ def find_program(args: argparse.Namespace) -> Program:
 
 
 def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
-    if not words:
+    if not words or not words[0]:
         raise UsageError(f"expected {expected}")
     return words[0], words[1:]
+
+
+def stored_name(output: str | None) -> str | None:
+    """The file that -o names: a run is stored as JSON, and a name that says otherwise is refused."""
+    if output is not None and Path(output).suffix.lower() not in ("", ".json"):
+        raise UsageError(f"-o {output}: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o {output}")
+    return output
 
 
 def default_name(label: str) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from consan._errors import UsageError
+from consan import options
+from consan._errors import UsageError, did_you_mean
 from consan.commands.base import read_file
+from consan.commands.signatures import kernel_names
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
     from consan.toolchain.assemble import Refusal
+    from consan.toolchain.nvrtc import CompileResult
 
 _INLINE_ASSEMBLY: Final = "// begin inline asm"
 CUDA_SUFFIXES: Final = (".cu", ".cuh")
@@ -28,14 +32,22 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="look for headers here")
     group.add_argument("--std", metavar="STD", help=f"dialect [{DEFAULT_STD}]")
     group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
+    options.add_to(group, options.COMPILING)
+
+
+def is_cuda(name: str) -> bool:
+    """Whether a file's name says that it is CUDA C++."""
+    return Path(name).suffix.lower() in CUDA_SUFFIXES
 
 
 def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
-    """The PTX of `args.file`; the compiler's warnings go to standard error."""
-    suffix = Path(args.file).suffix.lower()
-    if suffix in CUDA_SUFFIXES:
+    """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
+
+    `args.entry` may name an instance of a template (`rev<float, 128>`): the compiler makes it, and its symbol takes the place of the name.
+    """
+    if is_cuda(args.file):
         return _compile(args, arch)
-    if suffix != ".ptx":
+    if Path(args.file).suffix.lower() != ".ptx":
         raise UsageError(f"{args.file}: expected a .cu or a .ptx file")
     text = read_file(args.file)
     if args.defines or args.include_dirs or args.std:
@@ -48,19 +60,44 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
-    from consan.toolchain.nvrtc import compile_ptx
-
-    result = compile_ptx(
+    wanted = getattr(args, "entry", None)
+    result, symbol = compile_for(
         text,
+        wanted,
         name=args.file,
         arch=args.arch or arch,
         std=args.std or DEFAULT_STD,
         defines=parse_defines(args.defines),
         include_dirs=args.include_dirs,
     )
-    if result.log:
+    if result.log and getattr(args, "verbose", False):
         print(result.log, file=sys.stderr)
+    if symbol is not None and symbol != wanted:
+        args.entry = symbol
     return result.ptx
+
+
+def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileResult, str | None]:
+    """CUDA C++ as PTX, and what the wanted kernel is called there: a name such as `rev<float, 128>` is instantiated."""
+    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
+
+    expression = " ".join((wanted or "").split())
+    if "<" not in expression:
+        return compile_ptx(text, **options), wanted
+    try:
+        result = compile_ptx(text, **options, instantiate=(expression,))
+    except MisnamedKernelError as error:
+        raise UsageError(f"--entry '{expression}': {error}{_meant(expression, text)}") from None
+    return result, result.symbols[expression]
+
+
+def _meant(entry: str, source: str) -> str:
+    """The nearest kernel of the source; or that its namespace is missing, where there is one of this name."""
+    spaces, _, name = entry.partition("<")[0].rpartition("::")
+    known = kernel_names(source)
+    if name in known and not spaces and re.search(r"\bnamespace\b", source):
+        return f"; is {name} in a namespace? Then name that, too"
+    return did_you_mean(name, known)
 
 
 def read_module(ptx: str, name: str) -> Module:
@@ -72,7 +109,7 @@ def read_module(ptx: str, name: str) -> Module:
     from consan.toolchain.assemble import why_broken
 
     module = parse(ptx, name)
-    compiled = Path(name).suffix.lower() in CUDA_SUFFIXES
+    compiled = is_cuda(name)
     if not compiled or _INLINE_ASSEMBLY in ptx:
         refusal = why_broken(ptx, module.target, wild=not compiled)
         if refusal is not None:

@@ -37,9 +37,6 @@ _SUFFIXES: Final = (".cu", ".cuh", ".ptx")
 class StressCommand:
     """Run under many schedules."""
 
-    name = "stress"
-    help = "run a program or a kernel under many schedules: which findings and which wrong results come how often"
-
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments; all that follows a program is the program's, what follows a kernel's file are more options."""
         parser.usage = "consan stress [options] [-m module | -c code | script.py | FILE.cu | FILE.ptx] [args or launch options...]"
@@ -86,9 +83,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rtol", default="0", metavar="X", help="with --expect: relative tolerance of floats [0]")
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
     group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
-    add_launch_options(parser, required=False)
+    add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.RUN), "checking")
-    options.add(parser, options.OUTPUT, "output")
+    options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
 
 def add_worker_options(group: Any) -> None:
@@ -163,7 +160,7 @@ def _read_rest(args: argparse.Namespace) -> None:
     """Options that stand after a kernel's file, over those before it."""
     from consan.__main__ import Parser
 
-    shared = (*options.SESSION, *options.RUN, *options.OUTPUT)
+    shared = options.ALL
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
     _add_options(parser)
@@ -187,6 +184,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     expect = absolute_expect(args.expect)
     files = sources_of_kernel(args.file, parsed.specs, expect)
     backend = shared_device(args.device).backend
+    named = args.entry
     ptx = load_ptx(args, backend.arch)
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
     check_parameters(entry, parsed.specs)
@@ -196,7 +194,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
         device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
-        shadow_memory=args.shadow_memory, assembly=args.assembly,
+        shadow_memory=args.shadow_memory, assembly=args.assembly, template=named if args.entry != named else "",
     ), ptx  # fmt: skip
 
 

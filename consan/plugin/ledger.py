@@ -7,6 +7,7 @@ writes. Findings that tests share are listed once, with the tests.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,12 +18,13 @@ from consan import suppressions
 from consan.commands.deliver import choose_format
 from consan.plugin import CHECKING, setting
 from consan.plugin.settings import settings_of, usage_errors
-from consan.plugin.watch import failure_of, line
+from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.model import VIOLATIONS, RanTest, Report, assemble, plural
 from consan.reports.phrases import short
 from consan.reports.render import render
+from consan.reports.together import causes, key
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -42,6 +44,7 @@ class Ledger:
         self._reports: list[Report] = []
         self._comments: dict[tuple[str, str], None] = {}
         self._problem: str | None = None
+        self._sections: dict[frozenset[str], str] = {}  # what failed tests have shown, and which of them did first
 
     def _destination(self) -> Path | None:
         """A path on the command line is relative to where pytest was started, one in the ini file to its folder."""
@@ -67,6 +70,20 @@ class Ledger:
             text = getattr(report, name, None)
             if text is not None:
                 self._add(text, test, outcome if test else "passed")
+        if report.failed and getattr(report, "consan", None) is not None:
+            self._shorten(report)
+
+    def _shorten(self, report: pytest.TestReport) -> None:
+        """What an earlier failed test has shown in full is not shown again: tests with parameters often have one cause."""
+        found = self._reports[-1]
+        told = frozenset(repr(key(finding)) for finding in found.active)
+        first = self._sections.setdefault(told, report.nodeid)
+        if not told or found.incomplete or first == report.nodeid:
+            return
+        lines = "".join(f"  {line(finding)}\n" for finding in found.active)
+        again = f"reproduce: {shlex.join(found.command)}\n" if found.command else ""
+        short_text = f"verdict: {found.verdict}, with the findings that {first} shows in full:\n{lines}{again}"
+        report.sections = [(name, short_text if name == SECTION else text) for name, text in report.sections]
 
     def _add(self, text: str, test: str, outcome: str) -> None:
         data: dict[str, Any] = json.loads(text)
@@ -112,9 +129,9 @@ class Ledger:
         """All findings of the run."""
         if not self._reports:
             values = settings_of(self._config).values
-            return assemble(device=values.device, seed=values.seed, policy=values.policy, exit=status)
+            return assemble(device=values.device, seed=values.seed, policy=values.policy, exit=status, status=status)
         command = ("pytest", *self._config.invocation_params.args)
-        return combine(self._reports, exit=status, command=command)
+        return combine(self._reports, exit=status, status=status, command=command)
 
     def _write(self, path: Path, status: int) -> None:
         try:
@@ -132,11 +149,13 @@ class Ledger:
         write = terminalreporter.write_line
         bad = report.verdict == VIOLATIONS
         terminalreporter.write_sep("=", f"consan: {report.verdict}", red=bad, bold=True)
-        for finding in report.active:
-            tests = len(set(finding.tests) - {OUTSIDE})
-            write(line(finding) + (f" in {plural(tests, 'test')}" if tests else ""), red=finding.severity == "error")
-            shown = [test or "outside of tests" for test in finding.tests[:_SHOWN]]
-            more = [f"and {len(finding.tests) - _SHOWN} more"] if len(finding.tests) > _SHOWN else []
+        for cause in causes(report.active):
+            tests, others = len(set(cause.tests) - {OUTSIDE}), len(cause.others)
+            more_kernels = f", and in {plural(others, 'more kernel')}" if others else ""
+            seen_in = f" in {plural(tests, 'test')}" if tests else ""
+            write(line(cause.finding) + more_kernels + seen_in, red=cause.finding.severity == "error")
+            shown = [test or "outside of tests" for test in cause.tests[:_SHOWN]]
+            more = [f"and {len(cause.tests) - _SHOWN} more"] if len(cause.tests) > _SHOWN else []
             for test in (*shown, *more):
                 write(f"    {test}")
         for finding in (finding for finding in report.findings if finding.suppressed):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pytest
 
@@ -73,6 +74,9 @@ class Checking:
 def pack(report: Report, comments: Sequence[tuple[str, str]] = ()) -> str:
     """A report as text, as it goes from a test to the ledger."""
     return json.dumps({"report": json_format.to_json(report), "comments": comments})
+
+
+SECTION: Final = "consan"  # of pytest's report of a test
 
 
 @dataclass
@@ -179,7 +183,7 @@ class Watch:
         report.consan = packed(outcome.report)  # type: ignore[attr-defined]
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
-            report.sections.append(("consan", render(outcome.report)))
+            report.sections.append((SECTION, render(outcome.report)))
 
 
 def failure_of(report: Report, *, strict: bool) -> str | None:

@@ -5,7 +5,8 @@ default, CUDA and libcu++ headers on the include path, standard headers from `co
 source is one `UsageError` with NVRTC's own `file:line` text. `.file` entries of the PTX name the path that the caller gave
 (NVRTC makes it absolute against the working folder).
 
-Does NOT handle: host code (`kernel<<<...>>>`, `main`), separate compilation of several files, and precompiled headers.
+Does NOT handle: host code (`kernel<<<...>>>`, `main`; `nvcc_command` is what to do), separate compilation of several files, and
+precompiled headers.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import ctypes
 import functools
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
@@ -28,21 +30,31 @@ _INVALID_OPTION = 5
 _DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
 # What a user can do about messages that do not say it themselves.
 _HINTS = (
-    (re.compile(r'open source file "(iostream|fstream|vector|string|thread|map|random)"'),
-     "consan compiles device code only; move host code and its headers to another file"),
     (re.compile(r"cute/container/\S+: error: declaration is incompatible with template parameter"),
      "CUTLASS up to 4.2 does not compile with libcu++ of CUDA 13.2 or newer; pip install 'nvidia-cuda-cccl<13.2'"),
     (re.compile(r"Including <cub/cub.cuh> is not supported|__host__ function is not allowed in JIT mode"),
      "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
 )  # fmt: skip
+# The C++ standard library of the host: NVRTC has no such header, nvcc has.
+_HOST_HEADER = re.compile(
+    r'open source file "(algorithm|condition_variable|deque|exception|filesystem|forward_list|fstream|future|iomanip|ios|iosfwd|iostream'
+    r'|istream|list|locale|map|mutex|new|ostream|queue|random|regex|set|shared_mutex|sstream|stack|stdexcept|streambuf|string|system_error'
+    r'|thread|typeindex|typeinfo|unordered_map|unordered_set|valarray|vector|(?:sys|unistd|pthread|signal|getopt|fcntl)[./\w]*)"'
+)
+_NAME_MAP = re.compile(r"^__nv_name_map(?::\d+: error:|\(\d+\): error:) (.*)$", re.MULTILINE)
+
+
+class MisnamedKernelError(UsageError):
+    """A name in `instantiate` is no kernel's; the message says why."""
 
 
 @dataclass(frozen=True)
 class CompileResult:
-    """PTX of one source file, and what the compiler said (warnings; usually empty)."""
+    """PTX of one source file, what the compiler said (warnings; usually empty), and the symbols of the names that were asked for."""
 
     ptx: str
     log: str
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
 
 def virtual_arch(arch: str) -> str:
@@ -62,16 +74,23 @@ def compile_ptx(
     defines: Mapping[str, str | None] | None = None,
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     options: Sequence[str] = (),
+    instantiate: Sequence[str] = (),
 ) -> CompileResult:
-    """Compile one CUDA C++ file to PTX; `name` is the path that `.file` and messages show."""
+    """Compile one CUDA C++ file to PTX; `name` is the path that `.file` and messages show.
+
+    `instantiate`: kernels as C++ names them (`rev<float, 128>`); templates are instantiated for them.
+    """
     command = _options(name, arch, std, defines or {}, include_dirs, options)
     program = _Program(source, name)
     try:
+        for expression in instantiate:
+            program.add_name(expression)
         status = program.compile(command)
         log = program.text("ProgramLog")
         if status:
-            raise _failure(status, log, name)
-        return CompileResult(program.text("PTX"), _readable(log))
+            raise _failure(status, log, name, arch)
+        symbols = {expression: program.symbol(expression) for expression in instantiate}
+        return CompileResult(program.text("PTX"), _readable(log), symbols)
     finally:
         program.destroy()
 
@@ -93,14 +112,34 @@ def _readable(log: str) -> str:
     return _DIAGNOSTIC.sub(r"\1:\2: \3", "\n".join(lines)).strip()
 
 
-def _failure(status: int, log: str, name: str) -> Exception:
+def _failure(status: int, log: str, name: str, arch: str) -> Exception:
     text = _readable(log)
     if status == _COMPILATION_ERROR:
-        hints = "".join(f"\nnote: {hint}" for pattern, hint in _HINTS if pattern.search(text))
-        return UsageError(f"{name} does not compile:\n{text}{hints}")
+        misnamed = _NAME_MAP.search(text)
+        if misnamed is not None:
+            return MisnamedKernelError(misnamed[1].partition(". Input name")[0])
+        return UsageError(f"{name} does not compile:\n{text}{_hints(text, name, arch)}")
     if status == _INVALID_OPTION:
         return UsageError(f"NVRTC {'.'.join(map(str, version()))} rejects an option for {name}: {text}")
     return InternalError(f"NVRTC failed on {name}: {_error_name(status)}\n{text}".strip())
+
+
+def _hints(text: str, name: str, arch: str) -> str:
+    hints = [hint for pattern, hint in _HINTS if pattern.search(text)]
+    header = _HOST_HEADER.search(text)
+    if header is not None:
+        hints.append(
+            f"<{header[1]}> is a header of the host, and consan compiles device code only. Move the kernels to a file of their own,"
+            f" or let nvcc make the PTX: {nvcc_command(name, arch)}"
+        )
+    return "".join(f"\nnote: {hint}" for hint in hints)
+
+
+def nvcc_command(name: str, arch: str) -> str:
+    """The line that makes PTX with source lines of a file that holds host code, and the one that checks it."""
+    ptx = str(Path(name).with_suffix(".ptx"))
+    make = shlex.join(("nvcc", "-ptx", "-lineinfo", f"-arch={arch.replace('compute', 'sm')}", "-o", ptx, name))
+    return f"{make} && {shlex.join(('consan', 'check', ptx))}"
 
 
 @functools.lru_cache(maxsize=1)
@@ -156,6 +195,16 @@ class _Program:
 
     def compile(self, options: Sequence[str]) -> int:
         return int(self._library.nvrtcCompileProgram(self._handle, len(options), _strings(options)))
+
+    def add_name(self, expression: str) -> None:
+        """Ask for the symbol of a C++ name, before compiling."""
+        _check(self._library.nvrtcAddNameExpression(self._handle, expression.encode()))
+
+    def symbol(self, expression: str) -> str:
+        """The symbol of a name that was asked for."""
+        found = ctypes.c_char_p()
+        _check(self._library.nvrtcGetLoweredName(self._handle, expression.encode(), ctypes.byref(found)))
+        return (found.value or b"").decode()
 
     def text(self, what: str) -> str:
         """Read a sized text result: `ProgramLog` or `PTX`."""

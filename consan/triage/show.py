@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from consan.reports import text
+from consan.reports import look, text
 from consan.reports.model import VIOLATIONS, Report, plural
 from consan.triage.campaign import SCHEMA, summary
 from consan.triage.outcome import OK, Json, Outcome
@@ -41,7 +41,7 @@ class Bar:
     def __init__(self, file: IO[str] | None = None) -> None:
         self._console = Console(file=file or sys.stderr)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
-        hidden = not self._console.is_terminal
+        hidden = not self._console.is_terminal or look.quiet()
         self._progress = Progress(
             *columns, TimeRemainingColumn(), TextColumn("{task.fields[seen]}"), console=self._console, disable=hidden, transient=True
         )
@@ -75,10 +75,8 @@ class Bar:
 
 
 def console_for(file: IO[str]) -> Console:
-    """Colour on a terminal, plain text of a fixed width elsewhere."""
-    terminal = bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
-    width = None if terminal else PLAIN_WIDTH
-    return Console(file=file, width=width, color_system="auto" if terminal else None, highlight=False, markup=False, emoji=False)
+    """Colour where it is wanted; plain text of a fixed width where there is no terminal."""
+    return text.console(file, None if look.is_terminal(file) else PLAIN_WIDTH, colored=look.wants_color(file))
 
 
 def show_document(document: Json, file: IO[str]) -> None:

@@ -52,6 +52,7 @@ class Kernel:
     files: Mapping[str, str] = field(default_factory=dict)  # hashes of what it is made from
     shadow_memory: int | None = None
     assembly: str = "best"
+    template: str = ""  # the instance of a template that `entry` is, as C++ names it
 
     type = "kernel"
 
@@ -63,8 +64,9 @@ class Kernel:
     def compile(self, arch: str = DEFAULT_ARCH) -> str:
         """The PTX of the file as it is now."""
         given = argparse.Namespace(
-            file=self.file, defines=list(self.defines), include_dirs=list(self.include_dirs), std=self.std, arch=self.arch
-        )
+            file=self.file, defines=list(self.defines), include_dirs=list(self.include_dirs), std=self.std, arch=self.arch,
+            entry=self.template,
+        )  # fmt: skip
         return load_ptx(given, arch)
 
 

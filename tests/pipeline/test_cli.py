@@ -210,8 +210,12 @@ def test_shadow_memory_is_told_before_the_run_on_a_terminal(capsys: pytest.Captu
     main(words)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    main([*words, "-q"])
+    assert capsys.readouterr().err == ""
     main(words)
     told = "8 KiB for a CTA (32.0 bytes per byte of shared memory)"  # 64 threads of 608 bytes, 64 words in shared memory, rounded
-    assert capsys.readouterr().err == f"consan: shadow memory: {told}, at most 16 MiB at a time\n"
+    err = capsys.readouterr().err
+    assert f"consan: shadow memory: {told}, at most 16 MiB at a time\n" in err
+    assert [line for line in err.splitlines() if "running shift" in line]
     main(["run", "--device", "cpu", "--shadow-memory", "32M", "-c", "pass"])
     assert capsys.readouterr().err.startswith("consan: shadow memory: at most 32 MiB at a time\n")

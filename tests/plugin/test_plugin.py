@@ -76,6 +76,21 @@ def test_no_kernel(): pass
     ]
 
 
+def test_the_findings_of_tests_with_parameters_are_shown_in_full_once(project: pytest.Pytester) -> None:
+    """Another failure, and another place, are shown in full."""
+    tests = """
+@pytest.mark.parametrize("n", range(3))
+def test_it(shift, n): shift()
+def test_incomplete(shift): shift(); __import__("cupy").RawModule(path="unmodelled.ptx").get_function("unmodelled")((1,), (32,), ())
+"""
+    result = run(project, tests, "--consan-report=r.json", failed=4)
+    out = result.stdout.str()
+    assert out.count("(1) write  st.shared.f32") == 2  # of the first one, and of the one that has a gap beside it
+    assert out.count("verdict: violations, with the findings that test_it.py::test_it[0] shows in full:\n  error[data-race]: RAW in k") == 2
+    assert "reproduce: pytest --consan --consan-device cpu test_it.py::test_it[2]" in out.replace("'", "")
+    assert stored(project.path / "r.json")["status"] == result.ret == 1
+
+
 def test_without_the_option_nothing_is_sanitized(project: pytest.Pytester) -> None:
     project.makeconftest("")
     body = "import pytest\nfrom consan import adapters\n@pytest.mark.consan(expect='data-race')\n"
@@ -357,7 +372,7 @@ def test_settings_in_rising_order(project: pytest.Pytester, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--consan-device=tpu",), "ERROR: consan: --consan-device: expected one of auto, gpu, cpu, got 'tpu'"),
+        (("--consan-device=tpu",), "ERROR: consan: --consan-device: expected one of auto, gpu, cpu, got 'tpu'; did you mean gpu?"),
         (("--consan-seed=x",), "ERROR: consan: --consan-seed: expected a whole number, got 'x'"),
     ],
 )

@@ -49,6 +49,9 @@ class FakeSession:
         self.prepared: list[str] = []
         type(self).latest = self
 
+    def show(self, progress: Any) -> None:
+        """Nobody watches."""
+
     def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> str:
         """Remember the text."""
         self.prepared.append(ptx)

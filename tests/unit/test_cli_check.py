@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 import report_samples as samples
 
+import consan
 from consan.__main__ import main
+from consan._errors import UsageError
 from consan.reports.model import Report
 
 PTX = """.version 8.0
@@ -85,6 +88,7 @@ def test_json_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     data = json.loads(capsys.readouterr().out)
     assert data["verdict"] == "violations"
     assert data["exit"] == 0
+    assert data["status"] == 66
     assert data["command"] == ["consan", *words]
 
 
@@ -110,7 +114,16 @@ def test_the_source_is_stored_with_the_report(monkeypatch: pytest.MonkeyPatch) -
         (["k.ptx", "--grid", "0", "--block", "1"], "--grid: expected X[,Y[,Z]] with numbers above zero, got '0'"),
         (["k.ptx", "--grid", "1", "--block", "2048"], "--block: 2048,1,1 is beyond the limit of 1024,1024,64"),
         (["k.ptx", *LAUNCH, "--cluster", "3"], "--grid: 4,2,1 CTAs is not a whole number of clusters of 3,1,1"),
-        (["k.ptx", *LAUNCH, "--smem", "x"], "--smem: expected a whole number, got 'x'"),
+        (["k.ptx", *LAUNCH, "--smem", "x"], "--smem: expected a size, such as 49152 or 64K, got 'x'"),
+        (["k.ptx", *LAUNCH, "--smem", "64KB"], "--smem: expected a size, such as 49152 or 64K, got '64KB'"),
+        (["k.ptx", *LAUNCH, "--smem", "-1"], "--smem: expected a size, such as 49152 or 64K, got '-1'"),
+        (["k.ptx", *LAUNCH, "--smem", "1G"], "--smem: 1,073,741,824 bytes, expected at most 232,448"),
+        (["two.ptx", *LAUNCH, "--entry", "othr"],
+         "--entry: two.ptx has no kernel called 'othr'; its kernels: scale, _Z5otherPf; did you mean other?"),
+        (["two.ptx", *LAUNCH, "--entry", "scale<float>"],
+         "--entry: two.ptx has no kernel called 'scale<float>'; its kernels: scale, _Z5otherPf; did you mean scale?"),
+        (["k.ptx", *LAUNCH, *ARGS, "-o", "r.csv"],
+         "r.csv: no format has the suffix '.csv'; use one of .json, .sarif, .html, .htm, .txt, .log, or say --format"),
         (["k.ptx", *LAUNCH, "--smem", "300000"], "--smem: 300,000 bytes, expected at most 232,448"),
         (["k.ptx", *LAUNCH, "--ctas", "0"], "--ctas: expected a number above zero, got '0'"),
         (["k.ptx", *LAUNCH], "scale takes 2 arguments (8, 4 bytes), 0 given with --arg"),
@@ -138,3 +151,126 @@ def test_broken_ptx_is_one_line_with_its_place(monkeypatch: pytest.MonkeyPatch, 
     err = capsys.readouterr().err
     assert err.startswith("consan: error: bad.ptx:4:")
     assert err.count("\n") == 1
+
+
+# --- without a launch --------------------------------------------------------------------------------------------------------
+
+SOURCE = """
+struct Shape { int rows; char rest[12]; };
+extern "C" __global__ void __launch_bounds__(64) fill(float* out, const unsigned int* __restrict__ in, Shape shape, int n) {
+    extern __shared__ float tile[];
+    int unused;
+    tile[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[63 - threadIdx.x] + shape.rows + n;
+}
+"""
+TEMPLATE = """
+template <class T, int N> __global__ void rev(T* data) {
+    __shared__ T tile[N];
+    tile[threadIdx.x] = data[threadIdx.x];
+    __syncthreads();
+    data[threadIdx.x] = tile[N - 1 - threadIdx.x];
+}
+"""
+
+
+def run_words(words: Iterable[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = main(list(words))
+    return (status, *capsys.readouterr())
+
+
+def test_without_a_launch_the_kernels_are_shown_and_nothing_is_called_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run_words(["check", "two.ptx"], capsys)
+    assert status == 2
+    assert out.splitlines() == [
+        "kernel scale",
+        "  --arg 1: .u64  (8 bytes)",
+        "  --arg 2: .u32  (4 bytes)",
+        "  consan check two.ptx --entry scale --grid 1 --block 128 --arg 'f32[4096]=random' --arg i32=1",
+        "kernel other (_Z5otherPf)",
+        "  --arg 1: .u64  (8 bytes)",
+        "  consan check two.ptx --entry _Z5otherPf --grid 1 --block 128 --arg 'f32[4096]=random'",
+    ]
+    assert err == "consan: error: two.ptx: nothing was checked; say how to launch a kernel, with --grid and --block\n"
+
+
+def test_the_command_to_start_from_has_the_types_of_the_source_and_works(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("k.cu").write_text(SOURCE + TEMPLATE)
+    _, out, _ = run_words(["check", "k.cu"], capsys)
+    assert "  --arg 2: const unsigned int* __restrict__ in  (8 bytes)" in out
+    assert "  --arg 3: Shape shape  (16 bytes)" in out
+    assert "template rev(T* data): name an instance to compile it, such as --entry 'rev<...>'" in out
+    (command,) = (line.strip() for line in out.splitlines() if line.startswith("  consan"))
+    assert "--block 64 --smem 48K --arg 'f32[4096]=zeros' --arg 'u32[4096]=random' --arg bytes=0000" in command
+    assert main([*shlex.split(command)[1:], "--device", "cpu"]) == 0
+
+
+def test_a_template_is_instantiated_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(TEMPLATE)
+    words = ["check", "t.cu", "--entry", "rev<float, 128>", "--grid", "1", "--block", "128", "--device", "cpu", "--arg", "f32[128]=random"]
+    status, out, err = run_words(words, capsys)
+    assert (status, err) == (0, "")
+    assert "1 kernel, 1 launch" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "t.cu has no kernel; an instance of a template has to be named, such as --entry 'rev<...>'"),
+        (["--entry", "rev<float>"], """--entry 'rev<float>': cannot determine which instance of function template "rev" is intended"""),
+        (["--entry", "rev<no,1>"], """--entry 'rev<no,1>': identifier "no" is undefined"""),
+        (["--entry", "rev<"], "--entry 'rev<': expected an expression"),
+        (["--entry", "rev<float,\n1>;"],
+         "--entry 'rev<float, 1>;': Extra tokens found after parsing name expression for lowered name lookup"),
+        (["--entry", "rew<float,1>"], """--entry 'rew<float,1>': identifier "rew" is undefined; did you mean rev?"""),
+    ],
+)
+@pytest.mark.parametrize("launch", [[], [*LAUNCH, "--device", "cpu"]])
+def test_mistakes_about_templates(launch: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(TEMPLATE)
+    assert run_words(["check", "t.cu", *launch, *words], capsys) == (2, "", f"consan: error: {message}\n")
+
+
+def test_the_python_api_instantiates_templates() -> None:
+    kernel = consan.Kernel(TEMPLATE, entry="rev<float, 32>")
+    data = np.arange(32, dtype="f4")
+    assert consan.launch(kernel, 1, 32, [data], device="cpu").verdict == "clean"
+    assert kernel.entry == "_Z3revIfLi32EEvPT_"
+    assert data[0] == 31
+    with pytest.raises(UsageError, match="did you mean rev"):
+        consan.Kernel(TEMPLATE, entry="rex<float, 32>")
+
+
+def test_stress_runs_an_instance_of_a_template(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(TEMPLATE.replace("__syncthreads();", ""))
+    words = ["stress", "t.cu", "--entry", "rev<float, 64>", "--grid", "1", "--block", "64", "--device", "cpu", "--arg", "f32[64]=random"]
+    assert main([*words, "--seeds", "2", "--workers", "0", "-o", "s.json"]) == 66, capfd.readouterr().err
+    assert json.loads(Path("s.json").read_text())["findings"]
+
+
+def test_a_template_in_a_namespace(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.cu").write_text(f"namespace deep {{ {TEMPLATE} }}")
+    assert "is rev in a namespace? Then name that, too\n" in run_words(["check", "t.cu", "--entry", "rev<int, 4>"], capsys)[2]
+    assert "kernel rev (_ZN4deep3revIiLi4EEEvPT_)\n" in run_words(["check", "t.cu", "--entry", "deep::rev<int, 4>"], capsys)[1]
+
+
+def test_warnings_of_the_compiler_are_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("k.cu").write_text(SOURCE)
+    assert "unused" not in run_words(["check", "k.cu"], capsys)[2]
+    assert 'k.cu:5: warning #177-D: variable "unused"' in run_words(["check", "k.cu", "-v"], capsys)[2]
+    Path("k.cu").write_text(SOURCE.replace("+ n", "+ m"))
+    err = run_words(["check", "k.cu"], capsys)[2]
+    assert 'error: identifier "m" is undefined' in err
+    assert 'variable "unused"' in err
+
+
+@pytest.mark.parametrize("header", ["vector", "iostream", "unordered_map", "sys/time.h"])
+def test_a_header_of_the_host_leads_to_nvcc(header: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("k.cu").write_text(f"#include <{header}>\n{SOURCE}")
+    status, _, err = run_words(["check", "k.cu", "--arch", "sm_80"], capsys)
+    assert status == 2
+    assert f"note: <{header}> is a header of the host" in err
+    assert err.endswith("nvcc -ptx -lineinfo -arch=sm_80 -o k.ptx k.cu && consan check k.ptx\n")

@@ -17,6 +17,7 @@ from consan._errors import InternalError, UsageError
 from consan.commands import COMMANDS
 from consan.commands.explain import ExplainCommand
 
+LAUNCH = ["check", "k.cu", "--grid", "1", "--block", "1"]
 HELP = [[], *([command.name] for command in COMMANDS)]
 
 
@@ -51,25 +52,36 @@ def test_the_commands_of_this_version() -> None:
     ("words", "message"),
     [
         ([], "a command is needed"),
-        (["harden"], "invalid choice: 'harden'"),
-        (["check", "k.cu"], "required: --grid, --block"),
+        (["harden"], "there is no command 'harden' (see consan --help)"),
+        (["chek", "k.cu"], "there is no command 'chek'; did you mean check?"),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["check", "none.cu"], "cannot read none.cu: No such file or directory"),
+        (["check", "k.cu", "--grid", "1"], "required: --block (see consan check --help)"),
+        (["check", "k.cu", "--arg", "i32=1"], "required: --grid, --block"),
+        ([*LAUNCH, "--shadow-memry", "1M"], "did you mean --shadow-memory? (see consan check --help)"),
+        ([*LAUNCH, "--color", "alway"], "--color: expected one of auto, always, never, got 'alway'; did"),
+        ([*LAUNCH, "-o", "r.jsn"], "r.jsn: no format has the suffix '.jsn'; use one of .json, .sarif"),
+        (["check", "k.cu", "--grid", "1", "--block", "1", "-o", "r.pdf"], "or say --format"),
+        (["report", "none.json", "-o", "r.jsno"], "did you mean .json?"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--see", "1"], "unrecognized arguments"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--seed", "x"], "--seed: expected a whole number, got 'x'"),
-        (["check", "k.cu", "--grid", "1", "--block", "1", "--device", "tpu"], "--device: expected one of auto, gpu, cpu, got 'tpu'"),
+        ([*LAUNCH, "--device", "tpu"], "--device: expected one of auto, gpu, cpu, got 'tpu'; did you mean"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--kernel-name", "x"], "--kernel-name: expected kns=TEXT or regex=PATTERN"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--kernel-name", "regex=("], "is not a regular expression"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-count", "0"], "--launch-count: expected a number above zero"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--launch-skip", "-1"], "--launch-skip: expected a number that is not negative"),
         (["check", "k.cu", "--grid", "1", "--block", "1", "--timeout", "0"], "--timeout: expected a time in seconds above zero"),
-        (["check", "k.cu", "--grid", "1", "--block", "1", "--shadow-memory", "lots"], "--shadow-memory: expected a size above zero"),
-        (["check", "k.cu", "--grid", "1", "--block", "1", "--assembly", "quick"], "--assembly: expected one of best, fast, got 'quick'"),
+        ([*LAUNCH, "--shadow-memory", "lots"], "--shadow-memory: expected a size above zero"),
+        ([*LAUNCH, "--assembly", "fats"], "expected one of best, fast, got 'fats'; did you mean fast?"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
         (["report", "none.json", "--format", "yaml"], "--format: expected one of text, json, sarif, html, got 'yaml'"),
         (["explain", "data-rac"], "did you mean data-race?"),
         (["explain", "zzz"], "the kinds are data-race, "),
         (["ptx", "k.txt"], "expected a .cu or a .ptx file"),
         (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, instrumented, unmodelled, hazards, stats, got 'all'"),
+        (["ptx", "k.ptx", "--show", "site"], "did you mean sites?"),
+        (["run", "--device", "gpuu", "-c", "1"], "--device: expected one of auto, gpu, cpu, got 'gpuu'; did you mean gpu?"),
         (["run"], "expected a program to run"),
         (["run", "-m"], "expected -m: the name of a module"),
     ],
@@ -122,6 +134,7 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize("option", options.ALL, ids=lambda option: option.name)
 def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
     samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
+    samples_of |= {"quiet": "1", "verbose": "1", "color": "never"}
     samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
     text = samples_of.get(option.name, "3")
     from_environment = option.value(None, {option.variable: text})
@@ -181,3 +194,30 @@ def test_as_a_module_and_with_a_closed_pipe() -> None:
     assert "__syncthreads" in done.stdout
     piped = subprocess.run(f"{sys.executable} -m consan explain | true", shell=True, capture_output=True, text=True, check=False)
     assert piped.stderr == ""
+
+
+PROBE = """
+import sys
+from consan.__main__ import main
+try:
+    main(sys.argv[1:])
+finally:
+    heavy = [name for name in ("numpy", "rich", "consan.instrument", "consan.session", "importlib.metadata") if name in sys.modules]
+    print("IMPORTED", *heavy)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "imported"),
+    [
+        (["--help"], []),
+        (["chek"], []),
+        (["explain", "data-race"], []),
+        (["run", "--help"], []),
+        (["check", "k.cu"], ["numpy"]),
+    ],
+)
+def test_commands_import_what_they_need(words: list[str], imported: list[str], tmp_path: Path) -> None:
+    """So that `consan --help` is there at once."""
+    done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert set(done.stdout.rpartition("IMPORTED")[2].split()) <= set(imported)

@@ -37,6 +37,7 @@ def stored(folder: Path, pattern: str = "consan-*.json") -> Report:
     return loads(file.read_text())
 
 
+NATIVE = "native programs are not supported yet; launch their kernels one at a time with consan check FILE.cu"
 PROBE = """
 import sys, json, pathlib
 pathlib.Path("seen").write_text(json.dumps({
@@ -101,14 +102,15 @@ def test_the_state_of_the_interpreter_is_restored(here: Path, monkeypatch: pytes
 )
 def test_the_status_of_the_program_is_kept(code: str, status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "p.py").write_text(code)
-    assert consan(monkeypatch, "p.py") == status
-    assert stored(here).exit == status
+    assert consan(monkeypatch, "-o", "out.json", "p.py") == status
+    found = stored(here, "out.json")
+    assert (found.exit, found.status) == (status, status)
 
 
 def test_violations_win_over_the_status_of_the_program(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "p.py").write_text("raise SystemExit(5)")
     assert consan(monkeypatch, "p.py", result=samples.violations) == 66
-    assert stored(here).exit == 5
+    assert (stored(here).exit, stored(here).status) == (5, 66)
     assert stored(here).verdict == "violations"
 
 
@@ -116,6 +118,31 @@ def test_violations_win_over_the_status_of_the_program(here: Path, monkeypatch: 
 def test_an_incomplete_run(flags: list[str], status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "p.py").write_text("raise SystemExit(5)")
     assert consan(monkeypatch, *flags, "p.py", result=samples.incomplete) == status
+    assert (stored(here).exit, stored(here).status) == (5, status)
+
+
+@pytest.mark.parametrize(("flags", "kept"), [([], 0), (["-o", "out.json"], 1)])
+def test_a_run_with_nothing_to_show_is_stored_only_where_o_asks(
+    flags: list[str], kept: int, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert consan(monkeypatch, *flags, "-c", "pass") == 0
+    assert len(list(here.glob("*.json"))) == kept
+    assert ("stored run" in capsys.readouterr().out) == bool(kept)
+
+
+def test_a_run_with_a_warning_or_a_suppressed_finding_is_stored(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert consan(monkeypatch, "-c", "pass", result=lambda: replace(samples.clean(), findings=(samples.WARP,))) == 0
+    assert stored(here).status == 0
+
+
+def test_quiet_prints_findings_and_the_verdict(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert consan(monkeypatch, "-q", "-c", "pass", result=samples.violations) == 66
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].startswith("== verdict: violations ==")
+    assert "error[data-race]" in out
+    assert "fix:" in out
+    assert "reproduce" not in out
+    assert err == ""
 
 
 @pytest.mark.parametrize(("flags", "status"), [([], 0), (["--strict"], 66)])
@@ -138,9 +165,9 @@ def test_an_error_of_ours_inside_the_program_is_one_line_with_its_place(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "p.py").write_text("from consan._errors import NotSupported\nraise NotSupported('no sparse arrays')\n")
-    assert consan(monkeypatch, "p.py") == 2
+    assert consan(monkeypatch, "-o", "out.json", "p.py") == 2
     assert capsys.readouterr().err == f"consan: error: {here / 'p.py'}:2: no sparse arrays\n"
-    assert stored(here).exit == 2
+    assert stored(here, "out.json").exit == 2
 
 
 def test_threads_are_waited_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,12 +227,26 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
             "cannot write no/such/folder/x.json: there is no folder no/such/folder",
         ),
         (["-o", ".", "-c", "open('ran', 'w')"], "cannot write .: it is a folder"),
+        (
+            ["-o", "r.html", "-c", "open('ran', 'w')"],
+            "-o r.html: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o r.html",
+        ),
+        (["k.cu"], "k.cu holds kernels, and no Python program; launch one with consan check k.cu"),
+        (["k.ptx", "x"], "k.ptx holds kernels, and no Python program; launch one with consan check k.ptx"),
+        (["empty"], "empty is a folder without __main__.py; name a script in it, or a module with -m"),
+        (["program", "x"], f"program is no Python program: {NATIVE}"),
+        (["script.sh"], f"script.sh is no Python program: {NATIVE}"),
+        (["ls"], f"ls is no Python program: {NATIVE}"),
+        (["python3", "bad.py"], "python3 is the interpreter, which consan is itself: leave it out, consan run script.py"),
     ],
 )
 def test_what_cannot_be_run(
     words: list[str], message: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "bad.py").write_text("\nx = = 1\n")
+    (here / "empty").mkdir()
+    (here / "program").write_bytes(b"\x7fELF\x02\x01")
+    (here / "script.sh").write_text("#!/bin/sh\necho\n")
     assert consan(monkeypatch, *words) == 2
     assert capsys.readouterr().err.replace(f"{here}/", "") == f"consan: error: {message}\n"
     assert not (here / "ran").exists()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import golden
 import pytest
 import report_samples as samples
 
-from consan.reports import FORMATS, FormatError, render, text
-from consan.reports.model import Report
+from consan.reports import FORMATS, FormatError, look, render, text
+from consan.reports.model import Finding, Frame, Report
+from consan.reports.together import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
 REPORTS = {name: getattr(samples, name)() for name in NAMES}
@@ -123,6 +126,91 @@ def test_names_paths_and_sentences_are_never_cut() -> None:
     assert name in joined
     assert f"{file}:5:5" in joined
     assert shown.lower().count("word") == 60
+
+
+LONG = "/home/user/" + "folder-with-a-long-name/" * 6 + "k.cu"
+
+
+@pytest.mark.usefixtures("colours")
+@pytest.mark.parametrize("out", [Terminal(), io.StringIO()], ids=["terminal", "pipe"])
+def test_a_place_is_never_broken_across_lines(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terminals and editors follow `file:line:column` only where it is whole: in places, chains, advice and waiters."""
+    monkeypatch.setenv("COLUMNS", "70")
+    read = replace(samples.READ, file=LONG, inlined=(Frame("block_sum", LONG, 11, 9),))
+    race = replace(samples.RACE, accesses=(replace(samples.WRITE, file=LONG), read), message=f"met {LONG}:21:3", fix=f"wait at {LONG}:31:7")
+    waiting = replace(race, kind="deadlock", accesses=(), waiters=({"warp": 0, "file": LONG, "line": 41, "column": 5},))
+    text.show(Report(verdict="violations", device="cpu", findings=(race, waiting), incomplete=(f"not at {LONG}:51:2",)), out)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).splitlines()
+    for place in ("5:5", "8:24", "11:9", "21:3", "31:7", "41:5", "51:2"):
+        assert any(f"{LONG}:{place}" in line for line in lines), place
+
+
+def _racy_in(kernel: str, **changes: Any) -> Finding:
+    return replace(samples.RACE, kernel=kernel, **changes)
+
+
+def test_findings_of_one_cause_are_shown_once_with_their_kernels_and_tests() -> None:
+    """A template's instances share their lines; a finding of another kind, or at another line, is another cause."""
+    same = [_racy_in(f"_Z6reduceIf{n}EvPf", count=n, tests=(f"t.py::test_it[{n}]",)) for n in range(12, 0, -1)]
+    other = replace(samples.RACE, accesses=(replace(samples.WRITE, line=6), samples.READ))
+    report = Report(verdict="violations", device="cpu", findings=(*same, other))
+    shown = text.render(report)
+    assert re.findall(r" (\d/\d) ==$", shown, re.MULTILINE) == ["1/2", "2/2"]
+    assert "in kernel _Z6reduceIf12EvPf and 11 more kernels =" in shown
+    assert "also in:  kernel _Z6reduceIf11EvPf, 11 times in 64 CTAs\n" in shown
+    assert "and 3 more; the JSON report lists them all" in shown
+    assert "tests:    t.py::test_it[12]\n" in shown
+    assert re.search(r"found: +13 errors, which have 2 causes\n", shown)
+    assert len(json.loads(render(report, "json"))["findings"]) == 13
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"kind": "missing-wait"},
+        {"severity": "warning"},
+        {"accesses": (samples.READ, replace(samples.READ, role="write"))},
+        {"accesses": tuple(replace(access, line=0) for access in samples.RACE.accesses)},
+    ],
+    ids=["kind", "severity", "place", "no lines"],
+)
+def test_what_is_another_cause(others: dict[str, Any]) -> None:
+    findings = [_racy_in("a", **{k: v for k, v in others.items() if k == "accesses" and not v[0].line}), _racy_in("b", **others)]
+    assert [cause.others for cause in causes(findings)] == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("color", "environ", "out", "colored"),
+    [
+        ("auto", {}, Terminal(), True),
+        ("auto", {}, io.StringIO(), False),
+        ("auto", {"NO_COLOR": "1"}, Terminal(), False),
+        ("auto", {"FORCE_COLOR": "1"}, io.StringIO(), True),
+        ("auto", {"FORCE_COLOR": ""}, io.StringIO(), False),
+        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, io.StringIO(), False),
+        ("auto", {"TERM": "dumb"}, Terminal(), False),
+        ("always", {"NO_COLOR": "1"}, io.StringIO(), True),
+        ("always", {"NO_COLOR": "1"}, Terminal(), True),
+        ("always", {"TERM": "dumb"}, Terminal(), True),
+        ("never", {"FORCE_COLOR": "1"}, Terminal(), False),
+    ],
+)
+def test_colour(
+    color: str, environ: dict[str, str], out: io.StringIO, colored: bool, monkeypatch: pytest.MonkeyPatch, colours: None
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    out.seek(0)
+    out.truncate()
+    look.use(look.Look(color))
+    try:
+        text.show(samples.violations(), out)
+    finally:
+        look.use(look.Look())
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", out.getvalue())) == colored
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    if not out.isatty():  # colour changes nothing else
+        assert "".join(line.rstrip() + "\n" for line in plain.splitlines()) == text.render(samples.violations())
 
 
 def test_every_finding_shows_both_places_and_what_to_do() -> None:

@@ -52,6 +52,7 @@ class Machine:
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
         self._modules: weakref.WeakSet[LoadedModule] = weakref.WeakSet()
+        self.on_ctas: Callable[[int, int], None] = lambda done, total: None  # told how many CTAs of a launch are done
         self.schedules: Callable[[int], Schedule] = for_seed  # what gives a launch with a seed its schedule
 
     # Memory --------------------------------------------------------------------------------------------------------
@@ -208,6 +209,7 @@ class Machine:
             shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, local, cluster)
             plan = module.plan(entry, shape)
             info.first_cta = first
+            self.on_ctas(first, total)
             if not self._run_wave(plan, info, schedule, deadline, stats):
                 return
             first += ctas

@@ -1,0 +1,162 @@
+"""What the kernels of a file take, and a command to start from: the answer to `consan check FILE` without a launch.
+
+Sizes come from the PTX. Types come from the declaration in the source where one is found: the text is searched, not parsed, so a kernel
+that a macro declares has the PTX's types only. Sizes of grids and buffers are examples: nothing in a file says what its kernels need.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Function, Module, Param
+
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# The name is the first word before a parenthesis that is no attribute such as __launch_bounds__(128).
+_KERNEL: Final = re.compile(r"__global__\b[^;{]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
+_POINTER: Final = re.compile(r"(?P<const>const\s+)?(?P<type>[\w:\s]+?)(?P<after>\s+const)?\s*\*[^*]*")
+_QUALIFIERS: Final = re.compile(r"\b(?:const|volatile|__grid_constant__|__restrict__|restrict|struct)\b")
+_TENSOR_MAP: Final = "CUtensorMap"
+_ELEMENTS: Final = 4096
+
+# The type of `--arg` for a type of the source.
+_TYPES: Final = {
+    "f64": ("double",),
+    "f32": ("float",),
+    "f16": ("half", "__half"),
+    "bf16": ("__nv_bfloat16", "nv_bfloat16"),
+    "u8": ("unsigned char", "uint8_t", "bool"),
+    "i8": ("char", "signed char", "int8_t"),
+    "u16": ("unsigned short", "uint16_t"),
+    "i16": ("short", "int16_t"),
+    "u32": ("unsigned", "unsigned int", "uint32_t"),
+    "i32": ("int", "int32_t"),
+    "u64": ("unsigned long", "unsigned long long", "uint64_t", "size_t"),
+    "i64": ("long", "long long", "int64_t", "ptrdiff_t"),
+}
+_BY_NAME: Final = {name: short for short, names in _TYPES.items() for name in names}
+# The type of `--arg` for a type of the PTX, where the source does not say.
+_BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16": "f16", "u8": "u8", "s8": "i8", "u32": "i32", "s32": "i32",
+                  "b32": "i32", "s64": "i64"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel as the source declares it."""
+
+    name: str
+    parameters: tuple[str, ...]
+    template: bool = False
+
+
+def declarations(source: str) -> list[Declaration]:
+    """The kernels that CUDA C++ declares, templates too."""
+    text = _COMMENT.sub(" ", source)
+    found = (Declaration(m[1], _parameters(text, m.end()), _is_template(text, m.start())) for m in _KERNEL.finditer(text))
+    return list({one.name: one for one in found}.values())
+
+
+def kernel_names(source: str) -> list[str]:
+    """Their names."""
+    return [one.name for one in declarations(source)]
+
+
+def _is_template(text: str, at: int) -> bool:
+    begin = max(text.rfind(mark, 0, at) for mark in ";}")
+    return re.search(r"\btemplate\s*<", text[begin + 1 : at]) is not None
+
+
+def _parameters(text: str, begin: int) -> tuple[str, ...]:
+    """What stands between the parentheses, cut at the commas that are in no other bracket."""
+    depth, parts, start = 1, [], begin
+    for position in range(begin, len(text)):
+        depth += (text[position] in "(<[{") - (text[position] in ")>]}")
+        if depth == 0 or (depth == 1 and text[position] == ","):
+            parts.append(" ".join(text[start:position].split()))
+            start = position + 1
+        if depth == 0:
+            break
+    return tuple(part for part in parts if part not in ("", "void"))
+
+
+# -- what is printed --------------------------------------------------------------------------------------------------------
+
+
+def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:
+    """Lines on each kernel: its parameters, and a command to start from, which `words` begin."""
+    from consan.instrument.passes.context import source_name
+
+    declared = {one.name: one for one in declarations(source)}
+    for entry in entries:
+        one = next((declared[name] for name in _names_in(entry.name, declared)), None)
+        matches = one is not None and len(one.parameters) == len(entry.params)
+        texts = one.parameters if one is not None and matches else ("",) * len(entry.params)
+        name = one.name if one is not None else source_name(entry.name)
+        yield f"kernel {name}" + (f" ({entry.name})" if name != entry.name else "")
+        for number, (parameter, text) in enumerate(zip(entry.params, texts, strict=True), 1):
+            yield f"  --arg {number}: {text or f'.{parameter.type}'}  ({_bytes(parameter)})"
+        yield f"  {_command(module, entry, texts, words, several=len(entries) > 1)}"
+
+
+def templates(source: str) -> Iterator[str]:
+    """A line on each template: nothing of it is in the PTX until an instance is named."""
+    for one in declarations(source):
+        if one.template:
+            yield f"template {one.name}({', '.join(one.parameters)}): name an instance to compile it, such as --entry '{one.name}<...>'"
+
+
+def _names_in(symbol: str, names: Iterable[str]) -> list[str]:
+    """The kernel that a symbol stands for: by its name, or by the name in a mangled one (Itanium ABI)."""
+    mangled = symbol.startswith("_Z")
+    return [name for name in names if name == symbol or (mangled and f"{len(name)}{name}" in symbol)]
+
+
+def _bytes(parameter: Param) -> str:
+    return f"{parameter.nbytes} byte{'s' * (parameter.nbytes != 1)}"
+
+
+def _command(module: Module, entry: Function, texts: Sequence[str], words: Sequence[str], *, several: bool) -> str:
+    """A launch of one CTA with buffers of one size: to be changed by who knows the kernel."""
+    cluster = _dimensions(entry, "reqnctapercluster")
+    chosen = ["--entry", entry.name] if several else []
+    launch = ["--grid", cluster or "1", "--block", _dimensions(entry, "reqntid") or _dimensions(entry, "maxntid") or "128"]
+    launch += ["--cluster", cluster] if cluster else []
+    launch += ["--smem", "48K"] if _has_dynamic_shared(module) else []
+    specs = [argument_for(parameter, text) for parameter, text in zip(entry.params, texts, strict=True)]
+    return shlex.join([*words, *chosen, *launch, *(word for spec in specs for word in ("--arg", spec))])
+
+
+def _dimensions(entry: Function, directive: str) -> str:
+    values = entry.directives.get(directive)
+    return "" if not values or isinstance(values, str) else re.sub("(,1)+$", "", ",".join(map(str, values)))
+
+
+def _has_dynamic_shared(module: Module) -> bool:
+    from consan.instrument.ptx import Variable
+
+    variables = [item for item in module.items if isinstance(item, Variable) and item.space == "shared"]
+    return any(variable.nbytes(name) == 0 for variable in variables for name in variable.names)
+
+
+def argument_for(parameter: Param, text: str) -> str:
+    """An `--arg` of the parameter's size, with the source's type where that is known."""
+    pointer = _POINTER.fullmatch(text)
+    if pointer is not None:
+        reads_only = pointer["const"] or pointer["after"]
+        return f"{_BY_NAME.get(_plain(pointer['type']), 'f32')}[{_ELEMENTS}]={'random' if reads_only else 'zeros'}"
+    if _TENSOR_MAP in text and parameter.nbytes == 128:
+        return "tma:f16[1024,1024]=random,box=64x64,swizzle=128"
+    if parameter.size is not None:
+        return f"bytes={'00' * parameter.nbytes}"
+    type_ = _BY_NAME.get(_plain(text.rpartition(" ")[0])) if text else _BY_PTX.get(parameter.type)
+    if text and type_ is None:
+        type_ = _BY_PTX.get(parameter.type)
+    return f"{type_}=1" if type_ else f"f32[{_ELEMENTS}]=random"
+
+
+def _plain(text: str) -> str:
+    return " ".join(_QUALIFIERS.sub(" ", text).replace("std::", "").split())
