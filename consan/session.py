@@ -637,6 +637,9 @@ class Session:
             launches=launches + skipped,
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
+            global_stores=sum(f.global_stores for f in reached),
+            global_atomics=sum(f.global_atomics for f in reached),
+            generic_writes=sum(f.generic_writes for f in reached),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

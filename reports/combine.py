@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from consan.reports.coverage import not_checked
 from consan.reports.model import INCOMPLETE, KernelSummary, Report, Uninstrumented, merge_findings, verdict_of
 
 
@@ -37,8 +38,11 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         command=first.command,
         sources=_sources(reports),
         tests=tuple(test for report in reports for test in report.tests),
+        version=first.version,
     )
-    return replace(combined, verdict=verdict_of(findings, reasons), **others)
+    checked_by_all = tuple(name for name in combined.checked if all(name in report.checked for report in reports))
+    outside = not_checked(replace(combined, checked=checked_by_all))
+    return replace(combined, verdict=verdict_of(findings, reasons), not_checked=outside, **others)
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:

@@ -164,6 +164,10 @@ class KernelSummary:
     sync_sites: int = 0
     unmodelled: tuple[Unmodelled, ...] = ()
     unchecked: int = 0
+    global_stores: int = 0  # instructions; those of generic address, which may reach other memory, are in `generic_writes`
+    global_atomics: int = 0
+    generic_writes: int = 0
+    engine: str = "inline"  # how its accesses were recorded
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,7 @@ class Report:
     kernels: tuple[KernelSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()  # what is not looked for, by design: "AREA: sentence" (coverage.py)
     uninstrumented: tuple[Uninstrumented, ...] = ()
     dropped: int = 0
     evicted: int = 0
@@ -196,6 +201,7 @@ class Report:
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
     tests: tuple[RanTest, ...] = ()
+    version: str = ""  # of the consan that made the run
 
     @property
     def active(self) -> tuple[Finding, ...]:
@@ -248,6 +254,8 @@ def assemble(
 
     `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked.
     """
+    from consan.reports.coverage import installed_version, not_checked
+
     report = Report(
         verdict=INCOMPLETE,
         device=device,
@@ -258,10 +266,11 @@ def assemble(
         dropped=dropped,
         evicted=evicted,
         notes=tuple(notes),
-        **others,
+        **{"version": installed_version(), **others},
     )
     reasons = (*incomplete_reasons(report), *unchecked)
-    return replace(report, verdict=verdict_of(report.findings, reasons), incomplete=reasons)
+    verdict = verdict_of(report.findings, reasons)
+    return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
 
 
 def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
@@ -289,11 +298,15 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
 
 def _nothing_instrumented(report: Report) -> tuple[str, ...]:
     """A filter that leaves out every launch must not end in `clean`; launches include those that a filter left out."""
+    return () if kernels_checked(report) else (NOTHING_RAN,)
+
+
+def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
+    """The kernels with a launch that was recorded: neither left out by a filter nor unchecked."""
     left_out: dict[str, int] = {}
     for kernel in report.uninstrumented:
         left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
-    ran = any(kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0) for kernel in report.kernels)
-    return () if ran else (NOTHING_RAN,)
+    return tuple(kernel for kernel in report.kernels if kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0))
 
 
 def _unmodelled(report: Report) -> tuple[str, ...]:

@@ -143,7 +143,7 @@ class Ledger:
             assert finding.suppressed is not None
             write(f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})")
         for reason in report.incomplete:
-            write(f"not checked: {reason}", yellow=True)
+            write(f"incomplete: {reason}", yellow=True)
         for text in (*self._unused(report), *([self._problem] if self._problem else [])):
             write(f"warning: {text}", yellow=True)
         for text in self._closing(report):

@@ -108,7 +108,7 @@ def show_stress(document: Json, file: IO[str]) -> None:
     if document["failures"]:
         console.print(_failures(document))
     for reason in document["incomplete"]:
-        console.print(f"not checked: {reason}")
+        console.print(f"incomplete: {reason}")
     console.print(Text(f"verdict: {document['verdict']}", style="bold red" if document["verdict"] == VIOLATIONS else "bold"))
     console.print(f"{summary(document)}.")
     console.print(_speed(document))
