@@ -247,12 +247,14 @@ def assemble(
     dropped: int = 0,
     evicted: int = 0,
     unchecked: Iterable[str] = (),
+    why_nothing: str = "",
     notes: Iterable[str] = (),
     **others: Any,
 ) -> Report:
     """The report of a run: findings merged and sorted, reasons collected, verdict computed.
 
-    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked.
+    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing` explains
+    a run in which no kernel was checked.
     """
     from consan.reports.coverage import installed_version, not_checked
 
@@ -268,7 +270,7 @@ def assemble(
         notes=tuple(notes),
         **{"version": installed_version(), **others},
     )
-    reasons = (*incomplete_reasons(report), *unchecked)
+    reasons = (*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked)
     verdict = verdict_of(report.findings, reasons)
     return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
 
@@ -299,6 +301,15 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
 def _nothing_instrumented(report: Report) -> tuple[str, ...]:
     """A filter that leaves out every launch must not end in `clean`; launches include those that a filter left out."""
     return () if kernels_checked(report) else (NOTHING_RAN,)
+
+
+def _explained(reason: str, why_nothing: str) -> str:
+    return f"{reason}: {why_nothing}" if reason == NOTHING_RAN and why_nothing else reason
+
+
+def says_nothing_ran(reason: str) -> bool:
+    """Whether a reason is that no kernel was checked, with or without an explanation."""
+    return reason.startswith(NOTHING_RAN)
 
 
 def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:

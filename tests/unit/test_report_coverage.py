@@ -97,3 +97,15 @@ def test_the_report_says_which_consan_made_it_and_how() -> None:
     data = json.loads(render(report(RAN), "json"))
     assert data["consan"] == report(RAN).version != ""
     assert [kernel["engine"] for kernel in data["kernels"]] == ["inline"]
+
+
+NOTHING = "no instrumented kernel was launched"
+
+
+def test_that_nothing_ran_is_said_of_the_whole_only_if_it_holds_for_the_whole() -> None:
+    nothing, named, ran = report(), report(why_nothing="--kernel-name kns=x matches none"), report(RAN)
+    assert (nothing.incomplete, named.incomplete) == ((NOTHING,), (f"{NOTHING}: --kernel-name kns=x matches none",))
+    assert combine([nothing, nothing]).incomplete == (NOTHING,)
+    assert combine([nothing, named]).incomplete == named.incomplete
+    assert (combine([nothing, ran, named]).incomplete, combine([nothing, ran]).verdict) == ((), "clean")
+    assert combine([report(unchecked=["a gap"]), ran]).incomplete == ("a gap",)
