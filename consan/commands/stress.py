@@ -190,7 +190,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     ptx = load_ptx(args, backend.arch)
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
     _refuse_filters(args, entry.name)
-    check_parameters(entry, parsed.specs)
+    check_parameters(entry, parsed.specs, args.file)
     return Kernel(
         file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
