@@ -208,6 +208,8 @@ ERRORS = {
     f"--rtol -1 {GIVEN}": "--rtol: expected a number that is not negative",
     "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros": "exchange takes 2 arguments",
     f"{GIVEN} --seed x": "--seed: expected a whole number",
+    f"{GIVEN} --kernel-name kns=other": "--kernel-name kns=other leaves out exchange, the only kernel that is launched",
+    f"{GIVEN} --launch-skip 1": "--launch-skip 1 leaves out the only launch of exchange",
 }
 
 
