@@ -32,7 +32,7 @@ def why_nothing(seen: Launches) -> str:
         return _no_match(seen.kernel_filter, seen.left_out)
     if seen.left_out:
         return f"--launch-skip {seen.skip} leaves out every launch (of {listed(seen.left_out)})"
-    return f"compiled, but not launched: {listed(seen.idle)}" if seen.idle else ""
+    return f"these were compiled only: {listed(seen.idle)}" if seen.idle else ""
 
 
 def _no_match(kernel_filter: KernelFilter, left_out: Mapping[str, int]) -> str:
