@@ -615,6 +615,7 @@ class Session:
             return None
         report = self.report()
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
+        self._ever_launched |= bool(ran)
         for kept in (self._unchecked, self._uninstrumented, self._notes, self._reasons):
             kept.clear()
         self._findings, self._found, self._drained, self._launches = [], [], None, 0
