@@ -15,7 +15,7 @@ import operator
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.instrument.ptx import Function, Param
+from consan.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, Kind
 from consan.reports.combine import combine
 from consan.reports.model import Report
 from consan.session import Session
+from consan.signature import kinds_of
 from consan.suppressions import finish
 from consan.tensormap import NBYTES
 from consan.tensormap_argument import TensorMap
@@ -104,6 +106,14 @@ def _choose(ptx: str, name: str, wanted: str | None) -> Function:
 _CHECKS: list[list[Report]] = []
 """What `launch` reported inside of each `check()` that is open: the innermost one takes it."""
 
+OBSERVERS: list[Callable[[Report], None]] = []
+"""Who is told of each report that a caller gets from `launch` or `check`: pytest counts what tests judge by themselves."""
+
+
+def _observed(report: Report) -> None:
+    for observer in OBSERVERS:
+        observer(report)
+
 
 def launch(
     kernel: Kernel,
@@ -139,6 +149,8 @@ def launch(
             report = finish(session.report())
     for launched in _CHECKS[-1:]:
         launched.append(report)
+    if not _CHECKS:
+        _observed(report)
     return report
 
 
@@ -162,7 +174,8 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
         raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
     backend, copies = session.backend, list[tuple[int, npt.NDArray[Any]]]()
     try:
-        yield [_value(session, value, parameter, copies) for value, parameter in zip(args, function.params, strict=True)]
+        given = zip(args, function.params, kinds_of(function), strict=True)
+        yield [_value(session, value, parameter, kind, copies) for value, parameter, kind in given]
         if not session.device_lost:
             for address, array in copies:
                 if array.flags.writeable:
@@ -173,14 +186,16 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
                 backend.free(address)
 
 
-def _value(session: Session, value: Any, parameter: Param, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
+def _value(session: Session, value: Any, parameter: Param, kind: Kind, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
     """The bytes of one parameter; an array's copy on the device is added to `copies`."""
     if isinstance(value, TensorMap):
         return _tensor_map(session, value, parameter, copies)
     if not isinstance(value, np.ndarray) or not value.ndim:
-        return _scalar(value, parameter)
+        return _scalar(value, parameter, kind)
     if value.dtype.hasobject or parameter.nbytes != 8:
         raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter of {parameter.nbytes} bytes")
+    if kind.kind in (INTEGER, UNSIGNED, FLOAT):
+        raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter {kind.text}")
     return _placed(session, value, copies).to_bytes(8, "little")
 
 
@@ -203,28 +218,36 @@ def _tensor_map(session: Session, value: TensorMap, parameter: Param, copies: li
     return data
 
 
-_FORMATS = {"f32": "<f", "f64": "<d"}
+_FORMATS = {4: "<f", 8: "<d"}
 
 
-def _scalar(value: Any, parameter: Param) -> bytes:
+def _scalar(value: Any, parameter: Param, kind: Kind) -> bytes:
     """A Python or NumPy scalar, struct bytes, or a device array's pointer as the parameter's bytes."""
     if isinstance(value, (bytes, bytearray)):
         return _sized(bytes(value), parameter, value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return int(interface["data"][0]).to_bytes(8, "little")
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (int, np.integer)) and kind.kind == FLOAT:
+        return _packed(float(value), parameter)
+    if isinstance(value, (np.generic, np.ndarray)) and not (value.dtype.kind == "f" and kind.kind in _WHOLE):
         return _sized(value.tobytes(), parameter, value)
-    if isinstance(value, float) and parameter.type in _FORMATS:
-        return struct.pack(_FORMATS[parameter.type], value)
-    if isinstance(value, int) and parameter.type in _FORMATS:
-        return struct.pack(_FORMATS[parameter.type], float(value))
     if isinstance(value, int):
         return _integer(int(value), parameter)
-    if isinstance(value, float) and parameter.type in ("b32", "b64"):
-        return struct.pack("<f" if parameter.nbytes == 4 else "<d", value)
-    wanted = f"a parameter .{parameter.type} of {parameter.nbytes} bytes"
+    if isinstance(value, float) and kind.kind in (FLOAT, UNKNOWN) and parameter.nbytes in _FORMATS:
+        return _packed(value, parameter)
+    wanted = f"a parameter {kind.text} of {parameter.nbytes} bytes"
     raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for {wanted}")
+
+
+_WHOLE = (INTEGER, UNSIGNED, WORD, POINTER)
+
+
+def _packed(value: float, parameter: Param) -> bytes:
+    try:
+        return struct.pack(_FORMATS[parameter.nbytes], value)
+    except OverflowError:
+        raise UsageError(f"argument {value!r} does not fit a parameter .{parameter.type}") from None
 
 
 def _integer(value: int, parameter: Param) -> bytes:
@@ -290,3 +313,4 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
             _CHECKS.pop()
             adapters.remove()
             live.become(_together(launched, finish(session.report())))
+            _observed(live.report)

@@ -10,7 +10,7 @@
 `random` is seeded, a stream of its own for each argument: floats are uniform in [-1, 1), integers take 256 values around
 or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
 
-Not checked here: whether the arguments fit the kernel's parameters (the `check` command does, with the kernel at hand).
+Not decided here: whether the arguments fit the kernel's parameters (consan/signature.py does, with the kernel at hand).
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class ValueSpec:
     text: str
     index: int
     data: bytes
+    type: str = "bytes"
 
     @property
     def parameter_bytes(self) -> int:
@@ -148,7 +149,7 @@ def parse_arg(text: str, index: int = 1) -> ArgSpec:
             raise UsageError(EXPECTED)
         if head == "bytes":
             return ValueSpec(text, index, _hex(value))
-        return _buffer(text, index, head, value) if "[" in head else ValueSpec(text, index, _scalar(head, value))
+        return _buffer(text, index, head, value) if "[" in head else ValueSpec(text, index, _scalar(head, value), head)
     except UsageError as error:
         raise _error(index, text, str(error), type(error)) from None
 
@@ -196,10 +197,18 @@ def _float_bytes(name: str, value: str) -> bytes:
         number = float(value)
     except ValueError:
         raise UsageError(f"expected a number for {name}, got '{value}'") from None
-    if name == "bf16":
-        return to_bf16(np.array([number], np.float32)).tobytes()
     with np.errstate(over="ignore"):
-        return np.array(number, TYPES[name]).tobytes()
+        single = np.array([number], np.float32)
+        data = to_bf16(single).tobytes() if name == "bf16" else np.array(number, TYPES[name]).tobytes()
+    if "inf" not in value.lower() and data in _INFINITIES[name]:
+        raise UsageError(f"{value} does not fit {name}")
+    return data
+
+
+_INFINITIES: Final = {
+    "bf16": (b"\x80\x7f", b"\x80\xff"),
+    **{name: tuple(np.array(sign * np.inf, TYPES[name]).tobytes() for sign in (1, -1)) for name in ("f16", "f32", "f64")},
+}
 
 
 def to_bf16(values: Array) -> Array:

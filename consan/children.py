@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan import options
 from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, dumps, loads
-from consan.reports.model import NOTHING_RAN, Report, plural, verdict_of
+from consan.reports.model import Report, plural, verdict_of
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ def merged(report: Report, folder: Path) -> Report:
     if not found and not reasons:
         return report
     together = combine([report, *found])
-    kept = together.incomplete
-    if any(kernel.launches > kernel.unchecked for kernel in together.kernels):
-        kept = tuple(reason for reason in kept if reason != NOTHING_RAN)
-    kept = (*kept, *reasons)
+    kept = (*together.incomplete, *reasons)
     notes = (*together.notes, *([f"{plural(len(found), 'child process', 'child processes')} included"] if found else []))
     return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept), notes=notes)
 

@@ -35,6 +35,7 @@ from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
+from consan.unmatched import Launches, why_nothing
 
 if TYPE_CHECKING:
     from consan.options import KernelFilter
@@ -285,6 +286,7 @@ class Session:
         self.cta_limit = cta_limit
         self.endings: dict[str, None] = {}  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self._launches = 0
+        self._ever_launched = False  # `take` does not forget it
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
         self._uninstrumented: dict[str, int] = {}
@@ -404,6 +406,7 @@ class Session:
             self.device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
             handle = self._choose(prepared, entry)
+            self._ever_launched = True
             prepared.launched |= handle is prepared.loaded
             if cooperative:
                 self._check_residency(handle, entry, grid, block, shared)
@@ -550,10 +553,19 @@ class Session:
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
             unchecked=[*self._reasons, *self._gaps(drained), *_dropped(counters)],
+            why_nothing=self._why_nothing(drained),
             notes=tuple({**self._notes, **{note: None for used in self._used.values() for note in used.notes}}),
             seed=self.seed,
             policy=self.policy,
         )
+
+    def _why_nothing(self, drained: Drained | None) -> str:
+        left_out: dict[str, int] = {}
+        for (_, name), launches in self._unchecked.items():
+            left_out[name] = left_out.get(name, 0) + launches
+        idle = [name for used in self._used.values() for name in used.entries if not self._ever_launched]
+        any_launch = drained is not None and any(self._launched(used, drained) for used in self._used.values())
+        return "" if any_launch else why_nothing(Launches(self._filter, self._skip, self._launches, left_out, idle))
 
     def places(self, report: model.Report) -> set[tuple[str, int]]:
         """Source lines of what was watched: of the instructions with hooks that launched kernels can reach, and of inlined calls."""
@@ -612,6 +624,7 @@ class Session:
             return None
         report = self.report()
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
+        self._ever_launched |= bool(ran)
         for kept in (self._unchecked, self._uninstrumented, self._notes, self._reasons):
             kept.clear()
         self._findings, self._found, self._drained, self._launches = [], [], None, 0
@@ -646,6 +659,9 @@ class Session:
             launches=launches + skipped,
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
+            global_stores=sum(f.global_stores for f in reached),
+            global_atomics=sum(f.global_atomics for f in reached),
+            generic_writes=sum(f.generic_writes for f in reached),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

@@ -69,6 +69,9 @@ class FunctionStats:
     memory_sites: int = 0
     sync_sites: int = 0
     private: int = 0
+    global_stores: int = 0  # instructions that write global memory
+    global_atomics: int = 0  # instructions that read and write it: atomics and reductions
+    generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
     unmodelled: list[Unmodelled] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # of the instructions that are checked, and of those that reach other CTAs

@@ -56,7 +56,8 @@ def dump(done: Instrumented) -> str:
 
 def _stats(function: FunctionStats) -> list[Any]:
     unmodelled = [astuple(each) for each in function.unmodelled]
-    counts = (function.memory_sites, function.sync_sites, function.private)
+    sites = (function.memory_sites, function.sync_sites, function.private)
+    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
     return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families)]
 
 

@@ -12,14 +12,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.model import INCOMPLETE, KernelSummary, Report, Uninstrumented, merge_findings, verdict_of
+from consan.reports.coverage import not_checked
+from consan.reports.model import (
+    INCOMPLETE,
+    NOTHING_RAN,
+    KernelSummary,
+    Report,
+    Uninstrumented,
+    kernels_checked,
+    merge_findings,
+    says_nothing_ran,
+    verdict_of,
+)
 
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
     """One report; `others` are fields to set in it. At least one report is needed."""
     first = reports[0]
     findings = merge_findings(finding for report in reports for finding in report.findings)
-    reasons = _once(reason for report in reports for reason in report.incomplete)
     combined = Report(
         verdict=INCOMPLETE,
         device=", ".join(_once(report.device for report in reports)),
@@ -33,12 +43,23 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         seed=first.seed,
         policy=first.policy,
         notes=_once(note for report in reports for note in report.notes),
-        incomplete=reasons,
         command=first.command,
         sources=_sources(reports),
         tests=tuple(test for report in reports for test in report.tests),
+        version=first.version,
     )
-    return replace(combined, verdict=verdict_of(findings, reasons), **others)
+    reasons = _reasons(reports, combined)
+    checked_by_all = tuple(name for name in combined.checked if all(name in report.checked for report in reports))
+    outside = not_checked(replace(combined, checked=checked_by_all))
+    return replace(combined, verdict=verdict_of(findings, reasons), incomplete=reasons, not_checked=outside, **others)
+
+
+def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
+    """All reasons. That nothing was checked holds for the whole only if no report checked a kernel; the explained ones say it best."""
+    every = _once(reason for report in reports for reason in report.incomplete)
+    nothing = [reason for reason in every if says_nothing_ran(reason)]
+    kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
+    return tuple(reason for reason in every if reason in kept or reason not in nothing)
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:

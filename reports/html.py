@@ -120,7 +120,7 @@ def _gaps(report: Report) -> str:
     if not report.incomplete:
         return ""
     rows = "".join(f"<li>{_text(reason)}</li>" for reason in report.incomplete)
-    return f'<section aria-labelledby="gaps"><h2 id="gaps">Not checked</h2><ul>{rows}</ul></section>\n'
+    return f'<section aria-labelledby="gaps"><h2 id="gaps">Why it is incomplete</h2><ul>{rows}</ul></section>\n'
 
 
 def _boxes(report: Report) -> Iterator[str]:

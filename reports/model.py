@@ -165,6 +165,10 @@ class KernelSummary:
     sync_sites: int = 0
     unmodelled: tuple[Unmodelled, ...] = ()
     unchecked: int = 0
+    global_stores: int = 0  # instructions; those of generic address, which may reach other memory, are in `generic_writes`
+    global_atomics: int = 0
+    generic_writes: int = 0
+    engine: str = "inline"  # how its accesses were recorded
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,7 @@ class Report:
     kernels: tuple[KernelSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()  # what is not looked for, by design: "AREA: sentence" (coverage.py)
     uninstrumented: tuple[Uninstrumented, ...] = ()
     dropped: int = 0
     evicted: int = 0
@@ -198,6 +203,7 @@ class Report:
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
     tests: tuple[RanTest, ...] = ()
+    version: str = ""  # of the consan that made the run
 
     @property
     def active(self) -> tuple[Finding, ...]:
@@ -243,13 +249,17 @@ def assemble(
     dropped: int = 0,
     evicted: int = 0,
     unchecked: Iterable[str] = (),
+    why_nothing: str = "",
     notes: Iterable[str] = (),
     **others: Any,
 ) -> Report:
     """The report of a run: findings merged and sorted, reasons collected, verdict computed.
 
-    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked.
+    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing` explains
+    a run in which no kernel was checked.
     """
+    from consan.reports.coverage import installed_version, not_checked
+
     report = Report(
         verdict=INCOMPLETE,
         device=device,
@@ -260,10 +270,11 @@ def assemble(
         dropped=dropped,
         evicted=evicted,
         notes=tuple(notes),
-        **others,
+        **{"version": installed_version(), **others},
     )
-    reasons = (*incomplete_reasons(report), *unchecked)
-    return replace(report, verdict=verdict_of(report.findings, reasons), incomplete=reasons)
+    reasons = (*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked)
+    verdict = verdict_of(report.findings, reasons)
+    return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
 
 
 def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
@@ -291,11 +302,24 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
 
 def _nothing_instrumented(report: Report) -> tuple[str, ...]:
     """A filter that leaves out every launch must not end in `clean`; launches include those that a filter left out."""
+    return () if kernels_checked(report) else (NOTHING_RAN,)
+
+
+def _explained(reason: str, why_nothing: str) -> str:
+    return f"{reason}: {why_nothing}" if reason == NOTHING_RAN and why_nothing else reason
+
+
+def says_nothing_ran(reason: str) -> bool:
+    """Whether a reason is that no kernel was checked, with or without an explanation."""
+    return reason.startswith(NOTHING_RAN)
+
+
+def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
+    """The kernels with a launch that was recorded: neither left out by a filter nor unchecked."""
     left_out: dict[str, int] = {}
     for kernel in report.uninstrumented:
         left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
-    ran = any(kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0) for kernel in report.kernels)
-    return () if ran else (NOTHING_RAN,)
+    return tuple(kernel for kernel in report.kernels if kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0))
 
 
 def _unmodelled(report: Report) -> tuple[str, ...]:

@@ -13,7 +13,11 @@ from consan.reports.catalogue import KINDS
 from consan.reports.explanations import EXPLANATIONS
 
 WIDTH: Final = 90
-_NOT_YET: Final = "This version of consan does not report this kind yet."
+_NOT_YET: Final = """consan does not look for this kind yet: it says clean of a kernel with this defect, and lists the memory under
+    `not checked`."""
+_WRONG: Final = {True: "Wrong", False: "Wrong, but consan says clean of it today"}
+_TRY_AT: Final = {True: ": ", False: ":\n\n    "}
+_TRY: Final = {True: "Try it", False: "Try it; both are clean today"}
 _TITLE: Final = """# Kinds of findings
 
 What consan reports, why the PTX ISA says so, and a kernel with the defect beside one without. Written by
@@ -26,13 +30,13 @@ def page(kind_id: str) -> str:
     blocks = (
         f"{kind.id}: {kind.title} ({kind.severity})",
         _fill(explanation.about),
-        *(() if explanation.reported else (_NOT_YET,)),
+        *(() if explanation.reported else (_fill(_NOT_YET),)),
         _labelled("Why", explanation.isa),
         _labelled("PTX ISA", "; ".join(explanation.sections)),
-        "Wrong:\n\n" + textwrap.indent(code(explanation.racy), "    "),
+        f"{_WRONG[explanation.reported]}:\n\n" + textwrap.indent(code(explanation.racy), "    "),
         "Right:\n\n" + textwrap.indent(code(explanation.fixed), "    "),
         _labelled("How to fix it", explanation.repair),
-        f"Try it: consan check FILE.cu {explanation.launch}",
+        f"{_TRY[explanation.reported]}{_TRY_AT[explanation.reported]}consan check FILE.cu {explanation.launch}",
         "To let one finding stand, with the reason why:\n\n" + textwrap.indent(suppression(kind_id), "    "),
     )
     return "\n\n".join(blocks) + "\n"
@@ -41,8 +45,12 @@ def page(kind_id: str) -> str:
 def summary() -> str:
     """One line a kind."""
     width = max(map(len, KINDS))
-    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity})" for kind in KINDS.values()]
+    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity}{_unless_reported(kind.id)})" for kind in KINDS.values()]
     return "Kinds of findings; `consan explain KIND` tells more:\n" + "\n".join(lines) + "\n"
+
+
+def _unless_reported(kind_id: str) -> str:
+    return "" if EXPLANATIONS[kind_id].reported else ", not looked for yet"
 
 
 def markdown(kind_id: str) -> str:
@@ -51,14 +59,14 @@ def markdown(kind_id: str) -> str:
     blocks = (
         f"## {kind.id}",
         f"*{kind.title}, {kind.severity}.* " + _one_line(explanation.about),
-        *(() if explanation.reported else (f"**{_NOT_YET}**",)),
+        *(() if explanation.reported else (f"**{_one_line(_NOT_YET)}**",)),
         f"**Why.** {_one_line(explanation.isa)} (PTX ISA: {'; '.join(explanation.sections)})",
-        "**Wrong**",
+        f"**{_WRONG[explanation.reported]}**",
         _fenced("cuda", code(explanation.racy)),
         "**Right**",
         _fenced("cuda", code(explanation.fixed)),
         f"**How to fix it.** {_one_line(explanation.repair)}",
-        "**Try it**",
+        f"**{_TRY[explanation.reported]}**",
         _fenced("console", f"$ consan check FILE.cu {explanation.launch}"),
         "**To let one finding stand, with the reason why**",
         _fenced("text", suppression(kind_id)),
@@ -68,7 +76,7 @@ def markdown(kind_id: str) -> str:
 
 def document() -> str:
     """All pages as one Markdown document."""
-    contents = "\n".join(f"- [{kind.id}](#{kind.id}): {kind.title}" for kind in KINDS.values())
+    contents = "\n".join(f"- [{kind.id}](#{kind.id}): {kind.title}{_unless_reported(kind.id)}" for kind in KINDS.values())
     return "\n".join((_TITLE + "\n", contents + "\n", *map(markdown, KINDS)))
 
 

@@ -78,8 +78,10 @@ def summary(report: Report) -> Iterator[tuple[str, str]]:
             yield "suppressed", _suppressed(finding)
     yield "ran", _ran(report)
     yield "checked", ", ".join(report.checked) or "nothing"
+    for area in report.not_checked:
+        yield "not checked", area
     for reason in report.incomplete:
-        yield "not checked", reason
+        yield "incomplete", reason
     for kernel in report.uninstrumented:
         why = f": {kernel.reason}" if kernel.reason else ""
         yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"

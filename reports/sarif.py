@@ -49,7 +49,13 @@ def _run(report: Report) -> Json:
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(report)],
         "results": list(writer.results()),
-        "properties": {"verdict": report.verdict, "device": report.device, "seed": report.seed, "checked": list(report.checked)},
+        "properties": {
+            "verdict": report.verdict,
+            "device": report.device,
+            "seed": report.seed,
+            "checked": list(report.checked),
+            "not_checked": list(report.not_checked),
+        },
     }
 
 
@@ -74,7 +80,7 @@ def _rule(kind: Kind) -> Json:
 
 
 def _invocation(report: Report) -> Json:
-    told = [("warning", f"not checked: {reason}") for reason in report.incomplete] + [("note", note) for note in report.notes]
+    told = [("warning", f"incomplete: {reason}") for reason in report.incomplete] + [("note", note) for note in report.notes]
     notices = [{"level": level, "message": {"text": text}} for level, text in told]
     command = {"commandLine": shlex.join(report.command)} if report.command else {}
     return {**command, "executionSuccessful": True, "exitCode": report.exit, "toolExecutionNotifications": notices}

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import options
@@ -21,9 +22,10 @@ from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import declarations, describe, templates
-from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
+from consan.commands.source import CUDA_SUFFIXES, DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, exit_status
+from consan.signature import check_arguments
 from consan.tensormap_argument import TensorMap
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Launch:
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings need the line
             ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
-        check_parameters(entry, self.specs)
+        check_parameters(entry, self.specs, args.file)
         prepared = session.prepare(ptx, name=args.file, cluster=math.prod(self.cluster))
         values = [_to_device(session, value) for value in arrays]
         status = 0
@@ -190,12 +192,13 @@ def _is_mangled(symbol: str, name: str) -> bool:
     return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
 
 
-def check_parameters(entry: Function, specs: Sequence[ArgSpec]) -> None:
-    """As many arguments as parameters, each of its size."""
+def check_parameters(entry: Function, specs: Sequence[ArgSpec], file: str) -> None:
+    """As many arguments as parameters, each of its sort and size."""
     sizes = [parameter.nbytes for parameter in entry.params]
     if len(sizes) != len(specs):
         listed = f" ({', '.join(map(str, sizes))} bytes)" if sizes else ""
         raise UsageError(f"{entry.name} takes {_arguments(len(sizes))}{listed}, {len(specs)} given with --arg")
+    check_arguments(entry, specs, (lambda: read_file(file)) if Path(file).suffix.lower() in CUDA_SUFFIXES else None)
     for index, (size, spec) in enumerate(zip(sizes, specs, strict=True), 1):
         if size != spec.parameter_bytes:
             raise UsageError(f"--arg {index} '{spec.text}': is {spec.parameter_bytes} bytes, {entry.name} expects {size} there")

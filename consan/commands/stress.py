@@ -187,7 +187,8 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     named = args.entry
     ptx = load_ptx(args, backend.arch)
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
-    check_parameters(entry, parsed.specs)
+    _refuse_filters(args, entry.name)
+    check_parameters(entry, parsed.specs, args.file)
     return Kernel(
         file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
@@ -196,6 +197,14 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
         device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
         shadow_memory=args.shadow_memory, assembly=args.assembly, template=named if args.entry != named else "",
     ), ptx  # fmt: skip
+
+
+def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
+    """A campaign has one launch of one kernel: a filter that leaves it out leaves nothing to check."""
+    if args.kernel_name is not None and not args.kernel_name.matches(entry):
+        raise UsageError(f"--kernel-name {args.kernel_name.text} leaves out {entry}, the only kernel that is launched")
+    if args.launch_skip:
+        raise UsageError(f"--launch-skip {args.launch_skip} leaves out the only launch of {entry}")
 
 
 def program_of(args: argparse.Namespace) -> Program:

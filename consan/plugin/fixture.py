@@ -58,18 +58,32 @@ class Consan:
         `kernel` is a `consan.Kernel`, a path or source text, or something that is called like CuPy's kernels: kernel(grid, block, args).
         """
         __tracebackhide__ = True
-        if isinstance(kernel, (api.Kernel, str, os.PathLike)):
-            report = self.launch(kernel, grid, block, args, **options)
-        else:
-            with self.check(**options) as live:
-                kernel(grid, block, args)
-            report = live.report
+        with self._asserting():
+            report = self._report(kernel, grid, block, args, **options)
         self._watch.asserted.append(report)
         accepted = (CLEAN, INCOMPLETE) if allow_incomplete else (CLEAN,)
         failure = failure_of(report, strict=self._watch.settings.strict and not allow_incomplete)
         if report.verdict not in accepted or failure is not None:
             raise NotCleanError(headline(report), failure or "incomplete", report)
         return report
+
+    def _report(
+        self, kernel: Source | Callable[..., Any], grid: api.Shape, block: api.Shape, args: Sequence[Any], **options: Any
+    ) -> Report:
+        if isinstance(kernel, (api.Kernel, str, os.PathLike)):
+            return self.launch(kernel, grid, block, args, **options)
+        with self.check(**options) as live:
+            kernel(grid, block, args)
+        return live.report
+
+    @contextlib.contextmanager
+    def _asserting(self) -> Iterator[None]:
+        """The report goes to the run's, and is not counted as one that the test judges."""
+        self._watch.asserting = True
+        try:
+            yield
+        finally:
+            self._watch.asserting = False
 
 
 def for_test(item: pytest.Item) -> Consan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
-from consan.reports.model import VIOLATIONS, RanTest, Report, assemble, plural
+from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, assemble, kernels_checked, plural
 from consan.reports.phrases import short
 from consan.reports.render import render
 from consan.reports.together import causes, key
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 OUTSIDE: Final = ""  # the id of what was launched at import time and between tests
 _SHOWN: Final = 5  # tests that are listed with a finding
+Line = tuple[str, dict[str, bool]]  # of the summary, and its colour
 
 
 class Ledger:
@@ -42,6 +44,7 @@ class Ledger:
         self._path = self._destination()
         self._format = self._chosen()
         self._reports: list[Report] = []
+        self._judged: dict[str, list[Report]] = {}  # what tests launched and judged by themselves
         self._comments: dict[tuple[str, str], None] = {}
         self._problem: str | None = None
         self._sections: dict[frozenset[str], str] = {}  # what failed tests have shown, and which of them did first
@@ -70,6 +73,9 @@ class Ledger:
             text = getattr(report, name, None)
             if text is not None:
                 self._add(text, test, outcome if test else "passed")
+        judged = getattr(report, "consan_judged", None)
+        if judged is not None:
+            self._judged.setdefault(report.nodeid, []).append(json_format.from_json(json.loads(judged)["report"]))
         if report.failed and getattr(report, "consan", None) is not None:
             self._shorten(report)
 
@@ -121,17 +127,31 @@ class Ledger:
             session.exitstatus = max(int(session.exitstatus), int(pytest.ExitCode.TESTS_FAILED))
         if self._path is not None:
             self._write(self._path, int(session.exitstatus))
+        if self._checked_nothing() and settings_of(self._config).strict and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = EXIT_INCOMPLETE  # no test failed, and nothing speaks for the kernels
+
+    def _checked_nothing(self) -> bool:
+        """Whether tests ran under `--consan`, and none launched a kernel that was checked."""
+        option = self._config.option
+        listing = any(getattr(option, name, False) for name in ("collectonly", "setuponly", "setupplan"))
+        return CHECKING in self._config.stash and not listing and not kernels_checked(self.combined())
 
     def _fails(self, report: Report) -> bool:
         return failure_of(report, strict=settings_of(self._config).strict) is not None
 
     def combined(self, status: int = 0) -> Report:
         """All findings of the run."""
-        if not self._reports:
+        reports = [*self._reports, *(report for each in self._judged.values() for report in each)]
+        if not reports:
             values = settings_of(self._config).values
-            return assemble(device=values.device, seed=values.seed, policy=values.policy, exit=status, status=status)
+            return assemble(device=self._device(), seed=values.seed, policy=values.policy, exit=status, status=status)
         command = ("pytest", *self._config.invocation_params.args)
-        return combine(self._reports, exit=status, status=status, command=command)
+        return combine(reports, exit=status, status=status, command=command)
+
+    def _device(self) -> str:
+        """Where kernels would have run."""
+        checking = self._config.stash.get(CHECKING, None)
+        return str(checking.session.backend.device_name if checking is not None else settings_of(self._config).values.device)
 
     def _write(self, path: Path, status: int) -> None:
         try:
@@ -142,39 +162,60 @@ class Ledger:
     # -- what is printed -------------------------------------------------------------------------------------------------
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        """Every finding once, with its count and its tests; what was not checked; what there is to look at next."""
-        if not self._reports and self._path is None:
+        """What there is to tell, if there is something, and one line in any case."""
+        listing = self._config.option.collectonly
+        if not self._reports and self._path is None and (listing or CHECKING not in self._config.stash):
             return
         report = self.combined()
         write = terminalreporter.write_line
         bad = report.verdict == VIOLATIONS
-        terminalreporter.write_sep("=", f"consan: {report.verdict}", red=bad, bold=True)
+        lines = [*self._found(report), *self._gaps(report), *self._closing(report)]
+        if lines:
+            terminalreporter.write_sep("=", f"consan: {report.verdict}", red=bad, bold=True)
+        for text, colour in lines:
+            write(text, **colour)
+        write(self._totals(report), red=bad)
+
+    def _found(self, report: Report) -> Iterator[Line]:
+        """Every cause once, with its count and its tests."""
         for cause in causes(report.active):
             tests, others = len(set(cause.tests) - {OUTSIDE}), len(cause.others)
             more_kernels = f", and in {plural(others, 'more kernel')}" if others else ""
             seen_in = f" in {plural(tests, 'test')}" if tests else ""
-            write(line(cause.finding) + more_kernels + seen_in, red=cause.finding.severity == "error")
+            yield line(cause.finding) + more_kernels + seen_in, {"red": cause.finding.severity == "error"}
             shown = [test or "outside of tests" for test in cause.tests[:_SHOWN]]
             more = [f"and {len(cause.tests) - _SHOWN} more"] if len(cause.tests) > _SHOWN else []
             for test in (*shown, *more):
-                write(f"    {test}")
+                yield f"    {test}", {}
         for finding in (finding for finding in report.findings if finding.suppressed):
             assert finding.suppressed is not None
-            write(f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})")
-        for reason in report.incomplete:
-            write(f"not checked: {reason}", yellow=True)
-        for text in (*self._unused(report), *([self._problem] if self._problem else [])):
-            write(f"warning: {text}", yellow=True)
-        for text in self._closing(report):
-            write(text)
+            yield f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})", {}
 
-    def _closing(self, report: Report) -> list[str]:
-        launches = sum(kernel.launches for kernel in report.kernels)
-        tests = len({test.id for test in report.tests if test.id != OUTSIDE})
-        lines = [f"{plural(tests, 'test')} launched kernels {plural(launches, 'time')} on {report.device}; seed {report.seed}"]
-        lines += [f"note: {note}" for note in report.notes]
-        lines += [f"explained by: consan explain {kind}" for kind in dict.fromkeys(finding.kind for finding in report.active)]
-        return lines + ([f"{self._format} report: {self._path}"] if self._path is not None and not self._problem else [])
+    def _gaps(self, report: Report) -> Iterator[Line]:
+        """What was not fully checked, and what is most likely a mistake."""
+        for reason in report.incomplete:
+            yield f"incomplete: {reason}", {"yellow": True}
+        for text in (*self._unused(report), *([self._problem] if self._problem else [])):
+            yield f"warning: {text}", {"yellow": True}
+
+    def _closing(self, report: Report) -> Iterator[Line]:
+        """What there is to look at next."""
+        for note in report.notes:
+            yield f"note: {note}", {}
+        for kind in dict.fromkeys(finding.kind for finding in report.active):
+            yield f"explained by: consan explain {kind}", {}
+        if self._path is not None and not self._problem:
+            yield f"{self._format} report: {self._path}", {}
+
+    def _totals(self, report: Report) -> str:
+        """`consan: clean: 2 kernels, 5 launches, 0 findings in 3 tests on cpu; seed 0; not checked: global-memory`."""
+        kernels = [kernel for kernel in report.kernels if kernel.launches]
+        launches = sum(kernel.launches for kernel in kernels)
+        tests = {test.id for test in report.tests if test.launches} | set(self._judged)
+        counts = (plural(len(kernels), "kernel"), plural(launches, "launch", "launches"), plural(len(report.active), "finding"))
+        where = f"in {plural(len(tests - {OUTSIDE}), 'test')} on {report.device}; seed {report.seed}"
+        areas = ", ".join(area.partition(":")[0] for area in report.not_checked)
+        return f"consan: {report.verdict}: {', '.join(counts)} {where}" + (f"; not checked: {areas}" if areas else "")
 
     def _unused(self, report: Report) -> list[str]:
         if not self._reports:

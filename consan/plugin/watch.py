@@ -16,14 +16,14 @@ from typing import Final
 
 import pytest
 
-from consan import adapters, options, suppressions
+from consan import adapters, api, options, suppressions
 from consan._errors import ConsanError
 from consan.plugin import ConsanWarning, markers
 from consan.plugin.settings import Settings, settings_of, usage_errors
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.kinds import place
-from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
+from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural, says_nothing_ran
 from consan.reports.render import render
 from consan.shadow import describe_most
 
@@ -99,10 +99,17 @@ class Watch:
     kinds: set[str] = field(default_factory=set)
     used: set[tuple[str, str]] = field(default_factory=set)
     asserted: list[Report] = field(default_factory=list)
+    judged: list[Report] = field(default_factory=list)  # what the test itself has looked at: it counts as launched, and no more
+    asserting: bool = False
     sanitized: bool = False
 
     def __post_init__(self) -> None:
         self.marks = markers.read(self.item)
+        api.OBSERVERS.append(self._observe)
+
+    def _observe(self, report: Report) -> None:
+        if not self.asserting:
+            self.judged.append(report)
 
     # -- what was seen ---------------------------------------------------------------------------------------------------
 
@@ -137,8 +144,10 @@ class Watch:
 
     def _asserted_clean(self) -> list[Report]:
         """Of a test that passed, reports of failed assertions are left out: it caught them."""
-        found, self.asserted = [report for report in self.asserted if failure_of(report, strict=self.settings.strict) is None], []
-        return found
+        clean = [report for report in self.asserted if failure_of(report, strict=self.settings.strict) is None]
+        self.judged += [report for report in self.asserted if not any(report is one for one in clean)]
+        self.asserted = []
+        return clean
 
     def failed(self, when: str, error: BaseException) -> None:
         """The phase failed for its own reasons: show what was found."""
@@ -177,6 +186,11 @@ class Watch:
         before, self.before = self.before, None
         if before is not None:
             report.consan_outside = packed(before)  # type: ignore[attr-defined]
+        judged, self.judged = self.judged, []
+        if judged:
+            report.consan_judged = pack(launches_of(judged))  # type: ignore[attr-defined]
+        if report.when == "teardown" and self._observe in api.OBSERVERS:
+            api.OBSERVERS.remove(self._observe)
         outcome = self.outcomes.pop(report.when or "", None)
         if outcome is None:
             return
@@ -184,6 +198,16 @@ class Watch:
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
             report.sections.append((SECTION, render(outcome.report)))
+
+
+def launches_of(reports: Sequence[Report]) -> Report:
+    """What ran, without what was found: a test has looked at it."""
+    return combine([_stripped(report) for report in reports])
+
+
+def _stripped(report: Report) -> Report:
+    nothing = tuple(filter(says_nothing_ran, report.incomplete))
+    return replace(report, findings=(), incomplete=nothing, dropped=0, evicted=0, notes=(), sources={})
 
 
 def failure_of(report: Report, *, strict: bool) -> str | None:

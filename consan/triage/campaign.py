@@ -1,7 +1,8 @@
 """Many seeds of one job, counted: which findings and which results came how often, and the same again to be sure.
 
 A result is wrong if something says so: the file given with --expect, the status of a program, a launch that ended early. Where
-nothing does, right is what most runs gave, and the document says that it is only that. Runs that the machinery failed (timeout, crash,
+nothing does, right is what more than half of the runs gave, and the document says that it is only that. With no such majority no
+result is called right or wrong, and the verdict is at best incomplete. Runs that the machinery failed (timeout, crash,
 out of memory, error) are listed and take no part in any rate. Intervals are Wilson's, at 95 %.
 
 The document is `consan.stress/1` (schema in consan.reports.schema). Its findings are those of `consan.report/1`, as first met.
@@ -98,13 +99,22 @@ class Campaign:
 
     @property
     def reference(self) -> str:
-        """The result that most runs had that ended; of equally frequent ones that of the smallest seed."""
+        """The result of more than half of the runs that gave one; "" if there is none."""
         counts = Counter(outcome.result for outcome in self.ok if not outcome.ended and outcome.wrong is not True)
-        return counts.most_common(1)[0][0] if counts else ""
+        result, runs = counts.most_common(1)[0] if counts else ("", 0)
+        return result if 2 * runs > counts.total() else ""
 
-    def is_wrong(self, outcome: Outcome, reference: str) -> bool:
-        """Whether a run's result is wrong."""
-        return outcome.wrong if outcome.wrong is not None else bool(outcome.ended) or outcome.result != reference
+    def is_wrong(self, outcome: Outcome, reference: str) -> bool | None:
+        """Whether a run's result is wrong; None where nothing says so, and no result has a majority."""
+        if outcome.wrong is not None:
+            return outcome.wrong
+        return True if outcome.ended else outcome.result != reference if reference else None
+
+    def undecided(self) -> tuple[str, ...]:
+        """Why nothing says which result is right, where that is so."""
+        reference = self.reference
+        results = {outcome.result for outcome in self.ok if self.is_wrong(outcome, reference) is None}
+        return (f"no result has a majority: nothing says which of {len(results):,} results is right",) if results else ()
 
     def findings(self) -> dict[str, list[Outcome]]:
         """The runs that have each finding, by its key."""
@@ -119,7 +129,7 @@ class Campaign:
         found: dict[tuple[str, str], list[Outcome]] = {}
         for outcome in self.ok:
             found.setdefault((outcome.result, outcome.ended), []).append(outcome)
-        return dict(sorted(found.items(), key=lambda item: (self.is_wrong(item[1][0], self.reference), -len(item[1]), item[0])))
+        return dict(sorted(found.items(), key=lambda item: (self.is_wrong(item[1][0], self.reference) is True, -len(item[1]), item[0])))
 
     def _wrong(self) -> list[list[Outcome]]:
         return [runs for runs in self.results().values() if self.is_wrong(runs[0], self.reference)]
@@ -136,7 +146,7 @@ class Campaign:
         wrong = [runs[0] for runs in self._wrong() if not runs[0].differences][:_CONFIRMED]
         if not isinstance(subject, subjects.Kernel) or not wrong or not reference or _bytes_of(subject) > _LARGEST:
             return {}
-        right = next(outcome.seed for outcome in self.ok if outcome.result == reference and not self.is_wrong(outcome, reference))
+        right = next(outcome.seed for outcome in self.ok if outcome.result == reference and self.is_wrong(outcome, reference) is False)
         return dict.fromkeys([right, *(outcome.seed for outcome in wrong)])
 
     def _compare(self, compared: dict[int, Outcome | None]) -> None:
@@ -148,17 +158,16 @@ class Campaign:
     # -- the document ----------------------------------------------------------------------------------------------------
 
     def verdict(self) -> str:
-        """Violations if any run had an error or a wrong result; incomplete if any was not fully checked, or not done."""
+        """Violations if any run had an error or a wrong result; incomplete if any was not fully checked, not done, or cannot be judged."""
         if any(outcome.errors for outcome in self.ok) or self._wrong():
             return VIOLATIONS
-        whole = len(self.ok) == len(self.seeds) and not any(outcome.incomplete for outcome in self.ok)
+        whole = len(self.ok) == len(self.seeds) and not any(outcome.incomplete for outcome in self.ok) and not self.undecided()
         return CLEAN if whole else INCOMPLETE
 
     def document(self, **more: Any) -> Json:
         """Everything, as JSON."""
         ok, reference = self.ok, self.reference
-        wrong = [outcome for outcome in ok if self.is_wrong(outcome, reference)]
-        right_found = sum(outcome.errors for outcome in ok if not self.is_wrong(outcome, reference))
+        right, wrong, undecided = ([o for o in ok if self.is_wrong(o, reference) is answer] for answer in (False, True, None))
         return {
             "schema": SCHEMA,
             "verdict": self.verdict(),
@@ -168,17 +177,19 @@ class Campaign:
             "seeds": {"first": min(self.seeds), "last": max(self.seeds), "asked": len(self.seeds), "done": len(self.outcomes)},
             "runs": {
                 "ok": len(ok),
-                "right": len(ok) - len(wrong),
+                "right": len(right),
                 "wrong": rate(len(wrong), len(ok)),
                 "with_errors": rate(sum(outcome.errors for outcome in ok), len(ok)),
-                "right_with_errors": right_found,
+                "right_with_errors": sum(outcome.errors for outcome in right),
+                "undecided": len(undecided),
                 "failed": len(self.outcomes) - len(ok),
             },
             "reference": {"from": self._source_of_reference(), "result": reference},
             "findings": [self._finding(key, runs) for key, runs in self.findings().items()],
             "results": [self._result(runs) for runs in self.results().values()],
             "failures": self._failures(),
-            "incomplete": list(dict.fromkeys(reason for outcome in ok for reason in outcome.incomplete)),
+            "incomplete": list(dict.fromkeys([*self.undecided(), *(reason for outcome in ok for reason in outcome.incomplete)])),
+            "not_checked": list(dict.fromkeys(area for outcome in ok for area in outcome.not_checked)),
             "kernels": list(dict.fromkeys(value for outcome in ok for value in outcome.kernels)),
             "seconds": round(self.seconds, 3),
             **more,
@@ -186,6 +197,8 @@ class Campaign:
 
     def _source_of_reference(self) -> str:
         subject = self.job.subject
+        if self.undecided():
+            return "none"
         if isinstance(subject, subjects.Kernel):
             return "expected" if subject.expect else "majority"
         return "majority" if subject.stdout else "status"
@@ -194,7 +207,7 @@ class Campaign:
         finding = next(finding for finding in runs[0].findings if key_of(finding) == key)
         again = self.again.get(runs[0].seed, [])
         same = sum(any(key_of(other) == key for other in outcome.findings) for outcome in again)
-        right = sum(not self.is_wrong(outcome, self.reference) for outcome in runs)
+        right = sum(self.is_wrong(outcome, self.reference) is False for outcome in runs)
         return {"key": key, "finding": finding, **self._counted(runs), "in_right_runs": right, "confirmed": _again(same, again)}
 
     def _result(self, runs: list[Outcome]) -> Json:
@@ -257,7 +270,10 @@ def summary(document: Json) -> str:
     """The sentence that a stress test alone cannot say."""
     runs = document["runs"]
     wrong, found, ok = runs["wrong"]["runs"], runs["with_errors"]["runs"], runs["ok"]
-    sentence = f"wrong result in {wrong:,} of {plural(ok, 'run')}; an error reported in {found:,} of {ok:,}"
+    judged = f"wrong result in {wrong:,} of {plural(ok, 'run')}"
+    if runs.get("undecided"):
+        judged = "no result has a majority" + (f"; {judged}" if wrong else "")
+    sentence = f"{judged}; an error reported in {found:,} of {ok:,}"
     silent = runs["right_with_errors"]
     return sentence + (f", also in {silent:,} of the {runs['right']:,} runs whose result was right" if silent else "")
 

@@ -56,7 +56,9 @@ class Failure:
             return False
         if self.what == "finding":
             return any(key_of(finding) == self.key for finding in outcome.findings)
-        return outcome.wrong if outcome.wrong is not None else bool(outcome.ended) or outcome.result != self.reference
+        if outcome.wrong is not None:
+            return outcome.wrong
+        return bool(outcome.ended) or (bool(self.reference) and outcome.result != self.reference)
 
 
 @dataclass

@@ -76,6 +76,7 @@ class Outcome:
     device: str = ""
     findings: tuple[Json, ...] = ()  # those that count, as in consan.report/1
     incomplete: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
     result: str = ""
     ended: str = ""  # why the launch or program ended early, if it did
     wrong: bool | None = None

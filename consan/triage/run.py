@@ -181,6 +181,7 @@ def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False)
         verdict=report.verdict,
         findings=tuple(finding_to_json(finding) for finding in report.active),
         incomplete=report.incomplete,
+        not_checked=report.not_checked,
         ended=ended,
         report=report if whole else None,
     )

@@ -30,9 +30,11 @@ _ROWS: Final = 8  # of results; the document has all of them
 _STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 _REFERENCES: Final = {
     "expected": "right: what --expect says",
-    "majority": "right: what most runs gave (nothing says what is right)",
+    "majority": "right: what more than half of the runs gave (nothing else says what is right)",
     "status": "right: exit status 0",
+    "none": "no result has a majority: nothing says what is right",
 }
+_JUDGED: Final = {True: Text("WRONG", style="bold red"), False: Text("right"), None: Text("-")}
 
 
 class Bar:
@@ -105,8 +107,10 @@ def show_stress(document: Json, file: IO[str]) -> None:
         console.print(_results(document))
     if document["failures"]:
         console.print(_failures(document))
+    for area in document.get("not_checked", ()):
+        console.print(f"not checked: {area}")
     for reason in document["incomplete"]:
-        console.print(f"not checked: {reason}")
+        console.print(f"incomplete: {reason}")
     console.print(Text(f"verdict: {document['verdict']}", style="bold red" if document["verdict"] == VIOLATIONS else "bold"))
     console.print(f"{summary(document)}.")
     console.print(_speed(document))
@@ -147,8 +151,7 @@ def _results(document: Json) -> Table:
     )
     for row in document["results"][:_ROWS]:
         what = f"ended early: {row['ended']}" if row["ended"] else row["differences"]
-        label = Text("WRONG" if row["wrong"] else "right", style="bold red" if row["wrong"] else "")
-        table.add_row(*_rates(row), label, what or row["result"], _seeds(row))
+        table.add_row(*_rates(row), _JUDGED[row["wrong"]], what or row["result"], _seeds(row))
     others = document["results"][_ROWS:]
     if others:
         table.add_row(f"{sum(row['runs'] for row in others):,}", "", "", "", plural(len(others), "other result"), "")

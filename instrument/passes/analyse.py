@@ -49,6 +49,8 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
     row = lookup(parts)
     if row is not None and (row.touches or row.status == "checked" or row.family in _FLOW_FAMILIES):
         _check_operands(row, instruction)
+    if row is not None and row.access in ("write", "rmw"):
+        _count_global_writes(plan.stats, row, instruction)
     if parts[0] == "call":
         plan.stats.calls.add(callee(instruction) or "")
         return
@@ -71,6 +73,14 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
     except ValueError:
         expected = row.notation or "no operands"
         raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}") from None
+
+
+def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
+    """Count an instruction that writes global memory, or that may: races there are not looked for, and the report says of how many."""
+    written = {(access.space, access.access) for access in row.accesses(instruction) if access.access in ("write", "rmw")}
+    stats.global_atomics += ("global", "rmw") in written
+    stats.global_stores += ("global", "write") in written
+    stats.generic_writes += any(space == "generic" for space, _ in written)
 
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:

@@ -219,3 +219,41 @@ def test_shadow_memory_is_told_before_the_run_on_a_terminal(capsys: pytest.Captu
     assert [line for line in err.splitlines() if "running shift" in line]
     main(["run", "--device", "cpu", "--shadow-memory", "32M", "-c", "pass"])
     assert capsys.readouterr().err.startswith("consan: shadow memory: at most 32 MiB at a time\n")
+
+
+NOTHING = "no instrumented kernel was launched"
+SHIFT = "from pathlib import Path; import cupy as cp; x = cp.zeros(64); k = cp.RawKernel(Path('k.cu').read_text(), 'shift'); "
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["check", "k.ptx", "--entry", "clean", *LAUNCH, *OUT, "--kernel-name", "kns=claen"],
+         f"{NOTHING}: --kernel-name kns=claen matches none of the kernels that ran: clean (did you mean kns=clean?)"),
+        (["run", "--device", "cpu", "--kernel-name", "kns=shfit", "-c", SHIFT + "k((1,), (64,), (x, x, 64))"],
+         f"{NOTHING}: --kernel-name kns=shfit matches none of the kernels that ran: shift (did you mean kns=shift?)"),
+        (["run", "--device", "cpu", "-c", "import subprocess, sys; subprocess.run([sys.executable, 'script.py', '0'])"],
+         f"{NOTHING}: --kernel-name kns=shfit matches none of the kernels that ran: shift (did you mean kns=shift?)"),
+        (["run", "--device", "cpu", "-c", SHIFT + "k.compile()"], f"{NOTHING}: these were compiled only: shift"),
+        (["run", "--device", "cpu", "-c", "pass"], NOTHING),
+    ],
+    ids=["check", "run", "child", "not-launched", "no-kernel"],
+)  # fmt: skip
+def test_where_nothing_was_checked_the_kernels_that_were_there_are_named(
+    words: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "subprocess" in words[-1]:
+        monkeypatch.setenv("CONSAN_KERNEL_NAME", "kns=shfit")
+    assert main([words[0], "--strict", "-o", "r.json", *words[1:]]) == 67
+    data = stored()
+    assert (data["verdict"], data["incomplete"]) == ("incomplete", [reason])
+    (outside,) = data["not_checked"]
+    assert outside == "global-memory: races are not looked for (no kernel was checked)"
+
+
+def test_a_report_says_what_it_does_not_look_for_and_who_wrote_it() -> None:
+    assert check("clean", *OUT, "-o", "r.json") == 0
+    data = stored()
+    assert data["not_checked"] == ["global-memory: races are not looked for (1 store and 0 atomic instructions in 1 kernel)"]
+    assert data["consan"]
+    assert {kernel["engine"] for kernel in data["kernels"]} == {"inline"}

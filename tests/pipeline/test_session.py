@@ -127,20 +127,24 @@ def test_findings_count_launches_and_ctas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "verdict"),
+    ("given", "why"),
     [
-        ({"launch_skip": 1}, "incomplete"),
-        ({"launch_skip": 1, "launches": 2}, "violations"),
-        ({"launch_count": 1}, "violations"),
-        ({"kernel_filter": options.read_kernel_filter("kns=racy")}, "violations"),
-        ({"kernel_filter": options.read_kernel_filter("regex=^cl")}, "incomplete"),
+        ({"launch_skip": 1}, "--launch-skip 1 leaves out every launch (of racy)"),
+        ({"launch_skip": 1, "launches": 2}, ""),
+        ({"launch_count": 1}, ""),
+        ({"kernel_filter": options.read_kernel_filter("kns=racy")}, ""),
+        ({"kernel_filter": options.read_kernel_filter("regex=^cl")}, "--kernel-name regex=^cl matches none of the kernels that ran: racy"),
+        (
+            {"kernel_filter": options.read_kernel_filter("kns=rcay")},
+            "--kernel-name kns=rcay matches none of the kernels that ran: racy (did you mean kns=racy?)",
+        ),
     ],
 )
-def test_filters(given: dict[str, Any], verdict: str) -> None:
+def test_filters(given: dict[str, Any], why: str) -> None:
     report = run("racy", **given)
-    assert report.verdict == verdict
-    if verdict == "incomplete":
-        assert report.incomplete == ("no instrumented kernel was launched",)
+    assert report.verdict == ("incomplete" if why else "violations")
+    if why:
+        assert report.incomplete == (f"no instrumented kernel was launched: {why}",)
         assert [(each.name, each.launches, each.reason) for each in report.uninstrumented] == [("racy", 1, "left out by a filter")]
 
 
@@ -161,6 +165,16 @@ def test_kernels_as_machine_code_are_listed() -> None:
     assert report.verdict == "clean"
     assert [(each.name, each.launches) for each in report.uninstrumented] == [("gemm", 3)]
     assert report.notes == ("something to know",)
+
+
+def test_kernels_that_were_compiled_and_not_launched_are_named() -> None:
+    session = Session(device="cpu")
+    prepared = session.prepare(kernels.MODULE)
+    (reason,) = session.report().incomplete
+    assert reason.startswith("no instrumented kernel was launched: these were compiled only: ")
+    assert set(prepared.entries[:8]) == set(reason.rpartition(": ")[2].partition(" and ")[0].split(", "))
+    launch(session, prepared, "clean")
+    assert session.report().incomplete == ()
 
 
 def test_nothing_launched_is_not_clean() -> None:

@@ -56,13 +56,13 @@ def test_no_kernel(): pass
             "*- consan -*",
             "*(1) write  st.shared.f32",
             "*tile[[]t[]] = in[[]t[]];",
-            "*reproduce:  pytest --consan --consan-device cpu test_it.py::test_racy",
+            "*reproduce: *pytest --consan --consan-device cpu test_it.py::test_racy",
             "=*= consan: violations =*",
             RACE.replace("64 times", "128 times in 2 tests"),
             "    test_it.py::test_racy",
             "    test_it.py::test_racy_too",
-            "3 tests launched kernels 3 times on cpu; seed 0",
             "explained by: consan explain data-race",
+            "consan: violations: 2 kernels, 3 launches, 1 finding in 3 tests on cpu; seed 0; not checked: global-memory",
             "RACY test_it.py::test_racy - *data-race*",
         ]
     )
@@ -229,7 +229,7 @@ def test_markers_that_mean_nothing_end_the_run(project: pytest.Pytester, marker:
 
 # --- what cannot be checked ----------------------------------------------------------------------------------------------
 
-GAP = "not checked: unmodelled contains fence.acquire.sync_restrict*"
+GAP = "incomplete: unmodelled contains fence.acquire.sync_restrict*"
 UNMODELLED = """
 import cupy as cp
 def test_it(): cp.RawModule(path="unmodelled.ptx").get_function("unmodelled")((1,), (1,), ())
@@ -242,6 +242,64 @@ def test_a_gap_is_shown_and_fails_a_test_under_strict(project: pytest.Pytester) 
     result.stdout.fnmatch_lines(
         ["consan: *, strict", "test_it.py I*", "consan: incomplete: unmodelled contains *", "INCOMPLETE test_it.py::test_it*"]
     )
+
+
+NOTHING = "consan: incomplete: 0 kernels, 0 launches, 0 findings in 0 tests on cpu; seed 0*"
+BY_ITSELF = """
+import consan as api
+def kernel(entry): return api.Kernel("k.ptx", entry=entry)
+def arrays(): import numpy as np; return np.zeros(64, np.float32), np.zeros(64, np.float32)
+"""
+
+
+@pytest.mark.parametrize("tests", ["def test_it(): pass\n", "import pytest\ndef test_it(): pytest.skip('no GPU')\n"])
+def test_a_run_without_a_kernel_is_incomplete_and_fails_under_strict(project: pytest.Pytester, tests: str) -> None:
+    outcome = {"skipped": 1} if "skip" in tests else {"passed": 1}
+    result = run(project, tests, **outcome)
+    result.stdout.fnmatch_lines(["=*= consan: incomplete =*", "incomplete: no instrumented kernel was launched", NOTHING])
+    assert result.ret == 0
+    assert run(project, tests, "--consan-strict", **outcome).ret == 67
+
+
+def test_what_is_not_a_run_is_not_incomplete(project: pytest.Pytester) -> None:
+    result = run(project, "def test_it(): pass\n", "--consan-strict", "--collect-only")
+    assert (result.ret, "consan: incomplete" in result.stdout.str()) == (0, False)
+    assert run(project, "", "--consan-strict").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_clean_run_says_so_in_one_line(project: pytest.Pytester, workers: str) -> None:
+    tests = "def test_a(shift): shift('fixed')\ndef test_b(shift): shift('fixed'); shift('fixed')\n"
+    project.makepyfile(tests)
+    result = project.runpytest_subprocess(*CPU[:-1], workers, "--consan-strict")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["consan: clean: 1 kernel, 3 launches, 0 findings in 2 tests on cpu; seed 0; not checked: global-memory"])
+    assert result.ret == 0
+
+
+def test_under_xdist_a_run_without_a_kernel_fails_under_strict(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_a(): pass\ndef test_b(): pass\n")
+    result = project.runpytest_subprocess(*CPU[:-1], "-n2", "--consan-strict")
+    result.stdout.fnmatch_lines([NOTHING])
+    assert result.ret == 67
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "api.launch(kernel('fixed'), 1, 64, arrays(), device='cpu')",
+        "consan.launch(kernel('fixed'), 1, 64, arrays())",
+        "with api.check(device='cpu'): api.launch(kernel('fixed'), 1, 64, arrays(), device='cpu')",
+        "with consan.check(): shift('fixed')",
+        "consan.assert_clean(kernel('fixed'), 1, 64, arrays())",
+        "assert consan.launch(kernel('racy'), 1, 64, arrays()).verdict == 'violations'",
+        "with pytest.raises(AssertionError): consan.assert_clean(kernel('racy'), 1, 64, arrays())",
+    ],
+)
+def test_what_tests_judge_by_themselves_counts_as_launched_once(project: pytest.Pytester, body: str) -> None:
+    result = run(project, f"import pytest\n{BY_ITSELF}\ndef test_it(consan, shift):\n    {body}\n", "--consan-strict", passed=1)
+    result.stdout.fnmatch_lines(["consan: clean: 1 kernel, 1 launch, 0 findings in 1 test on cpu; seed 0*"])
+    assert result.ret == 0
 
 
 # --- suppressions of the project -----------------------------------------------------------------------------------------
@@ -331,7 +389,11 @@ def test_under_xdist_workers_send_what_they_find(project: pytest.Pytester) -> No
     result = project.runpytest_subprocess(*CPU[:-1], "-n2", "--dist=loadfile", "--consan-report=r.json", "--junitxml=j.xml")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
-        [RACE.replace("64 times", "256 times in 2 tests"), "    outside of tests", "3 tests launched kernels 5 times *"]
+        [
+            RACE.replace("64 times", "256 times in 2 tests"),
+            "    outside of tests",
+            "consan: violations: 2 kernels, 5 launches, 1 finding in 3 tests on cpu; *",
+        ]
     )
     data = stored(project.path / "r.json")
     assert sorted(test["id"] for test in data["tests"]) == ["", "", "test_a.py::test_fixed", "test_a.py::test_racy", "test_b.py::test_racy"]

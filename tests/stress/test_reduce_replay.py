@@ -30,10 +30,11 @@ LATE_COPY = """extern "C" __global__ void k(const int* in, int* out) {
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_kernel(tmp_path)
+    np.save("right.npy", np.arange(64, dtype=np.int32) ^ 32)
 
 
 def _campaign(*words: str, seeds: str = "8") -> Any:
-    return stress("--seeds", seeds, "--confirm", "1", *(words or ("flaky.cu", *LAUNCH)), out=CAMPAIGN)
+    return stress("--seeds", seeds, "--confirm", "1", *(words or ("--expect", "2=right.npy", "flaky.cu", *LAUNCH)), out=CAMPAIGN)
 
 
 def test_a_race_comes_down_to_one_warp_that_is_held_back(capfd: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ OUTPUT = replace(READ, line=11, column=35, ptx_line=90, warp=5, lane=3, thread=(
 WARP = describe(Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, OUTPUT)))
 UNUSED = describe(Finding("uninitialized-read", "reduce", accesses=(READ,), buffer=Buffer("shared memory", "shared", 640, 4)), "unused")
 
-KERNEL = KernelSummary("reduce", launches=3, memory_sites=10, sync_sites=2)
+KERNEL = KernelSummary("reduce", launches=3, memory_sites=10, sync_sites=2, global_stores=1)
 CHECKED = ("shared-memory", "barriers", "cp.async")
 COMMAND = ("consan", "check", "reduce.cu", "--grid", "64", "--block", "256", "--kernel-name", "regex=^red")
 
@@ -103,7 +103,7 @@ def violations() -> Report:
     """Two errors, a warning and a note, with sources stored in the report."""
     report = assemble(
         device="NVIDIA H200",
-        kernels=[KERNEL, KernelSummary("gemm", 1, 44, 7)],
+        kernels=[KERNEL, KernelSummary("gemm", 1, 44, 7, global_stores=1200, global_atomics=1, generic_writes=2)],
         findings=[UNUSED, WARP, WAIT, RACE],
         checked=CHECKED,
         notes=["only 4 of 64 clusters were recorded"],

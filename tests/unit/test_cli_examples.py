@@ -59,7 +59,7 @@ def test_pages_say_why_and_how_to_suppress_and_what_is_not_reported(kind: str) -
     text, explanation = page(kind), EXPLANATIONS[kind]
     for piece in ("\nWhy: ", "\nPTX ISA: ", f"allow({kind}) REASON", f'kind = "{kind}"', f'consan_allow("{kind}", '):
         assert piece in text
-    assert ("does not report this kind yet" in text) == (not explanation.reported)
+    assert ("does not look for this kind yet" in text) == (not explanation.reported)
     assert all(re.match(r"\d+(\.\d+)+ \w", section) for section in explanation.sections)
 
 

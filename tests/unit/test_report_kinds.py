@@ -11,7 +11,7 @@ import report_samples as samples
 from consan.reports.explanations import EXPLANATIONS
 from consan.reports.kinds import KINDS, WAITS, describe, infer, place
 from consan.reports.model import SEVERITIES, AsyncInfo, Buffer, Finding
-from consan.reports.pages import page, summary
+from consan.reports.pages import markdown, page, summary
 
 CATALOGUE = [
     "data-race",
@@ -134,11 +134,21 @@ def test_bytes_and_places_are_named() -> None:
 def test_every_kind_has_a_page(kind: str) -> None:
     text = page(kind)
     assert text.startswith(f"{kind}: ")
-    for part in ("PTX ISA: ", "Wrong:", "Right:", "How to fix it: "):
+    for part in ("PTX ISA: ", "\nWrong", "Right:", "How to fix it: "):
         assert part in text
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 110
     assert EXPLANATIONS[kind].racy != EXPLANATIONS[kind].fixed
+
+
+@pytest.mark.parametrize("kind", CATALOGUE)
+def test_a_kind_that_is_not_looked_for_is_never_called_wrong_without_saying_so(kind: str) -> None:
+    reported = EXPLANATIONS[kind].reported
+    for text, plain in ((page(kind), "\nWrong:\n"), (markdown(kind), "\n**Wrong**\n")):
+        assert (plain in text) is reported
+        assert ("does not look for this kind yet" in text) is not reported
+    assert reported is (kind != "global-race")
+    assert summary().count("not looked for yet") == 1
 
 
 def test_the_summary_lists_every_kind() -> None:

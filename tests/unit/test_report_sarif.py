@@ -80,14 +80,18 @@ def test_rules_are_the_kinds_with_their_pages() -> None:
     run = written(samples.violations())["runs"][0]
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(KINDS)
-    assert all("Wrong:" in rule["help"]["text"] and "**Wrong**" in rule["help"]["markdown"] for rule in rules)
+    assert all("\nWrong" in rule["help"]["text"] and "**Wrong" in rule["help"]["markdown"] for rule in rules)
     assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
 
 
-def test_what_was_not_checked_is_said() -> None:
+def test_what_a_run_does_not_look_for_is_a_property_of_it() -> None:
+    assert written(samples.clean())["runs"][0]["properties"]["not_checked"] == list(samples.clean().not_checked) != []
+
+
+def test_what_makes_a_run_incomplete_is_said() -> None:
     invocation = written(samples.incomplete())["runs"][0]["invocations"][0]
     told = [note["message"]["text"] for note in invocation["toolExecutionNotifications"] if note["level"] == "warning"]
-    assert told[0].startswith("not checked: ")
+    assert told[0].startswith("incomplete: ")
     assert len(told) == len(samples.incomplete().incomplete)
 
 

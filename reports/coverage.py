@@ -1,0 +1,48 @@
+"""What a report does not look for: the sentences of `Report.not_checked`, which stand beside `checked`.
+
+One row an area of memory that is not in `checked`. A sentence begins with the area's name, for programs that test for it, and counts the
+instructions of the kernels that ran. Such an area does not make a verdict incomplete: only what is inside `checked` does (DESIGN 2.1).
+
+Does NOT handle: dynamic counts, which nobody records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from typing import Final
+
+from consan.reports.model import KernelSummary, Report, kernels_checked, plural
+
+
+def not_checked(report: Report) -> tuple[str, ...]:
+    """One sentence an area that is not in the report's `checked`."""
+    kernels = kernels_checked(report)
+    return tuple(f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
+
+
+def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:
+    return f"races are not looked for ({_global_writes(kernels)})"
+
+
+def _global_writes(kernels: tuple[KernelSummary, ...]) -> str:
+    """`12 store and 3 atomic instructions in 2 kernels`."""
+    if not kernels:
+        return "no kernel was checked"
+    stores, atomics = (sum(getattr(kernel, name) for kernel in kernels) for name in ("global_stores", "global_atomics"))
+    generic = sum(kernel.generic_writes for kernel in kernels)
+    more = f", and {generic:,} stores or atomics with generic addresses" if generic else ""
+    return f"{stores:,} store and {plural(atomics, 'atomic instruction')} in {plural(len(kernels), 'kernel')}{more}"
+
+
+_AREAS: Final[dict[str, Callable[[tuple[KernelSummary, ...]], str]]] = {"global-memory": _global_memory}
+
+
+@cache
+def installed_version() -> str:
+    """The version of consan; "unknown" where it is not installed as a package."""
+    try:
+        return metadata.version("consan")
+    except metadata.PackageNotFoundError:
+        return "unknown"

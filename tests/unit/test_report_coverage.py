@@ -1,0 +1,111 @@
+"""What a report says it does not look for: in every format, with the instructions that were seen, and without a change of the verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+
+from consan.instrument.passes.analyse import plan_functions
+from consan.instrument.ptx import parse
+from consan.reports import render
+from consan.reports.combine import combine
+from consan.reports.model import KernelSummary, Report, Uninstrumented, assemble
+
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+    .reg .b64 %rd<4>; .reg .b32 %r<4>; .shared .align 4 .b8 tile[16];
+    ld.param.u64 %rd1, [p];
+    ld.global.u32 %r1, [%rd1];
+    st.global.u32 [%rd1], %r1;
+    st.global.v2.u32 [%rd1], {%r1, %r1};
+    atom.global.add.u32 %r2, [%rd1], 1;
+    red.relaxed.gpu.global.add.u32 [%rd1], 1;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 16;
+    cp.async.ca.shared.global [%r1], [%rd1], 4;
+    st.shared.u32 [tile], %r1;
+    atom.shared.add.u32 %r2, [tile], 1;
+    st.u32 [%rd1], %r1;
+    atom.add.u32 %r2, [%rd1], 1;
+    ret;
+}
+"""
+RAN = KernelSummary("k", 2, global_stores=3, global_atomics=2)
+ONE = "global-memory: races are not looked for (3 store and 2 atomic instructions in 1 kernel)"
+
+
+def report(*kernels: KernelSummary, **others: object) -> Report:
+    return assemble(device="cpu", kernels=kernels, checked=("shared-memory",), **others)  # type: ignore[arg-type]
+
+
+def test_writes_of_global_memory_are_counted_by_what_they_are() -> None:
+    stats = plan_functions(parse(PTX, "k.ptx"))["k"].stats
+    assert (stats.global_stores, stats.global_atomics, stats.generic_writes) == (3, 2, 2)
+
+
+def test_it_names_global_memory_with_what_was_seen_and_leaves_the_verdict_alone() -> None:
+    assert (report(RAN).verdict, report(RAN).not_checked) == ("clean", (ONE,))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "text"),
+    [
+        ([RAN, KernelSummary("never", 0, global_stores=9)], "3 store and 2 atomic instructions in 1 kernel"),
+        ([RAN, KernelSummary("left_out", 1, global_stores=9)], "3 store and 2 atomic instructions in 1 kernel"),
+        ([RAN, KernelSummary("b", 1, global_atomics=1, generic_writes=4)],
+         "3 store and 3 atomic instructions in 2 kernels, and 4 stores or atomics with generic addresses"),
+        ([KernelSummary("k", 1, global_atomics=1)], "0 store and 1 atomic instruction in 1 kernel"),
+        ([], "no kernel was checked"),
+    ],
+)  # fmt: skip
+def test_only_what_ran_with_hooks_counts(kernels: list[KernelSummary], text: str) -> None:
+    (told,) = report(*kernels, uninstrumented=[Uninstrumented("left_out", 1)]).not_checked
+    assert told == f"global-memory: races are not looked for ({text})"
+
+
+def test_an_area_that_is_checked_is_not_in_the_list() -> None:
+    assert assemble(device="cpu", kernels=[RAN], checked=("global-memory",)).not_checked == ()
+
+
+def test_reports_of_one_kernel_are_not_summed_and_those_of_two_are() -> None:
+    assert combine([report(RAN), report(RAN)]).not_checked == (ONE,)
+    both = combine([report(RAN), report(replace(RAN, name="b"))])
+    assert both.not_checked == ("global-memory: races are not looked for (6 store and 4 atomic instructions in 2 kernels)",)
+
+
+def test_an_area_that_one_of_two_reports_lacks_stays_in_the_list() -> None:
+    whole = replace(report(RAN), checked=("shared-memory", "global-memory"), not_checked=())
+    assert combine([whole, report(RAN)]).not_checked == (ONE,)
+
+
+@pytest.mark.parametrize("sample", [samples.clean, samples.violations, samples.incomplete])
+def test_every_format_says_it(sample: object) -> None:
+    made: Report = sample()  # type: ignore[operator]
+    (told,) = made.not_checked
+    assert re.search(r"not checked: +global-memory: races are not looked for \(", render(made, "text"))
+    assert json.loads(render(made, "json"))["not_checked"] == [told]
+    assert json.loads(render(made, "sarif"))["runs"][0]["properties"]["not_checked"] == [told]
+    assert f"<dt>not checked</dt><dd>{told}</dd>" in render(made, "html")
+
+
+def test_the_report_says_which_consan_made_it_and_how() -> None:
+    data = json.loads(render(report(RAN), "json"))
+    assert data["consan"] == report(RAN).version != ""
+    assert [kernel["engine"] for kernel in data["kernels"]] == ["inline"]
+
+
+NOTHING = "no instrumented kernel was launched"
+
+
+def test_that_nothing_ran_is_said_of_the_whole_only_if_it_holds_for_the_whole() -> None:
+    nothing, named, ran = report(), report(why_nothing="--kernel-name kns=x matches none"), report(RAN)
+    assert (nothing.incomplete, named.incomplete) == ((NOTHING,), (f"{NOTHING}: --kernel-name kns=x matches none",))
+    assert combine([nothing, nothing]).incomplete == (NOTHING,)
+    assert combine([nothing, named]).incomplete == named.incomplete
+    assert (combine([nothing, ran, named]).incomplete, combine([nothing, ran]).verdict) == ((), "clean")
+    assert combine([report(unchecked=["a gap"]), ran]).incomplete == ("a gap",)
