@@ -61,6 +61,12 @@ _DATA_RACE = Kind(
             "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
             "warning",
         ),
+        "replicated": Situation(
+            "nothing that changes the result: one instruction of several threads stores one value",
+            "nothing, if the threads hold the same value on purpose (Triton does so); else let one thread store it",
+            "several threads store the same value into the same bytes at {second_at}, in no order",
+            "note",
+        ),
         "atomic": Situation(
             "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
             "put __syncthreads() between {first_at} and {second_at}, or make both accesses atomic",

@@ -297,7 +297,7 @@ def _is_global(record: Any) -> bool:
 
 def _situation(record: Any, kind: Kind) -> str | None:
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
-        return "same-value"
+        return "replicated" if int(record["site"]) == int(record["other_site"]) else "same-value"
     situation = _SITUATIONS.get(Reason(int(record["reason"])))
     return f"global-{situation}" if int(record["flags"]) & FLAG_GLOBAL else situation
 

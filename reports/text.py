@@ -50,21 +50,24 @@ MARK_STYLE: Final = ("bold cyan", "bold magenta")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
-def render(report: Report, *, stored: str | None = None) -> str:
-    """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any."""
+def render(report: Report, *, stored: str | None = None, notes: bool = False) -> str:
+    """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any.
+
+    Findings of severity note are counted; `notes` prints them like the others.
+    """
     out = io.StringIO()
-    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report).report(stored)
+    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report, notes).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
+def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False) -> None:
     """To a stream: coloured when it is a terminal that wants it, else what `render` gives."""
     if not _is_terminal(file):
-        file.write(render(report, stored=stored))
+        file.write(render(report, stored=stored, notes=notes))
         return
     width = max(MIN_WIDTH, min(_console(file, None, plain=False).width, MAX_WIDTH))
-    _Printer(_console(file, width, plain=False), UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
+    _Printer(_console(file, width, plain=False), UNICODE if _speaks_unicode(file) else ASCII, report, notes).report(stored)
 
 
 def _console(file: IO[str], width: int | None, *, plain: bool) -> Console:
@@ -91,15 +94,17 @@ def _speaks_unicode(file: IO[str]) -> bool:
 class _Printer:
     """One pass over a report. Methods are in the order in which they print."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report, notes: bool) -> None:
         self._console = console
         self._glyphs = glyphs
         self._report = report
+        self._notes = notes
+        self._shown = report.shown(notes=notes)
         self._sources = Sources(report)
 
     def report(self, stored: str | None) -> None:
         """Everything."""
-        for index, finding in enumerate(self._report.active, 1):
+        for index, finding in enumerate(self._shown, 1):
             self._finding(finding, index)
         self._summary(stored)
 
@@ -123,7 +128,7 @@ class _Printer:
             (f": {hazard}in kernel ", "bold"),
             (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
         )
-        tail = f" {index}/{len(self._report.active)} " + self._glyphs.rule * 2
+        tail = f" {index}/{len(self._shown)} " + self._glyphs.rule * 2
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 
@@ -159,7 +164,8 @@ class _Printer:
         style = VERDICT_STYLE[report.verdict]
         head = f"{self._glyphs.rule * 2} verdict: {report.verdict} "
         self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
-        rows, commands = list(phrases.summary(report)), list(phrases.commands(report, stored))
+        rows = list(phrases.summary(report, notes=self._notes))
+        commands = list(phrases.commands(report, stored, notes=self._notes))
         width = max(len(label) for label, _ in (*rows, *commands))
         self._rows(rows, indent=2, width=width)
         last = ""

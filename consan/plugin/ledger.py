@@ -21,7 +21,7 @@ from consan.plugin.watch import failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.model import VIOLATIONS, RanTest, Report, assemble, plural
-from consan.reports.phrases import short
+from consan.reports.phrases import hidden_notes, short
 from consan.reports.render import render
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Ledger:
 
     def _write(self, path: Path, status: int) -> None:
         try:
-            path.write_text(render(self.combined(status), self._format), encoding="utf-8")
+            path.write_text(render(self.combined(status), self._format, notes=settings_of(self._config).notes), encoding="utf-8")
         except OSError as error:
             self._problem = f"cannot write {path}: {error.strerror or error}"
 
@@ -132,13 +132,16 @@ class Ledger:
         write = terminalreporter.write_line
         bad = report.verdict == VIOLATIONS
         terminalreporter.write_sep("=", f"consan: {report.verdict}", red=bad, bold=True)
-        for finding in report.active:
+        notes = settings_of(self._config).notes
+        for finding in report.shown(notes=notes):
             tests = len(set(finding.tests) - {OUTSIDE})
             write(line(finding) + (f" in {plural(tests, 'test')}" if tests else ""), red=finding.severity == "error")
             shown = [test or "outside of tests" for test in finding.tests[:_SHOWN]]
             more = [f"and {len(finding.tests) - _SHOWN} more"] if len(finding.tests) > _SHOWN else []
             for test in (*shown, *more):
                 write(f"    {test}")
+        if not notes and report.count("note"):
+            write(hidden_notes(report))
         for finding in (finding for finding in report.findings if finding.suppressed):
             assert finding.suppressed is not None
             write(f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})")
@@ -154,7 +157,8 @@ class Ledger:
         tests = len({test.id for test in report.tests if test.id != OUTSIDE})
         lines = [f"{plural(tests, 'test')} launched kernels {plural(launches, 'time')} on {report.device}; seed {report.seed}"]
         lines += [f"note: {note}" for note in report.notes]
-        lines += [f"explained by: consan explain {kind}" for kind in dict.fromkeys(finding.kind for finding in report.active)]
+        kinds = dict.fromkeys(finding.kind for finding in report.shown(notes=settings_of(self._config).notes))
+        lines += [f"explained by: consan explain {kind}" for kind in kinds]
         return lines + ([f"{self._format} report: {self._path}"] if self._path is not None and not self._problem else [])
 
     def _unused(self, report: Report) -> list[str]:

@@ -179,7 +179,7 @@ class Watch:
         report.consan = packed(outcome.report)  # type: ignore[attr-defined]
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
-            report.sections.append(("consan", render(outcome.report)))
+            report.sections.append(("consan", render(outcome.report, notes=self.settings.notes)))
 
 
 def failure_of(report: Report, *, strict: bool) -> str | None:
