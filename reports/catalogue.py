@@ -344,6 +344,12 @@ _REGISTER_HAZARD = Kind(
             "put wgmma.fence.sync.aligned (warpgroup_arrive()) after {first_at} and before {second_at}",
             "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
         ),
+        "written-after-fence": Situation(
+            "wgmma.fence.sync.aligned after (1): the ISA asks for it, though ptxas orders plain writes before the wgmma by itself",
+            "the compiler moved the initialisation below the fence; pin the accumulators (CUTLASS warpgroup_fence_operand)",
+            "the {first_role} of {registers} at {first_at} stands between the wgmma.fence and the wgmma.mma_async at {second_at}",
+            "warning",
+        ),
         "never-fenced": Situation(
             "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
             "put wgmma.fence.sync.aligned (warpgroup_arrive()) before {first_at}",

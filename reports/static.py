@@ -7,12 +7,14 @@ is there on some path, once, in every kernel that can reach the function. Whethe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from consan.instrument.sites import Place
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 
+_SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({})"
 _SHOWN: Final = 4  # registers that are named; a tile has up to 128
 
 
@@ -65,6 +67,11 @@ class StaticHazard(Protocol):
         ...
 
     @property
+    def serialised(self) -> str:
+        """The number of the assembler's message where it serialises the pipeline because of the hazard; else empty."""
+        ...
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that can reach the code."""
         ...
@@ -83,7 +90,8 @@ def _finding(hazard: StaticHazard, kernel: str) -> Finding:
     accesses = tuple(_access(place, role, space) for place, role in sides)
     finding = Finding(hazard.kind, kernel, hazard=hazard.hazard or None, accesses=accesses)
     situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
-    return describe(finding, situation, leave=hazard.leave, registers=_named(hazard.registers))
+    described = describe(finding, situation, leave=hazard.leave, registers=_named(hazard.registers))
+    return replace(described, message=f"{described.message}; {_SERIALISED.format(hazard.serialised)}") if hazard.serialised else described
 
 
 def _access(place: Place, role: str, space: str) -> Access:
