@@ -382,7 +382,7 @@ def test_the_report_names_registers_places_and_the_wait() -> None:
     ((message, missing, fix),) = findings(".loc 1 10 3", FENCE, mma(), COMMIT, mma(4), COMMIT, ".loc 1 12 5", use("%f0"))
     assert message == "the read of %f0 at kernel.cu:12 can come before the wgmma.mma_async at kernel.cu:10 has written its result"
     assert missing == "no wgmma.wait_group that covers it before this read"
-    assert "wgmma.wait_group.sync.aligned 1 (warpgroup_wait<1>()) before kernel.cu:12" in fix
+    assert "wgmma.wait_group.sync.aligned 1 (CUTLASS warpgroup_wait<1>()) before kernel.cu:12" in fix
 
 
 def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:

@@ -176,11 +176,11 @@ def test_notes_are_counted_and_printed_on_request() -> None:
     assert "--notes" not in text.render(REPORTS["clean"])
 
 
-@pytest.mark.parametrize("format", ["json", "sarif", "html"])
-def test_other_formats_always_have_the_notes(format: str) -> None:
+@pytest.mark.parametrize("form", ["json", "sarif", "html"])
+def test_other_formats_always_have_the_notes(form: str) -> None:
     report = REPORTS["violations"]
-    assert render(report, format) == render(report, format, notes=True)
-    assert UNUSED_MESSAGE in render(report, format)
+    assert render(report, form) == render(report, form, notes=True)
+    assert UNUSED_MESSAGE in render(report, form)
 
 
 def test_under_pytest_the_option_has_its_name_there() -> None:
