@@ -28,8 +28,8 @@ from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_arc
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
-from consan.registers import assemble_with_hooks
 from consan.producers import framework_of
+from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.frameworks import CUDA

@@ -28,7 +28,9 @@ def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", trito
 
 
 # The wait for an asynchronous operation, by its kind; the PTX is in `situations.WAITS`.
-_MBARRIER_WAIT = _row("wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait")
+_MBARRIER_WAIT = _row(
+    "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait"
+)
 WAITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row("__pipeline_wait_prior({leave})", "cp_async_wait<{leave}>()", "async_copy.wait_group({leave})"),
     "bulk load": _MBARRIER_WAIT,
@@ -108,12 +110,15 @@ _BEHIND: Final[dict[str, _Spellings]] = {
     "mbarrier_wait": _row("cuda::ptx::mbarrier_try_wait_parity", "producer_acquire, consumer_wait", "mbarrier.wait"),
 }
 _READ_FORM: Final = _row(
-    "; cuda::ptx::cp_async_bulk_wait_group_read is the .read form", "; cute::tma_store_wait is the .read form", "; tma.store_wait may be it"
+    "; cuda::ptx::cp_async_bulk_wait_group_read is the .read form",
+    "; cute::tma_store_wait is the .read form",
 )
 
 # What a user can do who does not write the instruction that is missing.
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
-_KINDS_OF_THE_COMPILER: Final = ("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard")
+_KINDS_OF_THE_COMPILER: Final = (
+    *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard"),
+)
 
 
 def words_of(framework: str, operation: str) -> dict[str, str]:

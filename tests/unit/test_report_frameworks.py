@@ -46,8 +46,7 @@ def copy(operation: str) -> Access:
 
 def texts(kind: Kind, name: str, framework: str) -> str:
     """All that one row says to the users of a framework."""
-    situation, _, rest = name.partition(":")
-    operation = rest.partition("/")[0] or "cp.async"
+    operation = name.partition(":")[2].partition("/")[0] or "cp.async"
     hazard = name.partition("/")[2] or None
     finding = Finding(kind.id, "k", hazard=hazard, accesses=(copy(operation), samples.READ))
     row = kind.situations[name]
