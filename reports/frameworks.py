@@ -45,6 +45,9 @@ COMMITS: Final[dict[str, _Spellings]] = {
     "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()"),
 }
 
+_PINNED: Final = "pin the accumulators (CUTLASS warpgroup_fence_operand)"
+_ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
+
 # Words that stand alone: never empty.
 _ALONE: Final[dict[str, _Spellings]] = {
     "cta_barrier": _row(
@@ -81,15 +84,23 @@ _ALONE: Final[dict[str, _Spellings]] = {
     "gpu_fence": _row(
         "__threadfence()", "__threadfence()", "fence.acq_rel.gpu", "cuda.threadfence() (fence.acq_rel.gpu)", *["fence.acq_rel.gpu"] * 2
     ),
-    "one_thread": _row(*["if (threadIdx.x == 0), elect.sync"] * 2, "elect.sync", "if cuda.threadIdx.x == 0", *["elect.sync"] * 2),
+    "one_thread": _row(
+        "if (threadIdx.x == 0), elect.sync",
+        "if (threadIdx.x == 0), elect.sync",
+        "elect.sync",
+        "if cuda.threadIdx.x == 0",
+        "elect.sync",
+        "elect.sync",
+    ),
     "one_lane": _row(
-        *["elect.sync, if (threadIdx.x % 32 == 0)"] * 2, "elect.sync", "if cuda.threadIdx.x % 32 == 0", *["elect.sync"] * 2
+        "elect.sync, if (threadIdx.x % 32 == 0)",
+        "elect.sync, if (threadIdx.x % 32 == 0)",
+        "elect.sync",
+        "if cuda.threadIdx.x % 32 == 0",
+        "elect.sync",
+        "elect.sync",
     ),
-    "pin": _row(
-        *["pin the accumulators (CUTLASS warpgroup_fence_operand)"] * 2,
-        *["ptxas orders these writes by itself: there is nothing to change in the source"] * 3,
-        "move the writes above the wgmma.fence",
-    ),
+    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence"),
 }
 # The PTX behind those words whose CUDA C++ spelling is said without it.
 _PTX_BEHIND: Final = {
