@@ -199,9 +199,13 @@ SESSION: Final = (
         choices=ASSEMBLIES,
     ),
 )
+NOTES: Final = Option(
+    ("--notes",), "notes", read_switch, "print findings of severity note in full; without it the text counts them", False, switch=True
+)
 OUTPUT: Final = (
     Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
+    NOTES,
 )
 RUN: Final = (
     Option(

@@ -28,10 +28,12 @@ from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_arc
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
+from consan.producers import framework_of
 from consan.progress import SILENT, Progress
 from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
+from consan.reports.frameworks import CUDA
 from consan.reports.static import static_findings
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
@@ -63,6 +65,7 @@ class Prepared:
     plain_loaded: Any = None
     launched: bool = False
     delayed: bool = False  # whether what was assembled has seeded delays
+    framework: str = CUDA  # whose words the fixes are in
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -338,7 +341,8 @@ class Session:
         with self.progress.module(name):
             done = self._rewritten(ptx, name, base)
             number, counter = self.device.shadow.register(len(done.entries))
-            prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
+            delayed = self.device.delay_seed is not None
+            prepared = Prepared(name, ptx, done, number, counter, delayed=delayed, framework=framework_of(ptx))
             if self.backend.device_name != "cpu":
                 prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
             return prepared
@@ -457,7 +461,9 @@ class Session:
             return prepared
         if not prepared.launched:
             self._used.pop(prepared.number, None)
-        return self.prepare(prepared.plain, name=prepared.name, cluster=ctas)
+        again = self.prepare(prepared.plain, name=prepared.name, cluster=ctas)
+        again.framework = prepared.framework
+        return again
 
     def _choose(self, prepared: Prepared, entry: str) -> Any:
         """The instrumented module, or the plain one where the filters leave this launch out."""
@@ -588,7 +594,7 @@ class Session:
         found = []
         for prepared in self._used.values():
             launches = self._launched(prepared, drained) if prepared.instrumented.hazards else {}
-            findings = static_findings(prepared.instrumented.hazards, launches)
+            findings = static_findings(prepared.instrumented.hazards, launches, prepared.framework)
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
 
@@ -614,7 +620,7 @@ class Session:
             if not self.device.lost:
                 self._synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
+            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries, p.framework) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 

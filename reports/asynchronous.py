@@ -1,7 +1,7 @@
 """The rows of the catalogue that speak of asynchronous operations: mbarriers, bulk copies, matrix products, proxies.
 
 Names are those that `kinds.select` looks up: "situation", "situation/HAZARD", "situation:OPERATION", both. Placeholders are
-filled in by `kinds.describe`. Spelling of fixes: PTX first, then CUTLASS or CUDA C++.
+filled in by `kinds.describe`. Spelling of fixes: PTX first, then that of the framework at hand (frameworks.py).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from consan.reports.situations import Situation
 IN_FLIGHT: Final = "the {second_role} at {second_at} touches bytes that the {operation} at {first_at} may still be writing"
 
 _FENCE_AND_BARRIER = (
-    "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then __syncthreads() (or an mbarrier),"
+    "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then {cta_barrier} (or an mbarrier),"
     " before {second_at}"
 )
 OPERATION_RACES: Final = {
     "refilled-too-early": Situation(
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of this stage, or a barrier',
-        "let every consumer arrive on the stage's empty mbarrier (mbarrier.arrive; consumer_release) after {first_at}, and let"
-        " the producer wait for that phase (mbarrier.try_wait.parity; producer_acquire) before {second_at}",
+        "let every consumer arrive on the stage's empty mbarrier ({arrive}) after {first_at}, and let"
+        " the producer wait for that phase ({acquire}) before {second_at}",
         "the {second_role} at {second_at} can refill the bytes while the {first_role} at {first_at} still uses them:"
         " nothing told its issuer that they are free",
     ),
@@ -51,7 +51,7 @@ _LOAD_WAITS = {
     "not-waited:bulk load": Situation(
         "a successful wait for {group} before this {second_role}",
         "wait with {wait} ({wait_cpp}) in every thread that uses the bytes, before {second_at}; or in one thread,"
-        " with __syncthreads() after it",
+        " with {cta_barrier} after it",
         IN_FLIGHT,
     ),
     "refilled:bulk load": Situation(
@@ -63,7 +63,7 @@ _LOAD_WAITS = {
     ),
     "waited-no-barrier:bulk load": Situation(
         "an edge from the wait for {group} to (2): only another thread has waited",
-        "wait with {wait} ({wait_cpp}) in this thread too, or put __syncthreads() between the other thread's wait and {second_at}",
+        "wait with {wait} ({wait_cpp}) in this thread too, or put {cta_barrier} between the other thread's wait and {second_at}",
         "the {operation} at {first_at} was waited for by another thread, and nothing orders that wait before the {second_role} at"
         " {second_at}",
     ),
@@ -73,59 +73,59 @@ _STILL_READS = "the {second_role} at {second_at} can overwrite bytes that the {o
 _STORE_WAITS = {
     "not-waited:bulk store": Situation(
         "no {wait_name} that covers {group} before this {second_role}",
-        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then __syncthreads(), before {second_at}",
+        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then {cta_barrier}, before {second_at}",
         _STILL_READS,
     ),
     "not-committed:bulk store": Situation(
         "no {commit} between the copy and its wait: a wait covers committed groups only",
-        "commit with {commit} (cutlass tma_store_arrive()) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
+        "commit with {commit} ({commit_cpp}) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
         _STILL_READS + ": it was not committed",
     ),
     "waited-no-barrier:bulk store": Situation(
         "a barrier after the wait: only the thread that issued the copy has waited for it",
-        "put __syncthreads() (or an mbarrier that the issuer arrives on) after {wait_name} and before {second_at}",
+        "put {cta_barrier} (or an mbarrier that the issuer arrives on) after {wait_name} and before {second_at}",
         _STILL_READS + ": its own thread has waited, and nothing orders that wait before (2)",
     ),
 }
 _NOT_THERE = "the {second_role} at {second_at} touches global memory that the {operation} at {first_at} may not have written yet"
-_FULL_WAIT = "cp.async.bulk.wait_group {leave} (without .read; cute::tma_store_wait is the .read form)"
+_FULL_WAIT = "cp.async.bulk.wait_group {leave} (without .read{read_form})"
 _RESULT_WAITS = {
     "global-read-wait-only:bulk store": Situation(
         "a cp.async.bulk.wait_group without .read that covers {group}: .read tells only that shared memory has been read",
-        f"wait with {_FULL_WAIT} in the thread that issued the copy, then __syncthreads(), before {{second_at}}",
+        f"wait with {_FULL_WAIT} in the thread that issued the copy, then {{cta_barrier}}, before {{second_at}}",
         _NOT_THERE + ": only its source has been waited for",
     ),
     "global-not-waited:bulk store": Situation(
         "no cp.async.bulk.wait_group without .read that covers {group} before this {second_role}",
-        f"wait with {_FULL_WAIT} in the thread that issued the copy, then __syncthreads(), before {{second_at}}",
+        f"wait with {_FULL_WAIT} in the thread that issued the copy, then {{cta_barrier}}, before {{second_at}}",
         _NOT_THERE,
     ),
     "global-not-committed:bulk store": Situation(
         "no {commit} between the copy and its wait: a wait covers committed groups only",
-        f"commit with {{commit}} (cutlass tma_store_arrive()) after {{first_at}}, then wait with {_FULL_WAIT} before {{second_at}}",
+        f"commit with {{commit}} ({{commit_cpp}}) after {{first_at}}, then wait with {_FULL_WAIT} before {{second_at}}",
         _NOT_THERE + ": it was not committed",
     ),
     "global-waited-no-barrier:bulk store": Situation(
         "a barrier after the wait: only the thread that issued the copy has waited for it",
-        "put __syncthreads() (or an mbarrier that the issuer arrives on) after the wait for {group} and before {second_at}",
+        "put {cta_barrier} (or an mbarrier that the issuer arrives on) after the wait for {group} and before {second_at}",
         _NOT_THERE + ": its own thread has waited, and nothing orders that wait before (2)",
     ),
     "global-other-lanes:bulk store": Situation(
-        "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",
-        "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+        "{warp_barrier_ptx} after the wait: a wait serves the lanes that executed it",
+        "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
         _NOT_THERE + ": another lane of the warp has waited for it",
         "warning",
     ),
     "global-other-issuer:bulk store": Situation(
         "a cp.async.bulk.wait_group by the thread that issued the {operation}: groups belong to the thread that commits them",
-        f"wait with {_FULL_WAIT} in the thread that executed {{first_at}}, then __syncthreads(), before {{second_at}}",
+        f"wait with {_FULL_WAIT} in the thread that executed {{first_at}}, then {{cta_barrier}}, before {{second_at}}",
         _NOT_THERE + ": the wait of another thread than its own waits for nothing",
     ),
 }
 _SOURCE_WAITS = {
     "global-source-overwritten:bulk load": Situation(
         "a successful wait for {group} before the source is overwritten",
-        "wait with {wait} ({wait_cpp}) in this thread, or in another one with __syncthreads() after it, before {second_at}",
+        "wait with {wait} ({wait_cpp}) in this thread, or in another one with {cta_barrier} after it, before {second_at}",
         "the {second_role} at {second_at} overwrites global memory that the {operation} at {first_at} may still be reading",
     ),
 }
@@ -138,13 +138,13 @@ _MAP_WAITS = {
     ),
     "global-map-changed:bulk store": Situation(
         "a {wait_name} that covers {group} before the map is changed: a tensor copy reads its map until then",
-        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then __syncthreads() (or __syncwarp()), before {second_at}",
+        "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then {cta_barrier} (or {warp_barrier}), before {second_at}",
         _MAP_CHANGED,
     ),
 }
 _ALL_WARPS = (
     "let all four warps arrive after {wait} ({wait_cpp}), on the stage's empty mbarrier (its count includes them) or at a barrier"
-    " of the warpgroup (bar.sync 1, 128), before {second_at}"
+    " of the warpgroup ({named_barrier}), before {second_at}"
 )
 _MATRIX_WAITS = {
     "not-waited:wgmma": Situation(
@@ -154,7 +154,7 @@ _MATRIX_WAITS = {
     ),
     "not-committed:wgmma": Situation(
         "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
-        "commit with {commit} (cutlass warpgroup_commit_batch()) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
+        "commit with {commit} ({commit_cpp}) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
         "the {second_role} at {second_at} can overwrite an operand of the wgmma.mma_async at {first_at}, which was not committed",
     ),
     "waited-no-barrier:wgmma": Situation(
@@ -179,14 +179,14 @@ OPERATION_WAITS: Final = {
     **_MAP_WAITS,
     **_MATRIX_WAITS,
     "other-lanes": Situation(
-        "__syncwarp() (bar.warp.sync) after the wait: a wait serves the lanes that executed it",
-        "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+        "{warp_barrier_ptx} after the wait: a wait serves the lanes that executed it",
+        "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
         "the {operation} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
         "warning",
     ),
     "other-issuer": Situation(
         "a {wait_name} by the thread that issued the {operation}: groups belong to the thread that commits them",
-        "wait with {wait} ({wait_cpp}) in the thread that executed {first_at}, then __syncthreads(), before {second_at}",
+        "wait with {wait} ({wait_cpp}) in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
         "the {second_role} at {second_at} relies on a wait by a thread that did not issue the {operation} at {first_at}:"
         " that wait waits for nothing",
     ),
@@ -195,7 +195,7 @@ OPERATION_WAITS: Final = {
 MBARRIER_MISUSE: Final = {
     "not-initialised": Situation(
         "mbarrier.init of {barrier} before this {second_role}",
-        "initialise it in one thread (mbarrier.init; cutlass ClusterBarrier::init(count)), then __syncthreads(), before {second_at};"
+        "initialise it in one thread ({init}), then {cta_barrier}, before {second_at};"
         " check its address",
         "the {second_role} at {second_at} uses {barrier}, which nobody has initialised",
     ),
@@ -206,30 +206,30 @@ MBARRIER_MISUSE: Final = {
     ),
     "initialised-twice": Situation(
         "mbarrier.inval between the two, or one thread that initialises",
-        "let one thread initialise (if (threadIdx.x == 0), elect.sync); before a new use of its bytes execute mbarrier.inval and"
-        " __syncthreads()",
+        "let one thread initialise ({one_thread}); before a new use of its bytes execute mbarrier.inval and"
+        " {cta_barrier}",
         "{barrier} is initialised at {second_at} while it is still in use since its initialisation at {first_at}",
     ),
     "init-not-published": Situation(
         "a barrier between the initialisation and the first use",
-        "put __syncthreads() after {first_at} and before {second_at} (for other CTAs of a cluster: fence.mbarrier_init.release.cluster"
+        "put {cta_barrier} after {first_at} and before {second_at} (for other CTAs of a cluster: fence.mbarrier_init.release.cluster"
         " and a cluster barrier)",
         "the {second_role} at {second_at} can come before the initialisation of {barrier} at {first_at}",
     ),
     "bytes-used": Situation(
         "mbarrier.inval before its eight bytes are used for anything else",
-        "give {second_at} bytes of its own; or execute mbarrier.inval in one thread, then __syncthreads(), before it",
+        "give {second_at} bytes of its own; or execute mbarrier.inval in one thread, then {cta_barrier}, before it",
         "the {second_role} at {second_at} touches the bytes of {barrier}, in use since its initialisation at {first_at}",
     ),
     "too-many-arrivals": Situation(
         "an arrival count that covers every arrival of a phase: it is {expected}",
-        "initialise at {first_at} with the number of arrivals of one phase, or let one lane arrive (elect.sync,"
-        " if (threadIdx.x % 32 == 0)) at {second_at}",
+        "initialise at {first_at} with the number of arrivals of one phase, or let one lane arrive ({one_lane})"
+        " at {second_at}",
         "more arrive on {barrier} in one phase than its count of {expected} allows, at {second_at}",
     ),
     "phase-lapped": Situation(
         "a successful wait on every phase before arrivals for the one after the next",
-        "wait with mbarrier.try_wait.parity (producer_acquire, consumer_wait) before {second_at}, once a phase",
+        "wait with mbarrier.try_wait.parity ({mbarrier_wait}) before {second_at}, once a phase",
         "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
     ),
     "tx-range": Situation(
@@ -249,12 +249,12 @@ MBARRIER_MISUSE: Final = {
     ),
     "signals-pending": Situation(
         "a wait for the phase that the copies complete, before mbarrier.inval",
-        "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then __syncthreads(), before {second_at}",
+        "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then {cta_barrier}, before {second_at}",
         "{barrier} is invalidated at {second_at} while copies that signal it may still be in flight",
     ),
     "waiters-pending": Situation(
         "a barrier between the waits of the other warps and mbarrier.inval",
-        "put __syncthreads() between the last wait for {barrier} and {second_at}",
+        "put {cta_barrier} between the last wait for {barrier} and {second_at}",
         "{barrier} is invalidated at {second_at} while another warp may still be waiting for it",
     ),
 }
@@ -304,12 +304,12 @@ OPERATIONS_AT_EXIT: Final = {
     ),
     "exit:wgmma": Situation(
         "no {wait_name} that covers {group} before the CTA exits",
-        "commit it ({commit}), and wait with wgmma.wait_group.sync.aligned 0 (warpgroup_wait<0>()) before the kernel returns",
+        "commit it ({commit}), and wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) before the kernel returns",
         "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
     ),
 }
 
-_FENCE_NAMES = "fence.proxy.async.shared::cta (cutlass fence_view_async_shared() or tma_store_fence())"
+_FENCE_NAMES = "fence.proxy.async.shared::cta ({proxy_fence})"
 PROXY_FENCES: Final = {
     "no-proxy-fence/RAW": Situation(
         "a proxy fence on the path from (1) to (2), for shared memory: (1) is in the generic proxy, (2) in the async proxy",
@@ -326,7 +326,7 @@ PROXY_FENCES: Final = {
     ),
     "global-no-proxy-fence": Situation(
         "a proxy fence on the path from (1) to (2), for global memory: (1) is in the generic proxy, (2) in the async proxy",
-        "execute fence.proxy.async.global or fence.proxy.async (cuda::ptx::fence_proxy_async()) in every thread that writes, after"
+        "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after"
         " {first_at} and before the barrier that orders {second_at}",
         "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
         " stored through the generic proxy: they are ordered, but no proxy fence for global memory lies between",
@@ -341,7 +341,7 @@ PROXY_FENCES: Final = {
     ),
     "global-map-not-acquired": Situation(
         "fence.proxy.tensormap::generic.acquire of this map, after (1) and before (2)",
-        "execute fence.proxy.tensormap::generic.acquire.gpu [map], 128 (cute::tma_descriptor_fence_acquire) after {first_at}, in the thread"
+        "execute fence.proxy.tensormap::generic.acquire.gpu [map], 128 ({map_acquire}) after {first_at}, in the thread"
         " that issues {second_at} or before a barrier that orders it",
         "the {second_role} at {second_at} reads its tensor map through the tensormap proxy and may miss what the {first_role} at {first_at}"
         " stored: no acquire fence for the map lies between",

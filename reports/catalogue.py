@@ -25,7 +25,7 @@ _RACE_MESSAGES = {
     "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
     "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
 }
-_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): __syncthreads() (bar.sync 0)"
+_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
 
 _DATA_RACE = Kind(
     "data-race",
@@ -35,35 +35,41 @@ _DATA_RACE = Kind(
     {
         "no-barrier/RAW": Situation(
             _CTA_BARRIER,
-            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}",
+            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}",
             _RACE_MESSAGES["RAW"],
         ),
         "no-barrier/WAR": Situation(
             _CTA_BARRIER,
-            "put __syncthreads() after the {first_role} at {first_at} and before the {second_role} at {second_at}"
+            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}"
             " (in a loop: at the end of its body)",
             _RACE_MESSAGES["WAR"],
         ),
         "no-barrier/WAW": Situation(
             _CTA_BARRIER,
-            "give each thread bytes of its own, or put __syncthreads() between {first_at} and {second_at}",
+            "give each thread bytes of its own, or put {cta_barrier} between {first_at} and {second_at}",
             _RACE_MESSAGES["WAW"],
         ),
-        "no-barrier": Situation(_CTA_BARRIER, "put __syncthreads() between {first_at} and {second_at}"),
+        "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
         "same-site": Situation(
             "an order between the threads that execute {second_at}",
-            "give each thread bytes of its own, or accumulate with an atomic (atomicAdd)",
+            "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",
             "several threads {second_role_verb} the same bytes at {second_at}, in no order",
         ),
         "same-value": Situation(
             _CTA_BARRIER,
-            "let one thread store it, or put __syncthreads() between the stores",
+            "let one thread store it, or put {cta_barrier} between the stores",
             "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
             "warning",
         ),
+        "replicated": Situation(
+            "nothing that changes the result: one instruction of several threads stores one value",
+            "nothing, if the threads hold the same value on purpose (Triton does so); else let one thread store it",
+            "several threads store the same value into the same bytes at {second_at}, in no order",
+            "note",
+        ),
         "atomic": Situation(
             "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
-            "put __syncthreads() between {first_at} and {second_at}, or make both accesses atomic",
+            "put {cta_barrier} between {first_at} and {second_at}, or make both accesses atomic",
             "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes, and only one of them is atomic",
         ),
         "named-barrier": Situation(
@@ -71,21 +77,21 @@ _DATA_RACE = Kind(
             "use the same barrier id on both sides, with a thread count that covers both groups of warps",
         ),
         "other-lanes": Situation(
-            "__syncwarp() (bar.warp.sync) after the wait of another lane: a wait serves the lanes that executed it",
-            "put __syncwarp() between the wait and {second_at}, or let all lanes wait",
+            "{warp_barrier_ptx} after the wait of another lane: a wait serves the lanes that executed it",
+            "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
             "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
             "warning",
         ),
         "no-warp-sync": Situation(
-            "__syncwarp() (bar.warp.sync) with both lanes in its mask, between (1) and (2)",
-            "put __syncwarp() between {first_at} and {second_at}; shuffles and votes order no memory",
+            "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)",
+            "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",
             "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
             "warning",
         ),
         **OPERATION_RACES,
         "cluster": Situation(
             "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
-            "put cluster.sync() between {first_at} and {second_at}",
+            "put {cluster_barrier} between {first_at} and {second_at}",
             "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
         ),
         GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
@@ -100,12 +106,12 @@ _MISSING_WAIT = Kind(
     {
         "not-waited/WAW": Situation(
             "no {wait_name} that covers {group} before this write",
-            "wait with {wait} ({wait_cpp}) in the issuing thread, then __syncthreads(), before the bytes are used again at {second_at}",
+            "wait with {wait} ({wait_cpp}) in the issuing thread, then {cta_barrier}, before the bytes are used again at {second_at}",
             "the {operation} at {first_at} can still land on top of what the {second_role} at {second_at} stores",
         ),
         "not-waited": Situation(
             "no {wait_name} that covers {group} before this {second_role}",
-            "wait with {wait} ({wait_cpp}) in the issuing thread before {second_at}; other threads need __syncthreads() after the wait",
+            "wait with {wait} ({wait_cpp}) in the issuing thread before {second_at}; other threads need {cta_barrier} after the wait",
         ),
         "not-committed": Situation(
             "no {commit} between the copy and its wait: a wait covers committed groups only",
@@ -114,7 +120,7 @@ _MISSING_WAIT = Kind(
         ),
         "waited-no-barrier": Situation(
             "a barrier after the wait: only the thread that issued the {operation} has waited for it",
-            "put __syncthreads() after the wait for {group} and before {second_at}",
+            "put {cta_barrier} after the wait for {group} and before {second_at}",
             "the {operation} at {first_at} was waited for by its own thread only; the {second_role} at {second_at} is another thread's",
         ),
         "overlapping-copies": Situation(
@@ -147,7 +153,7 @@ _UNINITIALIZED = Kind(
     {
         "written-later": Situation(
             "a barrier between the write at (2) and the read at (1), with the write first",
-            "put __syncthreads() after the write at {second_at} and before the read at {first_at}",
+            "put {cta_barrier} after the write at {second_at} and before the read at {first_at}",
             "the {first_role} at {first_at} loads bytes that the write at {second_at} stores only later",
         ),
         "operation": Situation(
@@ -250,21 +256,21 @@ _LIFETIME = Kind(
         **OPERATIONS_AT_EXIT,
         "exit": Situation(
             "no {wait_name} that covers {group} before the thread exits",
-            "wait with cp.async.wait_all (__pipeline_commit(), then __pipeline_wait_prior(0)) before the kernel returns",
+            "wait with cp.async.wait_all ({wait_all_cpp}) before the kernel returns",
             "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
         ),
         "not-started": Situation(
             "a cluster barrier before the first access to another CTA's shared memory",
-            "put cluster.sync() (barrier.cluster.arrive and barrier.cluster.wait) at the start of the kernel, before {first_at}",
+            "put {cluster_barrier_ptx} at the start of the kernel, before {first_at}",
             "the {first_role} at {first_at} touches shared memory of another CTA, which may not have started",
         ),
         "after-exit": Situation(
             "a cluster barrier between this {first_role} and the exit of the CTA that it reaches",
-            "put cluster.sync() (barrier.cluster.arrive and barrier.cluster.wait) after {first_at}, before any CTA returns",
+            "put {cluster_barrier_ptx} after {first_at}, before any CTA returns",
             "the {first_role} at {first_at} touches shared memory of another CTA, which may have exited",
         ),
         GENERAL: Situation(
-            "a cluster barrier before the CTA exits", "put cluster.sync() before the first use and before the end of the kernel"
+            "a cluster barrier before the CTA exits", "put {cluster_barrier} before the first use and before the end of the kernel"
         ),
     },
 )
@@ -305,7 +311,7 @@ _SCOPE = Kind(
 )
 
 _NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"
-_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} (warpgroup_wait<{leave}>()) before {second_at}"
+_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) before {second_at}"
 
 _REGISTER_HAZARD = Kind(
     "register-hazard",
@@ -330,17 +336,23 @@ _REGISTER_HAZARD = Kind(
         ),
         "not-committed": Situation(
             "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
-            "commit with {commit} (warpgroup_commit_batch()) after {first_at} and before the wait",
+            "commit with {commit} ({commit_cpp}) after {first_at} and before the wait",
             "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
         ),
         "no-fence": Situation(
             "wgmma.fence.sync.aligned between (1) and (2)",
-            "put wgmma.fence.sync.aligned (warpgroup_arrive()) after {first_at} and before {second_at}",
+            "put wgmma.fence.sync.aligned ({wgmma_fence}) after {first_at} and before {second_at}",
             "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
+        ),
+        "written-after-fence": Situation(
+            "wgmma.fence.sync.aligned after (1): the ISA asks for it, though ptxas orders plain writes before the wgmma by itself",
+            "the compiler moved the initialisation below the fence; {pin}",
+            "the {first_role} of {registers} at {first_at} stands between the wgmma.fence and the wgmma.mma_async at {second_at}",
+            "warning",
         ),
         "never-fenced": Situation(
             "wgmma.fence.sync.aligned before the first wgmma.mma_async of the warpgroup",
-            "put wgmma.fence.sync.aligned (warpgroup_arrive()) before {first_at}",
+            "put wgmma.fence.sync.aligned ({wgmma_fence}) before {first_at}",
             "the wgmma.mma_async at {first_at} can be the first one, and no wgmma.fence comes before it",
         ),
         GENERAL: Situation("wgmma.wait_group between (1) and (2)", "wait with wgmma.wait_group.sync.aligned 0 before {second_at}"),
@@ -354,7 +366,7 @@ _GLOBAL_RACE = Kind(
     "CTAs touch the same global bytes at {first_at} and {second_at}, and nothing orders them",
     {
         GENERAL: Situation(
-            "a release and an acquire at .gpu scope between (1) and (2)", "use atomics, or a flag with __threadfence() on both sides"
+            "a release and an acquire at .gpu scope between (1) and (2)", "use atomics, or a flag with {gpu_fence} on both sides"
         )
     },
 )

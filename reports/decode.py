@@ -30,6 +30,7 @@ from consan.instrument.layout import (
     Reason,
 )
 from consan.instrument.sites import Site
+from consan.reports import frameworks
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
@@ -133,6 +134,7 @@ class ModuleSites:
 
     sites: Sequence[Site]
     entries: Sequence[str]
+    framework: str = frameworks.CUDA  # whose words the fixes are in
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""
@@ -199,8 +201,8 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
     )
     unused = kind in _OF_VALUES and _is_unused(record, module)
     if unused and kind is Kind.UNINITIALIZED_READ:
-        return describe(finding, "unused", **_facts(record))
-    described = describe(finding, _situation(record, kind), **_facts(record))
+        return describe(finding, "unused", framework=module.framework, **_facts(record))
+    described = describe(finding, _situation(record, kind), framework=module.framework, **_facts(record))
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 
@@ -297,7 +299,7 @@ def _is_global(record: Any) -> bool:
 
 def _situation(record: Any, kind: Kind) -> str | None:
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
-        return "same-value"
+        return "replicated" if int(record["site"]) == int(record["other_site"]) else "same-value"
     situation = _SITUATIONS.get(Reason(int(record["reason"])))
     return f"global-{situation}" if int(record["flags"]) & FLAG_GLOBAL else situation
 

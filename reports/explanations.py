@@ -33,7 +33,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             refills a tile that other warps still use: by itself, or with
             a bulk copy that is issued before the consumers have released the stage (the "empty" mbarrier of a pipeline). WAW: two
             writes whose order is open. Between lanes of one warp the
-            severity is warning: current hardware mostly runs them together, but nothing promises it.""",
+            severity is warning: current hardware mostly runs them together, but nothing promises it. Stores of one value are a
+            warning, and if one instruction makes them a note, which --notes prints.""",
         isa="""Two accesses of the same bytes conflict if one of them writes, and conflicting accesses that causality order does not relate
             are a data race unless both are strong and at scopes that include each other. Causality order between threads comes from
             synchronisation only: a barrier that both pass, or a release that an acquire observes. Being in one warp is none of these:
@@ -412,7 +413,9 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             before the wait, or leaving out wgmma.fence before the first one, is undefined. This is found in the text of the kernel,
             for every path, and reported for each kernel that was launched; consan ptx FILE lists it without a launch. Debug builds
             are left out, since every value goes through memory there. ptxas repairs some of it, with a warning (C7517, C7519), and
-            makes the kernel slower.""",
+            makes the kernel slower; it serialises the pipeline (C7514) where an accumulator is read behind a wait_group that leaves
+            its group pending. Accumulators or A fragments that plain instructions write between wgmma.fence and wgmma.mma_async are a
+            warning: compilers of CUDA C++ move such writes below the fence, and ptxas orders them before the product.""",
         isa="""Until a wgmma.wait_group that covers the product, any access to its accumulators or to the registers that hold A is
             undefined behaviour. wgmma.fence has to come before the first wgmma.mma_async, and again whenever these registers were
             modified; between products that only accumulate into the same registers none is needed.""",

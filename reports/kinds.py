@@ -14,14 +14,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, Situation
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
 
-def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Finding:
-    """The finding with severity, message, missing and fix filled in.
+def describe(finding: Finding, situation: str | None = None, *, framework: str = frameworks.CUDA, **facts: Any) -> Finding:
+    """The finding with severity, message, missing and fix filled in, in the words of a framework (frameworks.py).
 
     `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
     `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
@@ -30,15 +31,20 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
     kind = KINDS[finding.kind]
     action = _operation(finding)
     chosen = select(kind, _refined(finding, situation), finding.hazard, action.kind if action else "")
-    words = words_of(finding, facts)
+    words = words_of(finding, facts, framework)
     return replace(
         finding,
         severity=chosen.severity or kind.severity,
         policy=chosen.policy,
-        message=(chosen.message or kind.message).format_map(words),
-        missing=chosen.missing.format_map(words),
-        fix=chosen.fix.format_map(words),
+        message=frameworks.tidy((chosen.message or kind.message).format_map(words)),
+        missing=frameworks.tidy(chosen.missing.format_map(words)),
+        fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(chosen, kind, framework),
     )
+
+
+def _advice(chosen: Situation, kind: Kind, framework: str) -> str:
+    """A note asks for nothing."""
+    return "" if chosen.severity == "note" else frameworks.advice(framework, kind.id)
 
 
 def _refined(finding: Finding, situation: str | None) -> str:
@@ -125,7 +131,7 @@ def place(access: Access) -> str:
     return f"PTX line {access.ptx_line}" if access.ptx_line else "an unknown place"
 
 
-def words_of(finding: Finding, facts: dict[str, Any]) -> dict[str, str]:
+def words_of(finding: Finding, facts: dict[str, Any], framework: str = frameworks.CUDA) -> dict[str, str]:
     """Every word that a template may use; given facts win over what the accesses tell."""
     words = _access_words(finding) if finding.accesses else dict.fromkeys(_ACCESS_WORDS, "an unknown place")
     operation = words["operation"]
@@ -142,13 +148,13 @@ def words_of(finding: Finding, facts: dict[str, Any]) -> dict[str, str]:
         "shared_bytes": "less",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
-    wait, wait_cpp = WAITS.get(operation, WAITS["cp.async"])
+    wait = WAITS.get(operation, WAITS["cp.async"])
     if operation in SIGNALLED:
         base["group"] = "phase {phase} of {barrier}".format_map(base)
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
-        "wait_cpp": wait_cpp.format_map(base),
+        **{name: word.format_map(base) for name, word in frameworks.words_of(framework, operation).items()},
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
         **base,
     }

@@ -210,6 +210,10 @@ class Report:
         """The findings that count: those that nobody has suppressed."""
         return tuple(finding for finding in self.findings if finding.suppressed is None)
 
+    def shown(self, *, notes: bool) -> tuple[Finding, ...]:
+        """The findings that a text prints in full: notes only if they are asked for."""
+        return tuple(finding for finding in self.active if notes or finding.severity != "note")
+
     def count(self, severity: str) -> int:
         """Number of findings of one severity; suppressed ones are left out."""
         return sum(finding.severity == severity for finding in self.active)

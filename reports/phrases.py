@@ -70,9 +70,9 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
 
 
-def summary(report: Report) -> Iterator[tuple[str, str]]:
-    """What the verdict stands on: (label, text)."""
-    yield "found", _found(report)
+def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
+    """What the verdict stands on: (label, text). `notes`: findings of severity note are shown in full."""
+    yield "found", _found(report, notes)
     for finding in report.findings:
         if finding.suppressed:
             yield "suppressed", _suppressed(finding)
@@ -92,14 +92,14 @@ def summary(report: Report) -> Iterator[tuple[str, str]]:
         yield "program", f"ended with status {report.exit}"
 
 
-def commands(report: Report, stored: str | None = None) -> Iterator[tuple[str, str]]:
+def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     """What to run next: (label, command)."""
     if report.command:
         yield "reproduce", shlex.join(report.command)
     if stored:
         yield "stored run", stored
         yield "next", shlex.join(("consan", "report", stored))
-    for kind in dict.fromkeys(finding.kind for finding in report.active):
+    for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=notes)):
         yield "explain", f"consan explain {kind}"
 
 
@@ -211,11 +211,23 @@ def _suppressed(finding: Finding) -> str:
     return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
 
 
-def _found(report: Report) -> str:
-    counts = [plural(report.count(severity), severity) for severity in SEVERITIES if report.count(severity)]
-    places = len(causes(report.active))
-    shared = f", which have {plural(places, 'cause')}" if places < len(report.active) else ""
-    return (", ".join(counts) or "nothing") + shared
+def hidden_notes(report: Report) -> str:
+    """`2 notes (--notes shows them)`; empty where there are none."""
+    return notes_hidden(report.count("note"), "--consan-notes" if report.command[:1] == ("pytest",) else "--notes")
+
+
+def notes_hidden(number: int, option: str = "--notes") -> str:
+    """The same for a number of notes."""
+    return f"{plural(number, 'note')} ({option} shows {'it' if number == 1 else 'them'})" if number else ""
+
+
+def _found(report: Report, notes: bool) -> str:
+    told = [severity for severity in SEVERITIES if notes or severity != "note"]
+    counts = [plural(report.count(severity), severity) for severity in told if report.count(severity)]
+    shown = report.shown(notes=notes)
+    places = len(causes(shown))
+    shared = f", which have {plural(places, 'cause')}" if places < len(shown) else ""
+    return (", ".join(filter(None, (*counts, "" if notes else hidden_notes(report)))) or "nothing") + shared
 
 
 def _ran(report: Report) -> str:

@@ -33,8 +33,15 @@ class FormatError(ValueError):
     """A format without a renderer; the message says which there are."""
 
 
-def render(report: Report, format: str = "text") -> str:  # noqa: A002 - the name of the option and of the contract
-    """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets."""
+def render(report: Report, format: str = "text", *, notes: bool = False) -> str:  # noqa: A002 - the name of the option and of the contract
+    """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets.
+
+    `notes`: the text prints findings of severity note in full; the other formats always have them.
+    """
+    if format == "text":
+        from consan.reports import text
+
+        return text.render(report, notes=notes)
     renderer = FORMATS.get(format)
     if renderer is None:
         raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")

@@ -30,17 +30,14 @@ class Kind:
     situations: dict[str, Situation]
 
 
-# What makes the completion of an asynchronous operation visible: (the wait in PTX, how CUDA C++ spells it).
-WAITS: Final[dict[str, tuple[str, str]]] = {
-    "cp.async": ("cp.async.wait_group {leave}", "__pipeline_wait_prior({leave})"),
-    "bulk load": (
-        "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
-        "cutlass ClusterBarrier::wait({parity}), or wait on the cuda::barrier",
-    ),
-    "st.async": ("mbarrier.try_wait.parity (parity {parity}) on {barrier}", "cutlass ClusterBarrier::wait({parity})"),
-    "bulk store": ("cp.async.bulk.wait_group.read {leave}", "cutlass tma_store_wait<{leave}>()"),
-    "wgmma": ("wgmma.wait_group.sync.aligned {leave}", "cutlass warpgroup_wait<{leave}>()"),
-    "tcgen05": ("mbarrier.try_wait on the barrier of tcgen05.commit", "ClusterBarrier::wait(phase)"),
+# What makes the completion of an asynchronous operation visible, in PTX; how a framework spells it is in frameworks.py.
+WAITS: Final[dict[str, str]] = {
+    "cp.async": "cp.async.wait_group {leave}",
+    "bulk load": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
+    "st.async": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
+    "bulk store": "cp.async.bulk.wait_group.read {leave}",
+    "wgmma": "wgmma.wait_group.sync.aligned {leave}",
+    "tcgen05": "mbarrier.try_wait on the barrier of tcgen05.commit",
 }
 COMMITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.commit_group",

@@ -7,12 +7,15 @@ is there on some path, once, in every kernel that can reach the function. Whethe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from consan.instrument.sites import Place
+from consan.reports import frameworks
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 
+_SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({})"
 _SHOWN: Final = 4  # registers that are named; a tile has up to 128
 
 
@@ -65,25 +68,33 @@ class StaticHazard(Protocol):
         ...
 
     @property
+    def serialised(self) -> str:
+        """The number of the assembler's message where it serialises the pipeline because of the hazard; else empty."""
+        ...
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that can reach the code."""
         ...
 
 
-def static_findings(hazards: Iterable[StaticHazard], kernels: Iterable[str] | None = None) -> list[Finding]:
-    """One finding for each hazard and kernel that can reach it; `kernels` keeps those only."""
+def static_findings(
+    hazards: Iterable[StaticHazard], kernels: Iterable[str] | None = None, framework: str = frameworks.CUDA
+) -> list[Finding]:
+    """One finding for each hazard and kernel that can reach it, in the words of a framework; `kernels` keeps those only."""
     wanted = None if kernels is None else set(kernels)
-    return [_finding(hazard, name) for hazard in hazards for name in hazard.kernels if wanted is None or name in wanted]
+    return [_finding(hazard, name, framework) for hazard in hazards for name in hazard.kernels if wanted is None or name in wanted]
 
 
-def _finding(hazard: StaticHazard, kernel: str) -> Finding:
+def _finding(hazard: StaticHazard, kernel: str, framework: str) -> Finding:
     alone = hazard.first == hazard.second
     sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
     space = "register" if hazard.kind == "register-hazard" else "shared"
     accesses = tuple(_access(place, role, space) for place, role in sides)
     finding = Finding(hazard.kind, kernel, hazard=hazard.hazard or None, accesses=accesses)
     situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
-    return describe(finding, situation, leave=hazard.leave, registers=_named(hazard.registers))
+    described = describe(finding, situation, framework=framework, leave=hazard.leave, registers=_named(hazard.registers))
+    return replace(described, message=f"{described.message}; {_SERIALISED.format(hazard.serialised)}") if hazard.serialised else described
 
 
 def _access(place: Place, role: str, space: str) -> Access:

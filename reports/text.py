@@ -49,23 +49,26 @@ MARK_STYLE: Final = ("bold cyan", "bold magenta")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
-def render(report: Report, *, stored: str | None = None, quiet: bool = False, colored: bool = False) -> str:
-    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; `quiet`: findings and verdict only."""
+def render(report: Report, *, stored: str | None = None, notes: bool = False, quiet: bool = False, colored: bool = False) -> str:
+    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; `quiet`: findings and verdict only.
+
+    Findings of severity note are counted; `notes` prints them like the others.
+    """
     out = io.StringIO()
-    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, quiet=quiet).report(stored)
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, notes=notes, quiet=quiet).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
+def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False) -> None:
     """To a stream, as the look of this process says: a terminal gets its own width and characters, else what `render` gives."""
     colored = look.wants_color(file)
     if not look.is_terminal(file):
-        file.write(render(report, stored=stored, quiet=look.quiet(), colored=colored))
+        file.write(render(report, stored=stored, notes=notes, quiet=look.quiet(), colored=colored))
         return
     width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
     glyphs = UNICODE if _speaks_unicode(file) else ASCII
-    _Printer(console(file, width, colored=colored), glyphs, report, quiet=look.quiet()).report(stored)
+    _Printer(console(file, width, colored=colored), glyphs, report, notes=notes, quiet=look.quiet()).report(stored)
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
@@ -96,16 +99,18 @@ def _wrapped(text: str, width: int) -> list[str]:
 class _Printer:
     """One pass over a report. Methods are in the order in which they print."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report, *, quiet: bool) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report, *, notes: bool, quiet: bool) -> None:
         self._console = console
         self._quiet = quiet
         self._glyphs = glyphs
         self._report = report
+        self._notes = notes
+        self._shown = report.shown(notes=notes)
         self._sources = Sources(report)
 
     def report(self, stored: str | None) -> None:
         """Everything."""
-        shown = causes(self._report.active)
+        shown = causes(self._shown)
         for index, cause in enumerate(shown, 1):
             self._finding(cause, f" {index}/{len(shown)} ")
         self._summary(stored)
@@ -172,7 +177,8 @@ class _Printer:
         self._line(Text(head + self._glyphs.rule * max(3, self._console.width - len(head)), style))
         if self._quiet:
             return
-        rows, commands = list(phrases.summary(report)), list(phrases.commands(report, stored))
+        rows = list(phrases.summary(report, notes=self._notes))
+        commands = list(phrases.commands(report, stored, notes=self._notes))
         width = max(len(label) for label, _ in (*rows, *commands))
         self._rows(rows, indent=2, width=width)
         last = ""

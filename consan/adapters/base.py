@@ -24,6 +24,7 @@ class PreparedLike(Protocol):
     plain: str
     instrumented: Any  # its `ptx` is the text with hooks
     cubin: bytes | None
+    framework: str  # whose words the fixes are in; known from the PTX, but for Gluon
 
 
 class SessionLike(Protocol):
@@ -47,6 +48,7 @@ class SessionLike(Protocol):
 def renewed(session: SessionLike, prepared: PreparedLike) -> PreparedLike | None:
     """A module that an earlier session loaded, for this one; None where this one wants other hooks than those that are loaded."""
     found = session.instrument(prepared.plain, name=prepared.name)
+    found.framework = prepared.framework
     return found if found.instrumented.ptx == prepared.instrumented.ptx else None
 
 

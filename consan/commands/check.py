@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import options
@@ -22,7 +21,7 @@ from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import declarations, describe, templates
-from consan.commands.source import CUDA_SUFFIXES, DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
+from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, exit_status
 from consan.signature import check_arguments
@@ -54,8 +53,8 @@ class CheckCommand:
         check_writable(args.output)
         report = Launch(args).run(args)
         status = exit_status(report, strict=args.strict)
-        undelivered = deliver(replace(report, command=("consan", *args.argv), status=status), chosen, args.output)
-        return status or undelivered
+        told = replace(report, command=("consan", *args.argv), status=status)
+        return status or deliver(told, chosen, args.output, notes=args.notes)
 
 
 def launch_given(args: argparse.Namespace) -> bool:
@@ -198,7 +197,7 @@ def check_parameters(entry: Function, specs: Sequence[ArgSpec], file: str) -> No
     if len(sizes) != len(specs):
         listed = f" ({', '.join(map(str, sizes))} bytes)" if sizes else ""
         raise UsageError(f"{entry.name} takes {_arguments(len(sizes))}{listed}, {len(specs)} given with --arg")
-    check_arguments(entry, specs, (lambda: read_file(file)) if Path(file).suffix.lower() in CUDA_SUFFIXES else None)
+    check_arguments(entry, specs, (lambda: read_file(file)) if is_cuda(file) else None)
     for index, (size, spec) in enumerate(zip(sizes, specs, strict=True), 1):
         if size != spec.parameter_bytes:
             raise UsageError(f"--arg {index} '{spec.text}': is {spec.parameter_bytes} bytes, {entry.name} expects {size} there")

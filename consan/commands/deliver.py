@@ -54,29 +54,32 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
     return report
 
 
-def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None) -> int:
-    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written."""
+def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None, notes: bool = False) -> int:
+    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written.
+
+    `notes`: a text prints findings of severity note in full.
+    """
     try:
         if output is not None:
-            return _write(report, chosen, output)
-        _print(report, chosen, stored)
+            return _write(report, chosen, output, notes)
+        _print(report, chosen, notes, stored)
     except FormatError as error:
         raise NotSupported(str(error)) from None
     return 0
 
 
-def _print(report: Report, chosen: str, stored: str | None = None) -> None:
+def _print(report: Report, chosen: str, notes: bool, stored: str | None = None) -> None:
     if chosen == "text":
         from consan.reports import text
 
-        text.show(report, sys.stdout, stored=stored)
+        text.show(report, sys.stdout, stored=stored, notes=notes)
     else:
         sys.stdout.write(render(report, chosen))
 
 
-def _write(report: Report, chosen: str, output: str) -> int:
-    if not keep(output, render(report, chosen)):
-        _print(report, chosen)  # the findings must not go with the file
+def _write(report: Report, chosen: str, output: str, notes: bool) -> int:
+    if not keep(output, render(report, chosen, notes=notes)):
+        _print(report, chosen, notes)  # the findings must not go with the file
         return int(ExitCode.USAGE)
     print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
     return 0

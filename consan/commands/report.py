@@ -31,11 +31,11 @@ class ReportCommand:
         """Load and render."""
         chosen = choose_format("text" if args.emit else args.format, args.output)
         check_writable(args.output)
-        if _shown_by_triage(args.file, chosen):
+        if _shown_by_triage(args.file, chosen, args.notes):
             return 0
         report = load(args.file)
         if not args.emit:
-            return deliver(report, chosen, args.output, stored=args.file)
+            return deliver(report, chosen, args.output, stored=args.file, notes=args.notes)
         if args.output is None:
             sys.stdout.write(to_toml(report, os.getcwd()))
         else:
@@ -43,7 +43,7 @@ class ReportCommand:
         return 0
 
 
-def _shown_by_triage(name: str, chosen: str) -> bool:
+def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
     """Whether the file holds a campaign or a schedule, which are shown as text only."""
     if chosen != "text" or '"schema": "consan.report/' in read_file(name)[:200]:
         return False
@@ -54,7 +54,7 @@ def _shown_by_triage(name: str, chosen: str) -> bool:
     with contextlib.suppress(UsageError):
         document = load_document(name)
         if document["schema"] in KNOWN:
-            show_document(document, sys.stdout)
+            show_document(document, sys.stdout, notes=notes)
             return True
     return False
 

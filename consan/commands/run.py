@@ -70,7 +70,7 @@ class RunCommand:
         report = replace(report, status=exit_status(report, strict=args.strict))
         wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
         kept = bool(wanted) and keep(stored, dumps(report))
-        deliver(report, chosen, None, stored=stored if kept else None)
+        deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes)
         if chosen != "text" and kept and not args.quiet:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         _told(failure, status)

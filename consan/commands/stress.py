@@ -68,7 +68,7 @@ class StressCommand:
             campaign.confirm(workers, bar, times)
             document = campaign.document(**_about(args, job, workers))
         write_file(stored, json.dumps(document, indent=1) + "\n")
-        _show(document, shown, stored)
+        _show(document, shown, stored, args.notes)
         return status_of(document, args.strict)
 
 
@@ -243,13 +243,13 @@ def _about(args: argparse.Namespace, job: Job, workers: Workers) -> dict[str, An
     return {"name": job.subject.label, "consan": version(), "command": ["consan", *args.argv], "executor": where}
 
 
-def _show(document: dict[str, Any], shown: str, stored: str) -> None:
+def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> None:
     from consan.triage.show import show_stress
 
     if shown == "json":
         print(json.dumps(document, indent=1))
     else:
-        show_stress(document, sys.stdout)
+        show_stress(document, sys.stdout, notes=notes)
     following = f"; next: consan reduce {stored}" if document["verdict"] == VIOLATIONS else ""
     print(f"stored: {stored}{following}", file=sys.stderr if shown == "json" else sys.stdout)
 

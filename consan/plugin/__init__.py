@@ -29,6 +29,7 @@ OPTIONS: Final = (
     ("consan_device", False, "where kernels run: auto, gpu or cpu"),
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
+    ("consan_notes", True, "print findings of severity note in full; without it they are counted"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
 )
 MARKERS: Final = (

@@ -23,7 +23,7 @@ from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, assemble, kernels_checked, plural
-from consan.reports.phrases import short
+from consan.reports.phrases import hidden_notes, short
 from consan.reports.render import render
 from consan.reports.together import causes, key
 
@@ -155,7 +155,7 @@ class Ledger:
 
     def _write(self, path: Path, status: int) -> None:
         try:
-            path.write_text(render(self.combined(status), self._format), encoding="utf-8")
+            path.write_text(render(self.combined(status), self._format, notes=settings_of(self._config).notes), encoding="utf-8")
         except OSError as error:
             self._problem = f"cannot write {path}: {error.strerror or error}"
 
@@ -178,7 +178,8 @@ class Ledger:
 
     def _found(self, report: Report) -> Iterator[Line]:
         """Every cause once, with its count and its tests."""
-        for cause in causes(report.active):
+        notes = settings_of(self._config).notes
+        for cause in causes(report.shown(notes=notes)):
             tests, others = len(set(cause.tests) - {OUTSIDE}), len(cause.others)
             more_kernels = f", and in {plural(others, 'more kernel')}" if others else ""
             seen_in = f" in {plural(tests, 'test')}" if tests else ""
@@ -187,6 +188,8 @@ class Ledger:
             more = [f"and {len(cause.tests) - _SHOWN} more"] if len(cause.tests) > _SHOWN else []
             for test in (*shown, *more):
                 yield f"    {test}", {}
+        if not notes and report.count("note"):
+            yield hidden_notes(report), {}
         for finding in (finding for finding in report.findings if finding.suppressed):
             assert finding.suppressed is not None
             yield f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})", {}
@@ -202,7 +205,7 @@ class Ledger:
         """What there is to look at next."""
         for note in report.notes:
             yield f"note: {note}", {}
-        for kind in dict.fromkeys(finding.kind for finding in report.active):
+        for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=settings_of(self._config).notes)):
             yield f"explained by: consan explain {kind}", {}
         if self._path is not None and not self._problem:
             yield f"{self._format} report: {self._path}", {}

@@ -20,7 +20,7 @@ from consan._errors import ConsanError
 from consan.plugin import ConsanWarning
 
 _KEY: Final = pytest.StashKey["Settings"]()
-_OURS: Final = ("device", "seed", "strict")  # of the session's options, those that are options of pytest too
+_OURS: Final = ("device", "seed", "strict", "notes")  # the options that are options of pytest too
 
 
 class Settings:
@@ -29,7 +29,7 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         read = configuration.load(config.rootpath)
         below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
-        wanted = (*options.SESSION, *options.RUN)
+        wanted = (*options.SESSION, *options.RUN, options.NOTES)
         self.values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
         self.rules = read.rules
         for warning in read.warnings:
@@ -39,6 +39,11 @@ class Settings:
     def strict(self) -> bool:
         """Whether warnings and gaps fail a test."""
         return bool(self.values.strict)
+
+    @property
+    def notes(self) -> bool:
+        """Whether findings of severity note are printed in full."""
+        return bool(self.values.notes)
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -197,7 +197,7 @@ class Watch:
         report.consan = packed(outcome.report)  # type: ignore[attr-defined]
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
-            report.sections.append((SECTION, render(outcome.report)))
+            report.sections.append((SECTION, render(outcome.report, notes=self.settings.notes)))
 
 
 def launches_of(reports: Sequence[Report]) -> Report:

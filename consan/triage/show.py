@@ -21,6 +21,7 @@ from rich.text import Text
 
 from consan.reports import look, text
 from consan.reports.model import VIOLATIONS, Report, plural
+from consan.reports.phrases import notes_hidden
 from consan.triage.campaign import SCHEMA, summary
 from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode
@@ -81,9 +82,12 @@ def console_for(file: IO[str]) -> Console:
     return text.console(file, None if look.is_terminal(file) else PLAIN_WIDTH, colored=look.wants_color(file))
 
 
-def show_document(document: Json, file: IO[str]) -> None:
+def show_document(document: Json, file: IO[str], *, notes: bool = False) -> None:
     """Whatever triage has stored."""
-    (show_stress if document["schema"] == SCHEMA else show_schedule)(document, file)
+    if document["schema"] == SCHEMA:
+        show_stress(document, file, notes=notes)
+    else:
+        show_schedule(document, file)
 
 
 def stress_text(document: Json) -> str:
@@ -93,16 +97,19 @@ def stress_text(document: Json) -> str:
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show_stress(document: Json, file: IO[str]) -> None:
-    """What a campaign found."""
+def show_stress(document: Json, file: IO[str], *, notes: bool = False) -> None:
+    """What a campaign found; findings of severity note are counted unless `notes` asks for them."""
     console = console_for(file)
     seeds = document["seeds"]
     console.print(f"{document['name']}: seeds {seeds['first']} to {seeds['last']} on {document['device'] or 'no device'}")
     if document["partial"]:
         console.print(f"PARTIAL: interrupted after {seeds['done']:,} of {seeds['asked']:,} seeds")
     console.print()
-    if document["findings"]:
-        console.print(_findings(document))
+    rows = [row for row in document["findings"] if notes or row["finding"]["severity"] != "note"]
+    if rows:
+        console.print(_findings(rows))
+    if len(rows) < len(document["findings"]):
+        console.print(notes_hidden(len(document["findings"]) - len(rows)))
     if document["results"]:
         console.print(_results(document))
     if document["failures"]:
@@ -123,9 +130,9 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _findings(document: Json) -> Table:
+def _findings(rows: Sequence[Json]) -> Table:
     table = _table("findings", "runs", "95 % interval", "again", "kind", "where", "first seeds")
-    for row in document["findings"]:
+    for row in rows:
         finding = row["finding"]
         kind = Text(f"{finding['severity']}: {finding['kind']}", style=_STYLES[finding["severity"]])
         table.add_row(*_rates(row), kind, where(finding), _seeds(row))

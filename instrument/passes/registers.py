@@ -22,14 +22,25 @@ Choices where the ISA is strict and nothing can go wrong, or where it says nothi
 - A call ends all knowledge: whatever was in flight or unfenced is forgotten, and functions that are not kernels begin fenced.
 - A guarded wait, fence or commit is counted as not executed, unless what depends on it has the same guard.
 
+Writes that come after the fence (`written-after-fence`, a warning): CUDA C++ compilers sink plain writes of the registers below
+`wgmma.fence`, an `asm volatile` that does not name them, in kernels that are right. ptxas orders such writes before the `wgmma` by itself
+where it sees them: so in a straight line, without guards and calls, before the batch is committed, and with no matrix instruction on the
+registers since the fence.
+
 Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Compilers' output has no such copies when
 optimised (the value before and after an `mma_async` is one register, tied by the "+f" of the inline assembly). Debug builds do: each
 statement's values go through memory, right after the `mma_async` too, whatever the source does about waiting. So nothing is said
 about such modules (`.target sm_90a, debug`).
 
-What a finding means in practice: the ISA says undefined. ptxas 13.0 has an analysis of its own and repairs most of it where it sees
-it (C7517 "warpgroup.wait is injected", C7519 "warpgroup.arrive is injected", at times with C7514, serialised), and it gives a
-register that is overwritten too early another place; so such a kernel may compute the right values with one ptxas.
+What a finding means in practice: the ISA says undefined. ptxas has an analysis of its own and repairs most of it where it sees it, and it
+gives a register that is overwritten too early another place; so such a kernel may compute the right values with one ptxas. Seen with
+ptxas 13.0 and nvJitLink 13.5, on kernels of n8 to n128, with A in registers and in shared memory:
+- an accumulator is read in flight, in a straight line behind a `wait_group` that leaves its group pending: C7514, serialised, in all of
+  160 variants whose value is used. Only this is predicted (`serialised`).
+- the same with no such wait: C7517, a wait is injected, and the pipeline stays. Behind a branch or a loop: either.
+- an accumulator is overwritten in flight: C7515, serialised, if the new value is used and not all registers are written; else nothing.
+- a missing fence, or a write after it: C7519, a fence is injected (ptxas 13.0; nvJitLink 13.5 says nothing). Never serialised.
+- A registers touched in flight: nothing.
 
 Not handled: metadata registers of sparse forms (the ISA does not ask for it), and registers that a callee has in flight.
 """
@@ -58,7 +69,7 @@ class StaticFinding:
     `leave` is the largest N of a wait_group that would cover (1); `kernels` are those that can reach the function.
     """
 
-    reason: str  # "touched-before-wait", "not-committed" or "no-fence"; "result-ignored" (ignored.py)
+    reason: str  # "touched-before-wait", "not-committed", "no-fence", "written-after-fence"; "result-ignored" (ignored.py)
     hazard: str  # "RAW", "WAR" or "WAW"; empty where it is none of these
     first: Place
     second: Place
@@ -69,6 +80,7 @@ class StaticFinding:
     function: str
     kernels: tuple[str, ...]
     kind: str = "register-hazard"
+    serialised: str = ""  # the number of what ptxas says when it serialises the pipeline because of this
 
 
 def _solve(graph: Graph, events: dict[int, Event], fenced: bool) -> Found:
@@ -154,6 +166,7 @@ def _findings(module: Module, function: Function) -> list[StaticFinding]:
             hazard.leave,
             function.name,
             kernels,
+            serialised=hazard.serialised,
         )
         for hazard in sorted(hazards, key=lambda each: (each.second, each.first, each.reason))
     ]

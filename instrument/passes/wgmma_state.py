@@ -23,6 +23,8 @@ _K = TypeVar("_K")
 _V = TypeVar("_V", int, _InFlight)
 _OLDEST = 8  # wait_group leaves at most 7 groups pending: older ones are alike
 _UNCOMMITTED = -1
+_FENCES = ("no-fence", "written-after-fence")
+_READ_IN_FLIGHT = "C7514"  # "... serialized due to non wgmma instructions reading accumulator registers of a wgmma ..."
 _WORD = re.compile(r"[%$\w]+")
 
 
@@ -104,6 +106,16 @@ def _read(instruction: Instruction) -> Iterator[Key]:
 
 
 @dataclass
+class Line:
+    """What has run without a guard and without a branch before this point; never joined with another path."""
+
+    touches: set[int] = field(default_factory=set)  # after the last fence, by their order
+    written: set[Key] = field(default_factory=set)  # by these, and not used by a matrix instruction since the fence
+    waited: set[int] = field(default_factory=set)  # matrix instructions that a wait_group has left in flight
+    issued: set[int] = field(default_factory=set)  # matrix instructions
+
+
+@dataclass
 class State:
     """What may hold on some path to a point; `fenced` is what must."""
 
@@ -111,22 +123,35 @@ class State:
     fragments: dict[Key, _InFlight] = field(default_factory=dict)
     unfenced: dict[_Access, int] = field(default_factory=dict)
     fenced: bool = False
+    used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside of a batch
+    line: Line = field(default_factory=Line)
 
     def copy(self) -> State:
-        """One that can be changed."""
-        return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced)
+        """One that can be changed, at the start of a straight line of instructions."""
+        used = None if self.used is None else set(self.used)
+        return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced, used)
 
     def join(self, other: State) -> bool:
         """Add the paths of another state: the youngest of each. Whether that changed anything."""
         changed = self.fenced and not other.fenced
         self.fenced = self.fenced and other.fenced
+        changed |= self._join_used(other.used)
         changed |= _least(self.accumulators, other.accumulators)
         changed |= _least(self.fragments, other.fragments)
         return _least(self.unfenced, other.unfenced) or changed
 
+    def _join_used(self, other: set[Key] | None) -> bool:
+        before = self.used
+        self.used = None if before is None or other is None else before | other
+        return self.used != before
+
     def flights(self) -> tuple[dict[Key, _InFlight], ...]:
         """Both tables of what is in flight."""
         return (self.accumulators, self.fragments)
+
+
+def _unguarded(event: Event) -> bool:
+    return event.instruction.predicate is None
 
 
 def _least(mine: dict[_K, _V], other: dict[_K, _V]) -> bool:
@@ -150,11 +175,12 @@ class Hazard:
     second_role: str
     registers: tuple[str, ...]
     leave: int = 0
+    serialised: str = ""  # what ptxas says when it serialises the pipeline because of this
 
     @property
     def identity(self) -> tuple[str, int, int]:
         """What stays the same whatever paths are looked at."""
-        return (self.reason, self.second, self.first if self.reason != "no-fence" else 0)
+        return (self.reason, self.second, self.first if self.reason not in _FENCES else 0)
 
 
 Report = Callable[[Hazard], None]
@@ -168,6 +194,7 @@ def ignore(hazard: Hazard) -> None:
 
 
 def _commit(state: State, event: Event, report: Report) -> None:
+    state.used = None  # the batch is over: the next one needs a fence of its own
     for table in state.flights():
         for key, (age, order, early) in table.items():
             table[key] = (min(age + 1, _OLDEST), order, early)
@@ -180,18 +207,22 @@ def _wait(state: State, event: Event, report: Report) -> None:
                 del table[key]
             elif age == _UNCOMMITTED:
                 table[key] = (age, order, True)
+            elif order in state.line.issued and _unguarded(event):
+                state.line.waited.add(order)
 
 
 def _fence(state: State, event: Event, report: Report) -> None:
     state.unfenced.clear()
-    state.fenced = True
+    state.fenced, state.used = True, set()
+    state.line.touches.clear()
+    state.line.written.clear()
 
 
 def _call(state: State, event: Event, report: Report) -> None:
     state.unfenced.clear()
     for table in state.flights():
         table.clear()
-    state.fenced = True
+    state.fenced, state.used, state.line = True, None, Line()
 
 
 def _touch(state: State, event: Event, report: Report) -> None:
@@ -201,6 +232,9 @@ def _touch(state: State, event: Event, report: Report) -> None:
     for keys, how in ((event.reads, "read"), (event.writes, "write")):
         for key in keys:
             state.unfenced.setdefault((key, how), event.order)
+    if state.used is not None and _unguarded(event):
+        state.line.touches.add(event.order)
+        state.line.written.update(key for key in event.writes if key not in state.used)
 
 
 def _early(
@@ -213,7 +247,19 @@ def _early(
             hit.setdefault(table[key], []).append(key[1])
     for (age, order, early), registers in hit.items():
         reason = "not-committed" if early else "touched-before-wait"
-        report(Hazard(reason, words[0], order, event.order, words[1], words[2], tuple(dict.fromkeys(registers)), max(age, 0)))
+        report(
+            Hazard(
+                reason,
+                words[0],
+                order,
+                event.order,
+                words[1],
+                words[2],
+                tuple(dict.fromkeys(registers)),
+                max(age, 0),
+                _READ_IN_FLIGHT if words[2] == "read" and order in state.line.waited and _unguarded(event) else "",
+            )
+        )
         for each in state.flights():
             for key in [key for key, value in each.items() if value[1] == order]:
                 del each[key]
@@ -229,6 +275,12 @@ def _matrix(state: State, event: Event, report: Report) -> None:
     for key in accumulators:
         state.accumulators[key] = (_UNCOMMITTED, event.order, False)
         state.unfenced.setdefault((key, event.shape), event.order)
+    if state.used is not None:
+        state.used.update(fragments, accumulators)
+    state.line.written.difference_update(fragments, accumulators)
+    if _unguarded(event):
+        state.line.issued.add(event.order)
+        state.line.waited.discard(event.order)
 
 
 def _unfenced(state: State, event: Event, report: Report) -> None:
@@ -239,7 +291,8 @@ def _unfenced(state: State, event: Event, report: Report) -> None:
         order, key, how = found[0]
         hazard = _hazard(how, uses[key], event.discards)
         registers = tuple(dict.fromkeys(name for _, (_, name), _ in found))
-        report(Hazard("no-fence", hazard, order, event.order, _role(how), _role(uses[key]), registers))
+        sunk = all(touch in state.line.touches and register in state.line.written for touch, register, _ in found)
+        report(Hazard("written-after-fence" if sunk else "no-fence", hazard, order, event.order, _role(how), _role(uses[key]), registers))
     elif not state.fenced:
         registers = tuple(name for _, name in uses)
         report(Hazard("no-fence", "WAW" if event.discards else "RAW", event.order, event.order, _role(""), _role(""), registers))

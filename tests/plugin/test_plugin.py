@@ -358,6 +358,27 @@ def test_a_report_of_no_kernels_at_all_is_incomplete(project: pytest.Pytester) -
     assert (data["verdict"], data["incomplete"]) == ("incomplete", ["no instrumented kernel was launched"])
 
 
+SAME_VALUE = """extern "C" __global__ void racy(const float* in, float* out) {
+    __shared__ int flag;
+    if (in[threadIdx.x] >= 0) flag = (int)in[5];
+    __syncthreads();
+    out[threadIdx.x] = flag;
+}
+"""
+
+
+def test_notes_pass_strictly_and_are_printed_on_request(project: pytest.Pytester) -> None:
+    from consan.toolchain.nvrtc import compile_ptx
+
+    (project.path / "k.ptx").write_text(compile_ptx(SAME_VALUE, name="k.cu", arch="sm_90").ptx)
+    result = run(project, "def test_it(shift): shift()\n", "--consan-strict", passed=1)
+    result.stdout.fnmatch_lines(["*= consan: clean =*", "1 note (--consan-notes shows it)"])
+    result.stdout.no_fnmatch_line("*data-race*")
+    result = run(project, "def test_it(shift): shift()\n", "--consan-strict", "--consan-notes", passed=1)
+    result.stdout.fnmatch_lines(["note[[]data-race[]]: WAW in kernel racy, *k.cu:3*", "explained by: consan explain data-race"])
+    result.stdout.no_fnmatch_line("*shows it*")
+
+
 @pytest.mark.parametrize(
     ("suffix", "piece"),
     [

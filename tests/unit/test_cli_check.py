@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import cli_fakes
@@ -153,6 +154,35 @@ def test_broken_ptx_is_one_line_with_its_place(monkeypatch: pytest.MonkeyPatch, 
     assert err.count("\n") == 1
 
 
+def test_notes_are_printed_on_request(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(*flags: str) -> str:
+        with fake(monkeypatch, samples.violations):
+            assert main(["check", "k.ptx", *LAUNCH, *ARGS, *flags]) == 66
+        return capsys.readouterr().out
+
+    assert "1 note (--notes shows it)" in printed()
+    assert "note[uninitialized-read]" in printed("--notes")
+    assert main(["report", _stored("r.json", printed("--format", "json")), "--notes"]) == 0
+    assert "note[uninitialized-read]" in capsys.readouterr().out
+    monkeypatch.setenv("CONSAN_NOTES", "1")
+    assert "note[uninitialized-read]" in printed()
+    monkeypatch.delenv("CONSAN_NOTES")
+    Path("pyproject.toml").write_text("[tool.consan]\nnotes = true\n")
+    assert "note[uninitialized-read]" in printed()
+
+
+def _stored(name: str, text: str) -> str:
+    Path(name).write_text(text)
+    return name
+
+
+def test_notes_do_not_fail_a_strict_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def noted() -> Report:
+        note = replace(samples.UNUSED, severity="note")
+        return replace(samples.clean(), findings=(note,))
+
+    with fake(monkeypatch, noted):
+        assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--strict"]) == 0
 # --- without a launch --------------------------------------------------------------------------------------------------------
 
 SOURCE = """

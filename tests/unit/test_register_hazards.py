@@ -17,6 +17,8 @@ from consan.instrument.passes.registers import StaticFinding, find_register_haza
 from consan.instrument.ptx import parse
 from consan.reports.model import assemble
 from consan.reports.static import static_findings
+from consan.toolchain.assemble import _tools
+from consan.toolchain.assemble import assemble as assemble_text
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import corpus
@@ -162,19 +164,19 @@ TWINS = [
     Twin(
         "accumulators written after the fence",
         (FENCE, clear("%f0", "%f3"), mma(), COMMIT, wait()),
-        ["no-fence RAW %f0 %f3"],
+        ["written-after-fence RAW %f0 %f3"],
         (clear("%f0", "%f3"), FENCE, mma(), COMMIT, wait()),
     ),
     Twin(
         "A registers written after the fence",
         (FENCE, "mov.b32 %r7, 3;", mma(0, 4), COMMIT, wait()),
-        ["no-fence RAW %r7"],
+        ["written-after-fence RAW %r7"],
         ("mov.b32 %r7, 3;", FENCE, mma(0, 4), COMMIT, wait()),
     ),
     Twin(
         "accumulators written although the value is discarded",
         (FENCE, clear("%f0"), mma(scale="0"), COMMIT, wait()),
-        ["no-fence WAW %f0"],
+        ["written-after-fence WAW %f0"],
         (clear("%f0"), FENCE, mma(scale="0"), COMMIT, wait()),
     ),
     Twin(
@@ -380,7 +382,7 @@ def test_the_report_names_registers_places_and_the_wait() -> None:
     ((message, missing, fix),) = findings(".loc 1 10 3", FENCE, mma(), COMMIT, mma(4), COMMIT, ".loc 1 12 5", use("%f0"))
     assert message == "the read of %f0 at kernel.cu:12 can come before the wgmma.mma_async at kernel.cu:10 has written its result"
     assert missing == "no wgmma.wait_group that covers it before this read"
-    assert "wgmma.wait_group.sync.aligned 1 (warpgroup_wait<1>()) before kernel.cu:12" in fix
+    assert "wgmma.wait_group.sync.aligned 1 (CUTLASS warpgroup_wait<1>()) before kernel.cu:12" in fix
 
 
 def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:
@@ -390,7 +392,11 @@ def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:
     assert "after kernel.cu:10 and before the wait" in fix
     everything = clear("%f0", "%f1", "%f2", "%f3")
     ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", everything, "mov.b32 %r4, 1;", ".loc 1 12 5", mma(0, 4), COMMIT)
-    assert message.startswith("the wgmma.mma_async at kernel.cu:12 uses %f0, %f1, %f2, %f3 and 1 more with no wgmma.fence after the write")
+    assert message.startswith("the write of %f0, %f1, %f2, %f3 and 1 more at kernel.cu:10 stands between the wgmma.fence and the wgmma")
+    assert fix == "the compiler moved the initialisation below the fence; pin the accumulators (CUTLASS warpgroup_fence_operand)"
+    rewritten = (FENCE, mma(), COMMIT, wait(), ".loc 1 10 3", everything, ".loc 1 12 5", mma(), COMMIT)
+    ((message, missing, fix),) = findings(*rewritten)
+    assert message.startswith("the wgmma.mma_async at kernel.cu:12 uses %f0, %f1, %f2, %f3 with no wgmma.fence after the write")
     assert "after kernel.cu:10 and before kernel.cu:12" in fix
     ((message, _, fix),) = findings(".loc 1 12 5", mma(), COMMIT)
     assert "can be the first one" in message
@@ -414,6 +420,79 @@ def test_the_report_has_two_accesses_and_the_asynchronous_side() -> None:
     assert report.verdict == "violations"
     assert "kernel.cu:12" in str(report)
     assert '"register-hazard"' in report.to_json()
+
+
+SUNK = "written-after-fence"
+AFTER_FENCE = {
+    "all registers": ((FENCE, clear("%f0", "%f1", "%f2", "%f3"), mma()), {SUNK}),
+    "scaled in place": ((FENCE, "mul.f32 %f0, %f0, %f20;", mma()), {SUNK}),
+    "read, and written by another instruction": ((FENCE, "mul.f32 %f20, %f0, %f21;", "mov.f32 %f0, %f20;", mma()), {SUNK}),
+    "loaded": ((FENCE, "ld.global.f32 %f0, [%d2];", mma()), {SUNK}),
+    "the second accumulator of a batch": ((FENCE, mma(0), clear("%f4"), mma(4)), {SUNK}),
+    "in every iteration": ((*LOOP, FENCE, clear("%f0"), mma(), COMMIT, wait(), AGAIN), {SUNK}),
+    "no fence at all": ((clear("%f0"), mma()), {"no-fence"}),
+    "read only": ((FENCE, use("%f0"), mma()), {"no-fence"}),
+    "under a guard": ((FENCE, "@%p1 mov.f32 %f0, 0f00000000;", mma()), {"no-fence"}),
+    "behind a branch": ((FENCE, clear("%f0"), "@%p1 bra X;", "X:", mma()), {"no-fence"}),
+    "in the next batch": ((FENCE, mma(4), COMMIT, clear("%f0"), mma(0)), {"no-fence"}),
+    "in the next iteration": ((FENCE, *LOOP, clear("%f0"), mma(), COMMIT, wait(), AGAIN), {"no-fence"}),
+    "fenced on one branch": (("@%p1 bra X;", FENCE, "X:", clear("%f0"), mma()), {"no-fence"}),
+    "after a call": ((FENCE, "call.uni g, ();", clear("%f0"), mma()), {"no-fence"}),
+    "while it is in flight": ((FENCE, mma(), clear("%f0"), mma()), {"touched-before-wait", "no-fence"}),
+}
+
+
+@pytest.mark.parametrize("name", AFTER_FENCE)
+def test_plain_writes_below_the_fence_are_a_warning_in_a_straight_line(name: str) -> None:
+    lines, reasons = AFTER_FENCE[name]
+    found = hazards(*lines, COMMIT, wait(), **DECLARED)
+    assert {each.reason for each in found} == reasons
+    severities = {finding.severity for finding in static_findings(found)}
+    assert severities == ({"warning"} if reasons == {SUNK} else {"error"})
+
+
+# --- what the assembler says -----------------------------------------------------------------------------------------------------
+
+LOADED = " ".join(f"ld.global.f32 %f{i}, [%d2+{4 * i}]; ld.global.b32 %r{i}, [%d2+{4 * i}];" for i in range(16))
+STORED = " ".join(f"st.global.f32 [%d2+{4 * i}], %f{i};" for i in range(16))
+PROLOGUE = f"ld.global.b64 %d2, [%d2]; mov.b64 %d0, %d2; mov.b64 %d1, %d2; mov.b32 %r20, 0; setp.ne.b64 %p7, %d2, 0; {LOADED}"
+IN_BATCHES = (FENCE, mma(0), COMMIT, mma(4), COMMIT)
+ASSEMBLED = {
+    "behind a wait that leaves it": ((*IN_BATCHES, wait(1), use("%f4"), wait()), {"C7514"}, "C7514"),
+    "A in registers": ((FENCE, mma(0, 8), COMMIT, mma(4, 8), COMMIT, wait(1), use("%f4"), wait()), {"C7514"}, "C7514"),
+    "the only group": ((FENCE, mma(), COMMIT, wait(1), use("%f0"), wait()), {"C7514"}, "C7514"),
+    "two of three groups": ((*IN_BATCHES, mma(8), COMMIT, wait(2), use("%f4"), wait()), {"C7514"}, "C7514"),
+    "a copy": ((*IN_BATCHES, wait(1), "add.f32 %f30, %f4, %f4;", use("%f30"), wait()), {"C7514"}, "C7514"),
+    "in a loop": ((*LOOP, *IN_BATCHES, wait(1), use("%f4"), wait(), AGAIN), {"C7514"}, "C7514"),
+    "no wait before it": ((FENCE, mma(), COMMIT, use("%f0"), wait()), {"C7517"}, ""),
+    "overwritten": ((FENCE, mma(), COMMIT, clear("%f1"), wait()), {"C7515"}, ""),
+    "A overwritten": ((FENCE, mma(0, 8), COMMIT, "mov.b32 %r8, 3;", wait(), "st.global.b32 [%d2], %r8;"), set(), ""),
+    "written after the fence": ((FENCE, clear("%f0"), mma(), COMMIT, wait()), set(), ""),
+    "no fence": ((mma(), COMMIT, wait()), set(), ""),
+    "correct": ((FENCE, mma(), COMMIT, wait(), use("%f0")), set(), ""),
+}
+
+
+@functools.lru_cache(maxsize=1)
+def assembler() -> str:
+    """The name of an assembler that is here; a visible skip where there is none."""
+    tools = _tools()
+    if not tools:
+        pytest.skip("neither nvJitLink nor ptxas is here")
+    return tools[0]
+
+
+@pytest.mark.parametrize("name", ASSEMBLED)
+def test_what_is_said_of_the_assembler_is_what_it_does(name: str) -> None:
+    """C7519 depends on the assembler: ptxas 13.0 says that it puts a fence in, nvJitLink 13.5 does not."""
+    lines, codes, predicted = ASSEMBLED[name]
+    text = module(PROLOGUE, *lines, STORED)
+    said = set(re.findall(r"\((C75\d\d)\)", assemble_text(text, "sm_90a").log)) if assembler() else set()
+    assert said - {"C7519"} == codes
+    found = static_findings(find_register_hazards(parse(text)))
+    assert [f"({predicted})" in finding.message for finding in found] == [bool(predicted)] * len(found)
+    assert bool(found) is (name != "correct")
+    assert all("ptxas will serialise the wgmma pipeline here" in finding.message for finding in found if predicted)
 
 
 # --- compilers' output -----------------------------------------------------------------------------------------------------------

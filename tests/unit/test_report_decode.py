@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from consan.instrument import layout
-from consan.instrument.layout import FLAG_GLOBAL, FLAG_OTHER_ASYNC, Hazard, Kind, Operation, Reason
+from consan.instrument.layout import FLAG_GLOBAL, FLAG_OTHER_ASYNC, FLAG_SAME_VALUE, Hazard, Kind, Operation, Reason
 from consan.instrument.sites import Site
 from consan.reports import decode as decoder
 from consan.reports.decode import ModuleSites, decode
@@ -211,3 +211,14 @@ def test_waiters_of_several_ctas_whose_equal_records_are_one(second_leads: bool)
     first = decode(records, None, {0: MODULE})[0]
     told = [waiter["ptx"].split(".")[1] for waiter in first.waiters]
     assert told == (["init"] if second_leads else ["init", "arrive", "async"])
+
+
+@pytest.mark.parametrize(("other", "severity"), [(WRITE, "note"), (READ, "warning")])
+def test_stores_of_one_value_are_a_note_if_one_instruction_makes_them(other: int, severity: str) -> None:
+    finding = found(Kind.DATA_RACE, Reason.NO_BARRIER, Hazard.WAW, site=WRITE, other_site=other, flags=FLAG_SAME_VALUE)
+    assert finding.severity == severity
+    assert "the same value into the same bytes" in finding.message
+
+
+def test_other_values_of_one_instruction_are_an_error() -> None:
+    assert found(Kind.DATA_RACE, Reason.NO_BARRIER, Hazard.WAW, site=WRITE, other_site=WRITE).severity == "error"

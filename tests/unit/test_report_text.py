@@ -18,6 +18,7 @@ from consan.reports.model import Finding, Frame, Report
 from consan.reports.together import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
+UNUSED_MESSAGE = "the loaded value is not used"
 REPORTS = {name: getattr(samples, name)() for name in NAMES}
 
 
@@ -247,3 +248,28 @@ def test_a_mark_ends_with_the_line_that_was_cut(tmp_path: Path) -> None:
     (marked,) = [line for line in text.render(report).splitlines() if "^^" in line]
     assert marked.endswith(f"^ (1) {access.role}")
     assert len(marked) <= 100
+
+
+def test_notes_are_counted_and_printed_on_request() -> None:
+    report = REPORTS["violations"]
+    plain, full = text.render(report), text.render(report, notes=True)
+    assert " 2 errors, 1 warning, 1 note (--notes shows it)\n" in plain
+    assert "note[uninitialized-read]" not in plain
+    assert "consan explain uninitialized-read" not in plain
+    assert " 3/3 ==" in plain
+    assert " 2 errors, 1 warning, 1 note\n" in full
+    assert "note[uninitialized-read]" in full
+    assert " 4/4 ==" in full
+    assert render(report, notes=True) == full
+    assert "--notes" not in text.render(REPORTS["clean"])
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "html"])
+def test_other_formats_always_have_the_notes(form: str) -> None:
+    report = REPORTS["violations"]
+    assert render(report, form) == render(report, form, notes=True)
+    assert UNUSED_MESSAGE in render(report, form)
+
+
+def test_under_pytest_the_option_has_its_name_there() -> None:
+    assert "(--consan-notes shows it)" in text.render(replace(REPORTS["violations"], command=("pytest", "--consan")))

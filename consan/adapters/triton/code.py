@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from consan._errors import NotSupported
+from consan.reports.frameworks import GLUON, TRITON
 
 _BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
 _LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)
@@ -22,6 +23,11 @@ def ptx_of(kernel: Any) -> str:
     if ptx is None:
         raise NotSupported(f"{kernel.name} comes without its PTX: unset TRITON_STORE_BINARY_ONLY and empty Triton's cache")
     return settled(ptx)
+
+
+def framework_of_source(source: Any) -> str:
+    """Triton or Gluon, by the class of what was compiled (`triton.experimental.gluon._runtime.GluonASTSource`)."""
+    return GLUON if "gluon" in type(source).__module__ else TRITON
 
 
 def settled(ptx: str) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, renewed
 from consan.adapters.triton import harness
-from consan.adapters.triton.code import ptx_of
+from consan.adapters.triton.code import framework_of_source, ptx_of
 from consan.adapters.triton.seam import Seam
 from consan.backends.cuda import CudaModule
 
@@ -122,6 +122,7 @@ class TritonAdapter(Seam):
         if kernel.module is not None:
             return original(kernel)
         prepared = self._open.instrument(ptx_of(kernel), name=kernel.name)
+        prepared.framework = framework_of_source(getattr(kernel, "src", None))
         assert prepared.cubin is not None, "a session on a GPU assembles"
         binary, kernel.kernel = kernel.kernel, prepared.cubin
         try:

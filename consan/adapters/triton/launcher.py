@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from consan._errors import NotSupported, UsageError
+from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import Copies, block_of, wrapped
 from consan.tensormap import DTYPES, SWIZZLES, TensorMapInfo
 
@@ -70,6 +71,7 @@ class Launcher:
         self._labels = [f"{metadata.name}: {name}" for name in names]
         self._maps: Sequence[Mapping[str, Any]] = getattr(metadata, "tensordesc_meta", None) or ()
         self._metadata = metadata
+        self._framework = framework_of_source(src)
 
     def __call__(
         self, x: int, y: int, z: int, stream: Any, function: Code, packed: Any, metadata: Any, enter: Any, leave: Any, *args: Any
@@ -86,6 +88,7 @@ class Launcher:
         session, told = self._driver.session, self._metadata
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
+        prepared.framework = self._framework
         pointers = [leaf.value if _is_pointer(leaf) else leaf.value.base for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
         named = [leaf.label for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
         blocks = [block for value, label in zip(pointers, named, strict=True) if (block := block_of(value, label)) is not None]

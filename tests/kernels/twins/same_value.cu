@@ -1,8 +1,8 @@
-// Every warp raises the same flag: a race by the ISA, harmless in practice, so a warning and no more.
+// Every warp raises the same flag with one instruction: a race by the ISA, harmless in practice, so a note.
 // launch: grid=1 block=128
 // arg: x i32[128]=arange
 // arg: out i32[128]=zeros
-// expect: data-race WAW @write @write severity=warning
+// expect: data-race WAW @write @write severity=note
 // result: out = np.ones(128, np.int32)
 extern "C" __global__ void kernel(const int* x, int* out) {
     __shared__ int flag;

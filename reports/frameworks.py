@@ -1,0 +1,167 @@
+"""How each framework spells what a fix asks for: one table, from which the placeholders of the catalogue are filled.
+
+A word is a row, a framework a column; `{leave}`, `{parity}` and `{barrier}` are those of the finding. Sentences write the PTX
+themselves and a word behind it in parentheses, "wait with {wait} ({wait_cpp})": a word that a framework has no spelling for is empty, and
+its parentheses go with it (`tidy`). Words that stand alone in a sentence always have a spelling, with the PTX in it.
+
+Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, Triton and Gluon 3.6, Numba-CUDA 0.30. A user of
+Triton writes neither waits nor fences: the compiler does. So there a sentence at the end says what can be done.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CUDA: Final = "cuda"
+CUTE: Final = "cute"
+TRITON: Final = "triton"
+GLUON: Final = "gluon"
+NUMBA: Final = "numba"
+PTX: Final = "ptx"
+FRAMEWORKS: Final = (CUDA, CUTE, TRITON, GLUON, NUMBA, PTX)
+
+_Spellings = dict[str, str]
+
+
+def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "") -> _Spellings:
+    return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx}
+
+
+# The wait for an asynchronous operation, by its kind; the PTX is in `situations.WAITS`.
+_MBARRIER_WAIT = _row(
+    "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait"
+)
+WAITS: Final[dict[str, _Spellings]] = {
+    "cp.async": _row("__pipeline_wait_prior({leave})", "cp_async_wait<{leave}>()", "async_copy.wait_group({leave})"),
+    "bulk load": _MBARRIER_WAIT,
+    "st.async": _MBARRIER_WAIT,
+    "bulk store": _row("cuda::ptx::cp_async_bulk_wait_group_read", "tma_store_wait<{leave}>()", "tma.store_wait({leave})"),
+    "wgmma": _row("CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})"),
+    "tcgen05": _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait(phase)", "mbarrier.wait"),
+}
+COMMITS: Final[dict[str, _Spellings]] = {
+    "cp.async": _row("__pipeline_commit()", "cp_async_fence()", "async_copy.commit_group()"),
+    "bulk store": _row("cuda::ptx::cp_async_bulk_commit_group", "tma_store_arrive()"),
+    "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()"),
+}
+
+_PINNED: Final = "pin the accumulators (CUTLASS warpgroup_fence_operand)"
+_ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
+
+# Words that stand alone: never empty.
+_ALONE: Final[dict[str, _Spellings]] = {
+    "cta_barrier": _row(
+        "__syncthreads()",
+        "__syncthreads()",
+        "gl.barrier() (gl.thread_barrier() in older versions; bar.sync 0)",
+        "cuda.syncthreads() (bar.sync 0)",
+        "tl.debug_barrier() (bar.sync 0)",
+        "bar.sync 0",
+    ),
+    "warp_barrier": _row(
+        "__syncwarp()", "__syncwarp()", "bar.warp.sync", "cuda.syncwarp() (bar.warp.sync)", "bar.warp.sync", "bar.warp.sync"
+    ),
+    "cluster_barrier": _row(
+        "cluster.sync()", "cute::cluster_sync()", *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 4
+    ),
+    "arrive": _row(
+        "mbarrier.arrive; cuda::ptx::mbarrier_arrive", "mbarrier.arrive; consumer_release", "mbarrier.arrive", *["mbarrier.arrive"] * 3
+    ),
+    "acquire": _row(
+        "mbarrier.try_wait.parity; cuda::ptx::mbarrier_try_wait_parity",
+        "mbarrier.try_wait.parity; producer_acquire",
+        "mbarrier.wait; mbarrier.try_wait.parity",
+        *["mbarrier.try_wait.parity"] * 3,
+    ),
+    "init": _row(
+        "mbarrier.init; cuda::ptx::mbarrier_init",
+        "mbarrier.init; ClusterBarrier::init(count)",
+        "mbarrier.init",
+        *["mbarrier.init"] * 3,
+    ),
+    "named_barrier": _row("bar.sync 1, 128", "bar.sync 1, 128; cutlass::arch::NamedBarrier::sync(128, 1)", *["bar.sync 1, 128"] * 4),
+    "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add"),
+    "gpu_fence": _row(
+        "__threadfence()", "__threadfence()", "fence.acq_rel.gpu", "cuda.threadfence() (fence.acq_rel.gpu)", *["fence.acq_rel.gpu"] * 2
+    ),
+    "one_thread": _row(
+        "if (threadIdx.x == 0), elect.sync",
+        "if (threadIdx.x == 0), elect.sync",
+        "elect.sync",
+        "if cuda.threadIdx.x == 0",
+        "elect.sync",
+        "elect.sync",
+    ),
+    "one_lane": _row(
+        "elect.sync, if (threadIdx.x % 32 == 0)",
+        "elect.sync, if (threadIdx.x % 32 == 0)",
+        "elect.sync",
+        "if cuda.threadIdx.x % 32 == 0",
+        "elect.sync",
+        "elect.sync",
+    ),
+    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence"),
+}
+# The PTX behind those words whose CUDA C++ spelling is said without it.
+_PTX_BEHIND: Final = {
+    "cta_barrier": "bar.sync 0",
+    "warp_barrier": "bar.warp.sync",
+    "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
+}
+# Words in parentheses behind the PTX.
+_BEHIND: Final[dict[str, _Spellings]] = {
+    "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()"),
+    "proxy_fence": _row(
+        "cuda::ptx::fence_proxy_async(cuda::ptx::space_shared)",
+        "cutlass::arch::fence_view_async_shared() or tma_store_fence()",
+        "fence_async_shared()",
+    ),
+    "global_proxy_fence": _row("cuda::ptx::fence_proxy_async()", "cuda::ptx::fence_proxy_async()"),
+    "map_acquire": _row("cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire"),
+    "mbarrier_wait": _row("cuda::ptx::mbarrier_try_wait_parity", "producer_acquire, consumer_wait", "mbarrier.wait"),
+}
+_READ_FORM: Final = _row(
+    "; cuda::ptx::cp_async_bulk_wait_group_read is the .read form",
+    "; cute::tma_store_wait is the .read form",
+)
+
+# What a user can do who does not write the instruction that is missing.
+_COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
+_KINDS_OF_THE_COMPILER: Final = (
+    *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard"),
+)
+
+
+def words_of(framework: str, operation: str) -> dict[str, str]:
+    """Every word of a framework, for an operation (`cp.async`, `bulk load`, ...); placeholders in them are not filled in."""
+    column = framework if framework in FRAMEWORKS else CUDA
+    wait = WAITS.get(operation, WAITS["cp.async"])[column]
+    words = {name: row[column] for name, row in (*_ALONE.items(), *_BEHIND.items())}
+    words |= {f"{name}_ptx": _with_ptx(words[name], ptx) for name, ptx in _PTX_BEHIND.items()}
+    return {
+        **words,
+        "wait_cpp": wait,
+        "wait_all_cpp": _all(operation, column, wait),
+        "commit_cpp": COMMITS.get(operation, _row())[column],
+        "read_form": _READ_FORM[column],
+    }
+
+
+def _with_ptx(word: str, ptx: str) -> str:
+    return word if ptx in word else f"{word} ({ptx})"
+
+
+def _all(operation: str, column: str, wait: str) -> str:
+    """The wait that leaves nothing; a cp.async may not have been committed."""
+    commit = f"{COMMITS['cp.async'][column]}, then " if wait and operation == "cp.async" else ""
+    return commit + wait.replace("{leave}", "0")
+
+
+def advice(framework: str, kind: str) -> str:
+    """What follows the fix where the user does not write the instruction that is missing; empty elsewhere."""
+    return f"; {_COMPILED}" if framework == TRITON and kind in _KINDS_OF_THE_COMPILER else ""
+
+
+def tidy(text: str) -> str:
+    """Without the parentheses of empty words."""
+    return text.replace(" ()", "")
