@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
-from consan.reports.model import Access, Finding, Frame
+from consan.reports.model import Access, Finding
+from consan.reports.places import shown_at
+from consan.reports.places import located as place_fields
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
+    from consan.instrument.sites import Place
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
@@ -32,7 +35,8 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
     place = prepared.instrumented.original(getattr(error, "line", 0))
     if place is None:
         return error
-    where = f"{place.file}:{place.line}, " if place.file else ""
+    shown = shown_at(place)
+    where = f"{shown['file']}:{shown['line']}, " if shown["file"] else ""
     detail = getattr(error, "detail", "")
     what = f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)"
     return NotSupported(f"{what}: {detail}" if detail else what)
@@ -40,10 +44,15 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
 
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
     place = prepared.instrumented.original(fault.ptx_line)
-    where = f" at {place.file}:{place.line}" if place and place.file else f" (PTX line {place.ptx_line})" if place else ""
+    where = _at(place) if place else ""
     detail = f": {fault.message}" if fault.message else ""
     what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
     return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def _at(place: Place) -> str:
+    shown = shown_at(place)
+    return f" at {shown['file']}:{shown['line']}" if shown["file"] else f" (PTX line {shown['ptx_line']})"
 
 
 def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
@@ -91,17 +100,8 @@ def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     return describe(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), "divergent", barrier=f"barrier {fault.address}")
 
 
-def _where(place: Any) -> dict[str, Any]:
-    if place is None:
-        return {}
-    return {
-        "file": place.file or "",
-        "line": place.line or 0,
-        "column": place.column or 0,
-        "ptx_line": place.ptx_line,
-        "ptx": place.ptx,
-        "inlined": tuple(Frame(f.function or "", f.file, f.line, f.column) for f in place.inlined),
-    }
+def _where(place: Place | None) -> dict[str, Any]:
+    return place_fields(place) if place is not None else {}
 
 
 def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
@@ -114,8 +114,7 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
         waiter |= _phase(blocked, blocked.mbarrier).as_dict("mbarrier")
-    waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
-    return waiter
+    return waiter | (shown_at(place) if place is not None else {})
 
 
 def _phase(blocked: Blocked, state: BarrierState) -> Phase:

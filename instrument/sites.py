@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: where the inlined code was called from."""
+    """One step of an inlining chain: where the inlined code of `function` (a symbol) was called from."""
 
     function: str | None
     file: str

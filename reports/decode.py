@@ -32,7 +32,8 @@ from consan.instrument.layout import (
 from consan.instrument.sites import Site
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
-from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
+from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding
+from consan.reports.places import located, shown_at
 
 Records = npt.NDArray[np.void]
 
@@ -277,7 +278,7 @@ def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
         counts = {"arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
         waiter |= {"barrier": int(record["other_epoch"]), **counts}
     if site is not None:
-        waiter |= {"file": site.file or "", "line": site.line or 0, "column": site.column or 0, "ptx_line": site.ptx_line, "ptx": site.ptx}
+        waiter |= shown_at(site)
     return waiter
 
 
@@ -394,12 +395,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         place,
         role=_role(site, action),
         op=site.opcode,
-        file=site.file or "",
-        line=site.line or 0,
-        column=site.column or 0,
-        ptx_line=site.ptx_line,
-        ptx=site.ptx,
-        inlined=tuple(Frame(f.function or "", f.file, f.line, f.column) for f in site.inlined),
+        **located(site),
     )
 
 

@@ -129,6 +129,7 @@ def _access_to_json(access: Access) -> Json:
         **lists,
         "async": vars_of(access.asynchronous) if access.asynchronous else None,
         "inlined": [vars_of(frame) for frame in access.inlined],
+        "innermost": vars_of(access.innermost) if access.innermost else None,
     }
 
 
@@ -209,6 +210,7 @@ def _access_from_json(data: Json) -> Any:
         bytes=_range(data.get("bytes")),
         asynchronous=_flat(AsyncInfo, data["async"]) if data.get("async") else None,
         inlined=tuple(_flat(Frame, frame) for frame in data.get("inlined") or ()),
+        innermost=_flat(Frame, data["innermost"]) if data.get("innermost") else None,
     )
 
 

@@ -94,7 +94,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("operation-unordered", _engine),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
-        ("same-site", lambda f: _first(f).site == _last(f).site),
+        ("same-site", lambda f: _first(f).statement == _last(f).statement),
         ("no-barrier", lambda f: True),
     ),
     "missing-wait": (

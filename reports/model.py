@@ -8,6 +8,8 @@ Conventions of the fields, since the JSON is read by programs that nobody here w
 - `block` and `thread` are (x, y, z). `warp` is the warp's index in its CTA, `lane` the lane in its warp.
 - `Access.bytes` is the byte range [begin, end) in its state space; offsets in shared memory count from the CTA's first
   byte. `Buffer.offset` and `Buffer.bytes` are the place and size of the union of the bytes in conflict.
+- `Access.file`, `line` and `column` are the user's line (`places.located`); `inlined` is the chain of calls, innermost first, and
+  `innermost` is where the instruction itself stands, where that is another line: in a library's header.
 - A value that is not known is None (or "" for text), never a made-up 0.
 - `Report.exit` is the status of the program itself (0 for `check`): consan's own status is `exit_status(report)`.
 
@@ -39,7 +41,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: `function` was inlined at file:line:column."""
+    """One step of an inlining chain: `function` was inlined at file:line:column. Of `Access.innermost`: the place is in `function`."""
 
     function: str
     file: str
@@ -78,6 +80,13 @@ class Access:
     asynchronous: AsyncInfo | None = None
     inlined: tuple[Frame, ...] = ()
     space: str = "shared"
+    innermost: Frame | None = None
+
+    @property
+    def statement(self) -> tuple[str, int, int, str]:
+        """What is done at which innermost place: two calls of one library function on a line are one `site` and two statements."""
+        place = self.innermost or self
+        return (place.file, place.line, place.column, self.role) if self.line else self.site
 
     @property
     def site(self) -> tuple[str, int, int, str]:

@@ -8,13 +8,17 @@ Not done: shortening of long kernel names (a shortened name cannot be pasted int
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.names import kernel_name
+from consan.reports.places import LIBRARY, rank
 
+_ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
 MAX_WAITS: Final = 8  # lines about who waits where
 
 
@@ -43,15 +47,29 @@ def what(access: Access, dot: str = ", ") -> str:
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
 
 
-def inlined_at(frame: Frame) -> str:
-    """`in block_sum, inlined at reduce.cu:11:9`."""
-    return (f"in {frame.function}, " if frame.function else "") + f"inlined at {short(frame.file)}:{frame.line}:{frame.column}"
+def chain(access: Access) -> Iterator[str]:
+    """`at block_reduce.cuh:166:11`, if that is not the line shown; then outwards `in block_sum, inlined at reduce.cu:11:9`."""
+    if access.innermost:
+        yield f"at {_position(access.innermost)}"
+    for frame in access.inlined:
+        yield (f"in {frame.function}, " if frame.function else "") + f"inlined at {_position(frame)}"
+
+
+def _position(frame: Frame) -> str:
+    return f"{header(short(frame.file))}:{frame.line}:{frame.column}"
+
+
+def header(file: str) -> str:
+    """A library's header as an `#include` names it: `cub/block/block_reduce.cuh`."""
+    return file if rank(file, os.getcwd()) != LIBRARY else _ROOTS.sub("", file.replace(chr(92), "/"))
 
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """What is known of a finding beside its accesses: (label, text); texts may be empty."""
     yield "missing", finding.missing
     yield "fix", finding.fix
+    if kernel_name(finding.kernel) != finding.kernel:
+        yield "kernel", finding.kernel
     if finding.ctas:
         yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
     else:
@@ -205,7 +223,7 @@ def _suppressed(finding: Finding) -> str:
     assert finding.suppressed is not None
     where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
     at = f", {where}" if where else ""
-    return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
+    return f"{finding.kind} in kernel {kernel_name(finding.kernel)}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
 
 
 def _found(report: Report) -> str:

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from consan.reports import phrases
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
+from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
 
 PLAIN_WIDTH: Final = 100
@@ -121,7 +122,7 @@ class _Printer:
             (self._glyphs.rule * 2 + " ", style),
             (f"{finding.severity}[{finding.kind}]", style),
             (f": {hazard}in kernel ", "bold"),
-            (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
+            (self._plain(kernel_name(finding.kernel)), "bold underline" if self._console.is_terminal else "bold"),
         )
         tail = f" {index}/{len(self._report.active)} " + self._glyphs.rule * 2
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
@@ -136,7 +137,7 @@ class _Printer:
         self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(phrases.where(access)), "bold")))
         for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
             self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
-        for text in (phrases.who(access, dot), phrases.what(access, dot), *map(phrases.inlined_at, access.inlined)):
+        for text in (phrases.who(access, dot), phrases.what(access, dot), *phrases.chain(access)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)))
         self._line()
