@@ -12,8 +12,8 @@ from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding
-from consan.reports.places import shown_at
 from consan.reports.places import located as place_fields
+from consan.reports.places import shown_at
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
