@@ -18,10 +18,12 @@ from consan.reports.places import shown_at
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
     from consan.instrument.sites import Place
+    from consan.reports.variables import Layout
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
+_MBARRIER_BYTES: Final = 8
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
@@ -62,7 +64,7 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: flo
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     if stats.timed_out and timeout is not None:
-        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared) for b in stats.blocked]))
+        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared, entry) for b in stats.blocked]))
     return found
 
 
@@ -104,7 +106,7 @@ def _where(place: Place | None) -> dict[str, Any]:
     return place_fields(place) if place is not None else {}
 
 
-def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
+def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> dict[str, Any]:
     places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
     place = next((place for place in places if place is not None), None)
     waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
@@ -113,21 +115,23 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
-        waiter |= _phase(blocked, blocked.mbarrier).as_dict("mbarrier")
+        waiter |= _phase(blocked, blocked.mbarrier, prepared.layout(entry)).as_dict("mbarrier")
     return waiter | (shown_at(place) if place is not None else {})
 
 
-def _phase(blocked: Blocked, state: BarrierState) -> Phase:
+def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
     """An mbarrier by its CTA and its offset there, with its phase and what it still waits for; who waits is of its CTA."""
     from consan.backends.cpu.memory import RESERVED_SHARED
 
-    return Phase(state.address - RESERVED_SHARED, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank)
+    offset = state.address - RESERVED_SHARED
+    name = layout.name(offset, offset + _MBARRIER_BYTES)
+    return Phase(offset, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank, name)
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
     """All that wait, those of one place together, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
-    phases = [_phase(b, b.mbarrier) for b in ordered if b.mbarrier is not None]
+    phases = [_phase(b, b.mbarrier, prepared.layout(entry)) for b in ordered if b.mbarrier is not None]
     numbers = [b.barrier for b in ordered if b.barrier is not None]
     ranks = [b.cluster_rank for b in ordered if b.why == "cluster-barrier" and b.cluster_rank is not None]
-    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, numbers, ranks)
+    return deadlock(entry, [_waiter(b, prepared, entry) for b in ordered], phases, numbers, ranks)

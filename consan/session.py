@@ -27,11 +27,13 @@ from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
+from consan.layouts import layout_of
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.static import static_findings
+from consan.reports.variables import Layout
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
 
@@ -61,6 +63,7 @@ class Prepared:
     plain_loaded: Any = None
     launched: bool = False
     delayed: bool = False  # whether what was assembled has seeded delays
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, as far as it is known
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -328,6 +331,7 @@ class Session:
         done = self._rewritten(ptx, name, base)
         number, counter = self.device.shadow.register(len(done.entries))
         prepared = Prepared(name, ptx, done, number, counter, delayed=self.device.delay_seed is not None)
+        prepared.layout = functools.cache(functools.partial(layout_of, self.backend, prepared))
         if self.backend.device_name != "cpu":
             prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
         return prepared
@@ -593,7 +597,7 @@ class Session:
             if not self.device.lost:
                 self._synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
+            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries, p.layout) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 

@@ -179,6 +179,8 @@ def _bytes_phrase(finding: Finding) -> str:
     if access.bytes is None:
         return f"bytes of {name}"
     begin, end = access.bytes
+    if access.name:
+        return f"{_count_bytes(end - begin)} at {access.name}"
     where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"
 

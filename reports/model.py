@@ -22,6 +22,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from consan.reports.names import base_name
+
 SCHEMA: Final = "consan.report/1"
 
 CLEAN: Final = "clean"
@@ -57,6 +59,7 @@ class AsyncInfo:
     group: int | None = None
     barrier: int | None = None
     phase: int | None = None
+    barrier_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Access:
     inlined: tuple[Frame, ...] = ()
     space: str = "shared"
     innermost: Frame | None = None
+    name: str = ""  # of the bytes, as the source calls them: `tile[1][3]`
 
     @property
     def statement(self) -> tuple[str, int, int, str]:
@@ -381,13 +385,15 @@ def _merge(group: list[Finding]) -> Finding:
 
 
 def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
-    """The union of the byte ranges, as one range, over the buffers of the first one's name."""
+    """The union of the byte ranges, as one range, over the buffers in the first one's variable."""
     if not buffers:
         return None
-    same = [buffer for buffer in buffers if (buffer.name, buffer.space) == (buffers[0].name, buffers[0].space)]
+    first = buffers[0]
+    same = [buffer for buffer in buffers if (base_name(buffer.name), buffer.space) == (base_name(first.name), first.space)]
     begin = min(buffer.offset for buffer in same)
     end = max(buffer.offset + buffer.bytes for buffer in same)
-    return replace(buffers[0], offset=begin, bytes=end - begin)
+    name = first.name if len({buffer.name for buffer in same}) == 1 else base_name(first.name)
+    return replace(first, name=name, offset=begin, bytes=end - begin)
 
 
 def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -22,6 +22,7 @@ _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "lib
 _VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::")
 _LAMBDA: Final = re.compile(r"\{lambda\(.*?\)#(\d+)\}")
 _OPERATOR: Final = re.compile(r"operator ?(?:\(\)|<<=?|>>=?|<=>|<=?|>=?|->\*?)")
+_ELEMENT: Final = re.compile(r"(?P<base>[^\[.,]*)[\[.,].*?(?P<owner>(?: of the CTA of rank \d+)?)$")
 _LENGTH: Final = re.compile(r"\d+")
 _BRACKETS: Final = {"<": ">", "(": ")"}
 
@@ -53,6 +54,12 @@ def variable_name(symbol: str) -> str:
     """`tile` of `_ZZ1kPfE4tile`: a variable without the function that it is local to."""
     text = _bare(_VERSIONS.sub("", demangled(symbol)), "(<")
     return text.rsplit("::", 1)[-1] if symbol.startswith("_ZZ") else text
+
+
+def base_name(name: str) -> str:
+    """The variable that a name like `tile[1][3]` or `pairs[0].weight` is part of; an owner (`of the CTA of rank 1`) stays."""
+    found = _ELEMENT.match(name)
+    return name if found is None else found["base"] + found["owner"]
 
 
 @cache

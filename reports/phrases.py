@@ -123,7 +123,8 @@ def _range(access: Access) -> str:
         return "registers" if access.space == "register" else f"{access.space} memory"
     begin, end = access.bytes
     if access.space == "shared":
-        return f"shared bytes {begin}..{end - 1}"
+        told = f"shared bytes {begin}..{end - 1}"
+        return f"{access.name} ({told})" if access.name else told
     return f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
 
 
@@ -185,7 +186,8 @@ def _async_parts(access: Access) -> Iterator[str]:
     action = access.asynchronous
     if action is None:
         return
-    named = (("group", action.group), ("mbarrier at", action.barrier), ("phase", action.phase))
+    barrier = ("mbarrier", action.barrier_name) if action.barrier_name else ("mbarrier at", action.barrier)
+    named = (("group", action.group), barrier, ("phase", action.phase))
     yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
 
 
@@ -206,8 +208,10 @@ def short(file: str) -> str:
 
 def _bytes(buffer: Buffer) -> str:
     memory = f"{buffer.space} memory"
-    where = memory if buffer.name in ("", memory) else f"{buffer.name} ({memory})"
-    return f"{buffer.offset}..{buffer.offset + buffer.bytes - 1} of {where}"
+    bytes_ = f"{buffer.offset}..{buffer.offset + buffer.bytes - 1}"
+    if buffer.name in ("", memory):
+        return f"{bytes_} of {memory}"
+    return f"{bytes_} of {buffer.name} ({memory})" if memory in buffer.name else f"{bytes_} of {memory} ({buffer.name})"
 
 
 def _dict_phrase(data: dict[str, Any]) -> str:
