@@ -86,13 +86,21 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
         op=fault.opcode,
         block=fault.ctaid,
         thread=fault.tid,
-        bytes=(fault.address, fault.address + fault.nbytes) if fault.nbytes else None,
+        bytes=_touched(fault),
         space=fault.space or "global",
         **_where(place),
     )
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
+
+
+def _touched(fault: Fault) -> tuple[int, int] | None:
+    """The bytes: in shared memory counted from the CTA's first one, as the kernel does."""
+    from consan.backends.cpu.memory import RESERVED_SHARED
+
+    begin = fault.address - (RESERVED_SHARED if fault.space == "shared" else 0)
+    return (begin, begin + fault.nbytes) if fault.nbytes else None
 
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:

@@ -18,7 +18,8 @@ from typing import Final
 
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SHARED: Final = re.compile(r"\b__shared__\b([^;{}]{1,400});")
-_QUALIFIER: Final = re.compile(r"\b(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|\b(?:extern|static|volatile|const|__restrict__|struct)\b")
+_ALIGNED: Final = r"\b(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)"
+_QUALIFIER: Final = re.compile(rf"{_ALIGNED}|\b(?:extern|static|volatile|const|__restrict__|struct)\b")
 _DECLARATOR: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?P<dims>(?:\[[^\]]*\]\s*)*)$")
 _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
 _CONSTANT: Final = re.compile(r"\b(?:constexpr|const)\b[^;=(){}]*\b(\w+)\s*=\s*([^;{}]+);")

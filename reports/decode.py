@@ -300,6 +300,10 @@ def _is_global(record: Any) -> bool:
     return int(record["reason"]) == Reason.SOURCE_OVERWRITTEN or bool(int(record["flags"]) & FLAG_GLOBAL)
 
 
+def _is_outside(record: Any) -> bool:
+    return int(record["kind"]) == Kind.OUT_OF_BOUNDS
+
+
 def _situation(record: Any, kind: Kind) -> str | None:
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
         return "same-value"
@@ -395,7 +399,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
     place = Access(
         role="",
         op="",
-        name=_layout(record, module).name(*touched) if touched and not _is_global(record) else "",
+        name=_layout(record, module).name(*touched) if touched and not _is_global(record) and not _is_outside(record) else "",
         block=_block(record, thread),
         cluster_rank=_rank(record, thread),
         thread=unflatten(inside, _dim3(record["ntid"])),
@@ -453,7 +457,8 @@ def _in_cta(record: Any, thread: int) -> int:
 
 
 def _inside(record: Any, offset: int) -> int:
-    return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset
+    """The offset in the CTA's shared memory; the device counts in 32 bits, where a kernel may have gone below the first byte."""
+    return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset - (offset >> 31 << 32)
 
 
 def _block(record: Any, thread: int) -> Dim3:
@@ -470,7 +475,8 @@ def _buffer(record: Any, low: int, high: int, module: ModuleSites) -> Buffer:
     """The bytes in conflict. In a cluster those of one CTA: where others have the same, the first one's."""
     layout = _layout(record, module)
     if not record["cta_bytes"]:
-        return Buffer(layout.region(low, high) or "shared memory", "shared", low, high - low)
+        begin = _inside(record, low)
+        return Buffer(layout.region(begin, begin + high - low) or "shared memory", "shared", begin, high - low)
     owner, last = low // int(record["cta_bytes"]), (high - 1) // int(record["cta_bytes"])
     if owner != last:
         low, high = int(record["offset"]), int(record["offset"]) + int(record["bytes"])

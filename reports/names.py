@@ -22,7 +22,7 @@ _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "lib
 _VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::")
 _LAMBDA: Final = re.compile(r"\{lambda\(.*?\)#(\d+)\}")
 _OPERATOR: Final = re.compile(r"operator ?(?:\(\)|<<=?|>>=?|<=>|<=?|>=?|->\*?)")
-_ELEMENT: Final = re.compile(r"(?P<base>[^\[.,]*)[\[.,].*?(?P<owner>(?: of the CTA of rank \d+)?)$")
+_ELEMENT: Final = re.compile(r"(?:bytes? [\d.]+ of )?(?P<base>[^\[.]*?)(?:[\[.].*?)?(?P<owner>(?: of the CTA of rank \d+)?)")
 _LENGTH: Final = re.compile(r"\d+")
 _BRACKETS: Final = {"<": ">", "(": ")"}
 
@@ -57,8 +57,8 @@ def variable_name(symbol: str) -> str:
 
 
 def base_name(name: str) -> str:
-    """The variable that a name like `tile[1][3]` or `pairs[0].weight` is part of; an owner (`of the CTA of rank 1`) stays."""
-    found = _ELEMENT.match(name)
+    """The variable of a name like `tile[1][3]`, `pairs[0].weight` or `bytes 8..11 of tile`; an owner (`of the CTA of rank 1`) stays."""
+    found = _ELEMENT.fullmatch(name)
     return name if found is None else found["base"] + found["owner"]
 
 

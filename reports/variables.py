@@ -1,4 +1,4 @@
-"""Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `dynamic shared memory, bytes 128..131`.
+"""Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
 
 Decides which variable bytes belong to, from a layout that a backend told, and which element, from the declaration in the source or in
 PTX. Nothing is guessed: a byte range that does not lie within one variable has no name, and where the element's size is not known the
@@ -43,7 +43,7 @@ class Layout:
         if variable is not None:
             return element_name(variable, begin - variable.offset, end - variable.offset)
         if self.dynamic is not None and begin >= self.dynamic:
-            return f"{DYNAMIC}, {_bytes(begin - self.dynamic, end - self.dynamic)}"
+            return f"{_bytes(begin - self.dynamic, end - self.dynamic)} of {DYNAMIC}"
         return ""
 
     def region(self, begin: int, end: int) -> str:
@@ -62,11 +62,11 @@ def element_name(variable: Placed, begin: int, end: int) -> str:
     if end - begin == variable.bytes and not variable.dims:
         return variable.name
     if not variable.element:
-        return f"{variable.name}, {_bytes(begin, end)}"
+        return f"{_bytes(begin, end)} of {variable.name}"
     first, last = begin // variable.element, (end - 1) // variable.element
     if first == last:
         start = first * variable.element
-        return variable.name + _index(variable.dims, first) + _within(variable, begin - start, end - start)
+        return _within(variable, variable.name + _index(variable.dims, first), begin - start, end - start)
     if last - first + 1 <= variable.dims[-1] and first // variable.dims[-1] == last // variable.dims[-1]:
         return f"{variable.name}{_index(variable.dims, first)[:-1]}..{last % variable.dims[-1]}]"
     return f"{variable.name}{_index(variable.dims, first)} to {variable.name}{_index(variable.dims, last)}"
@@ -80,16 +80,16 @@ def _index(dims: tuple[int, ...], flat: int) -> str:
     return "".join(f"[{index}]" for index in reversed(indices))
 
 
-def _within(variable: Placed, begin: int, end: int) -> str:
-    """`.weight[2]` of a struct, else the bytes, for a part of an element."""
+def _within(variable: Placed, name: str, begin: int, end: int) -> str:
+    """An element or a part of it: `pairs[1].weight` of a struct, else its bytes."""
     if end - begin == variable.element:
-        return ""
+        return name
     for member in variable.members:
         size, inside = member.element * math.prod(member.declared.dims), begin - member.offset
         if inside >= 0 and end - member.offset <= size:
-            placed = Placed(f".{member.declared.name}", 0, size, member.element, member.declared.dims)
+            placed = Placed(f"{name}.{member.declared.name}", 0, size, member.element, member.declared.dims)
             return element_name(placed, inside, end - member.offset)
-    return f", {_bytes(begin, end)}"
+    return f"{_bytes(begin, end)} of {name}"
 
 
 def _bytes(begin: int, end: int) -> str:
