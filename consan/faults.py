@@ -81,13 +81,15 @@ def _with_message(finding: Finding, message: str) -> Finding:
 
 def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     place = prepared.instrumented.original(fault.ptx_line)
+    touched, space = _touched(fault), fault.space or "global"
     access = Access(
         role=fault.access or "access",
         op=fault.opcode,
         block=fault.ctaid,
         thread=fault.tid,
-        bytes=_touched(fault),
-        space=fault.space or "global",
+        bytes=touched,
+        space=space,
+        name=prepared.address_name(*touched) if touched and space == "global" else "",
         **_where(place),
     )
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))

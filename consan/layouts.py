@@ -1,25 +1,34 @@
-"""Where the shared variables of a kernel lie, for the names in its report.
+"""Where the shared variables of a kernel and the buffers of a launch lie, for the names in its report.
 
 The virtual machine lays variables out itself and tells. An assembler chooses, and a cubin does not tell: there only a layout is known that
 leaves no choice, one variable alone or memory that is all dynamic.
 
-Sources are read from disk where the sites of the kernel name them; the adapters keep copies there of those that have no file.
+Sources are read from disk where the `.file` lines of the PTX name them; the adapters keep copies there of those that have no file.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from consan.reports.declarations import Source
+from consan.reports.names import function_name
+from consan.reports.places import LIBRARY, rank
 from consan.reports.sources import read_lines
-from consan.reports.variables import Layout, layout
+from consan.reports.variables import Argument, Layout, address_name, layout
 
 if TYPE_CHECKING:
     from consan.instrument.sites import SharedVariable
     from consan.session import Prepared
 
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
+AddressName = Callable[[int, int], str]
+_POINTER = 8  # bytes
 _DYNAMIC_ALIGNMENT = 16  # of dynamic shared memory on every device
 
 
@@ -35,10 +44,38 @@ def layout_of(backend: Any, prepared: Prepared, entry: str) -> Layout:
 
 
 def sources_of(prepared: Prepared) -> dict[str, Source]:
-    """The sources of a module that can be read."""
-    names = {file for site in prepared.instrumented.sites for file in (site.file, *(frame.file for frame in site.inlined)) if file}
+    """The sources that a module names and that can be read, but for libraries'."""
+    names = {name for name in _FILE.findall(prepared.plain) if rank(name, os.getcwd()) != LIBRARY}
     texts = {name: "\n".join(read_lines(name, {})) for name in sorted(names)}
     return {name: Source(text) for name, text in texts.items() if "__shared__" in text or "__global__" in text}
+
+
+def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> AddressName:
+    """For `Session.address_name`: tells global addresses by the buffers a launch was `given`, whose addresses are among the `values`."""
+    buffers = [
+        Argument(f"{label} {number}", int.from_bytes(value, "little"), array.nbytes)
+        for number, (array, value) in enumerate(zip(given, values, strict=True), 1)
+        if len(value) == _POINTER and _is_buffer(array)
+    ]
+    numbers = [int(buffer.label.rsplit(" ", 1)[1]) for buffer in buffers]
+
+    @functools.cache
+    def named() -> tuple[Argument, ...]:
+        names = _parameters(prepared, entry, len(values))
+        return tuple(replace(buffer, name=names[number - 1]) for buffer, number in zip(buffers, numbers, strict=True))
+
+    return lambda begin, end: address_name(named(), begin, end)
+
+
+def _is_buffer(value: Any) -> bool:
+    return hasattr(value, "nbytes") and bool(getattr(value, "ndim", 0))
+
+
+def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
+    """Names of the kernel's parameters, empty where the sources do not tell."""
+    kernel = function_name(entry).rsplit("::", 1)[-1]
+    found = {names for source in sources_of(prepared).values() if len(names := source.parameters(kernel)) == number}
+    return found.pop() if len(found) == 1 else ("",) * number
 
 
 def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:

@@ -64,6 +64,7 @@ class Prepared:
     launched: bool = False
     delayed: bool = False  # whether what was assembled has seeded delays
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, as far as it is known
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -285,6 +286,7 @@ class Session:
         self._inline = self.backend.device_name != "cpu"
         self.cta_limit = cta_limit
         self.endings: dict[str, None] = {}  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
+        self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
         self._launches = 0
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
@@ -398,6 +400,7 @@ class Session:
         with self.device.lock:
             self.device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
+            prepared.address_name = self.address_name
             handle = self._choose(prepared, entry)
             prepared.launched |= handle is prepared.loaded
             if cooperative:
@@ -597,7 +600,7 @@ class Session:
             if not self.device.lost:
                 self._synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries, p.layout) for p in self._used.values()}
+            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries, p.layout, self.address_name) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 

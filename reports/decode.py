@@ -137,6 +137,7 @@ class ModuleSites:
     sites: Sequence[Site]
     entries: Sequence[str]
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""
@@ -300,8 +301,11 @@ def _is_global(record: Any) -> bool:
     return int(record["reason"]) == Reason.SOURCE_OVERWRITTEN or bool(int(record["flags"]) & FLAG_GLOBAL)
 
 
-def _is_outside(record: Any) -> bool:
-    return int(record["kind"]) == Kind.OUT_OF_BOUNDS
+def _name(record: Any, module: ModuleSites, touched: tuple[int, int]) -> str:
+    if _is_global(record):
+        return module.address_name(*touched)
+    outside = int(record["kind"]) == Kind.OUT_OF_BOUNDS
+    return "" if outside else _layout(record, module).name(*touched)
 
 
 def _situation(record: Any, kind: Kind) -> str | None:
@@ -399,7 +403,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
     place = Access(
         role="",
         op="",
-        name=_layout(record, module).name(*touched) if touched and not _is_global(record) and not _is_outside(record) else "",
+        name=_name(record, module, touched) if touched else "",
         block=_block(record, thread),
         cluster_rank=_rank(record, thread),
         thread=unflatten(inside, _dim3(record["ntid"])),

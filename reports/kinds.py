@@ -180,7 +180,8 @@ def _bytes_phrase(finding: Finding) -> str:
         return f"bytes of {name}"
     begin, end = access.bytes
     if access.name:
-        return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)} at {access.name}"
+        joint = ", " if access.name[0].isdigit() else " at "  # `4 bytes, 0 bytes past the end of ...`
+        return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)}{joint}{access.name}"
     where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"
 

@@ -125,7 +125,8 @@ def _range(access: Access) -> str:
     if access.space == "shared":
         told = f"shared bytes {begin}..{end - 1}"
         return f"{access.name} ({told})" if access.name else told
-    return f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+    told = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+    return f"{access.name} ({told})" if access.name else told
 
 
 # What is said of a waiting warp, in this order; other keys follow as they are.

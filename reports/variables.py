@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from consan.instrument.sites import SharedVariable
 from consan.reports.declarations import SIZES, Declared, Member, Source, shared
+from consan.reports.model import plural
 from consan.reports.names import variable_name
 
 DYNAMIC = "dynamic shared memory"
@@ -94,6 +95,39 @@ def _within(variable: Placed, name: str, begin: int, end: int) -> str:
 
 def _bytes(begin: int, end: int) -> str:
     return f"byte {begin}" if end - begin == 1 else f"bytes {begin}..{end - 1}"
+
+
+# --- global memory ---------------------------------------------------------------------------------------------------------------
+
+_NEAR = 1 << 20  # bytes from a buffer within which an address is told by it
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A buffer that a launch was given: `label` is `--arg 2` or `argument 2`, `name` that of the parameter in the source, if known."""
+
+    label: str
+    begin: int
+    bytes: int
+    name: str = ""
+
+
+def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
+    """`bytes 16..19 of --arg 1 (out)`, `0 bytes past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
+    near = min(arguments, key=lambda each: _distance(each, begin, end), default=None)
+    if near is None or _distance(near, begin, end) > _NEAR:
+        return ""
+    known = ", ".join(filter(None, (near.name, plural(near.bytes, "byte"))))
+    if begin < near.begin:
+        return f"{plural(near.begin - begin, 'byte')} before {near.label} ({known})"
+    if begin >= near.begin + near.bytes:
+        return f"{plural(begin - near.begin - near.bytes, 'byte')} past the end of {near.label} ({known})"
+    inside = f"{_bytes(begin - near.begin, end - near.begin)} of {near.label}"
+    return inside + (f" ({near.name})" if near.name else "")
+
+
+def _distance(argument: Argument, begin: int, end: int) -> int:
+    return max(0, argument.begin - begin, end - argument.begin - argument.bytes)
 
 
 # --- from declarations -----------------------------------------------------------------------------------------------------------

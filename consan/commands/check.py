@@ -20,6 +20,7 @@ from consan.arguments import ArgSpec, check_dimensions, parse_args, parse_dim3
 from consan.commands.base import check_writable, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, load_ptx, read_module
+from consan.layouts import name_addresses
 from consan.reports.model import Report, exit_status
 from consan.tensormap_argument import TensorMap
 
@@ -90,6 +91,7 @@ class Launch:
         check_parameters(entry, self.specs)
         prepared = session.prepare(ptx, name=args.file, cluster=int(np.prod(self.cluster)))
         values = [_to_device(session, value) for value in arrays]
+        session.address_name = name_addresses(prepared, entry.name, "--arg", arrays, values)
         status = 0
         with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
