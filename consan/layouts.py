@@ -40,14 +40,13 @@ def layout_of(backend: Any, prepared: Prepared, entry: str) -> Layout:
     offsets = _told(backend, prepared, entry)
     offsets = _forced(variables) if offsets is None else offsets
     dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
-    return layout(variables, offsets, min(dynamic, default=None), sources_of(prepared))
+    return layout(variables, offsets, min(dynamic, default=None), source_of(prepared))
 
 
-def sources_of(prepared: Prepared) -> dict[str, Source]:
+def source_of(prepared: Prepared) -> Source:
     """The sources that a module names and that can be read, but for libraries'."""
     names = {name for name in _FILE.findall(prepared.plain) if rank(name, os.getcwd()) != LIBRARY}
-    texts = {name: "\n".join(read_lines(name, {})) for name in sorted(names)}
-    return {name: Source(text) for name, text in texts.items() if "__shared__" in text or "__global__" in text}
+    return Source("\n".join(read_lines(name, {})) for name in sorted(names))
 
 
 def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> AddressName:
@@ -72,10 +71,9 @@ def _is_buffer(value: Any) -> bool:
 
 
 def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
-    """Names of the kernel's parameters, empty where the sources do not tell."""
-    kernel = function_name(entry).rsplit("::", 1)[-1]
-    found = {names for source in sources_of(prepared).values() if len(names := source.parameters(kernel)) == number}
-    return found.pop() if len(found) == 1 else ("",) * number
+    """Names of the kernel's parameters, empty where the source does not tell."""
+    names = source_of(prepared).parameters(function_name(entry).rsplit("::", 1)[-1])
+    return names if len(names) == number else ("",) * number
 
 
 def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,10 @@ _DECLARATOR: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?P<dims>(?:\[[^\]]*\
 _MACRO: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
 _CONSTANT: Final = re.compile(r"\b(?:constexpr|const)\b[^;=(){}]*\b(\w+)\s*=\s*([^;{}]+);")
 _STRUCT: Final = re.compile(r"\bstruct\s+(?:(?:__align__|alignas)\s*\([^()]*\)\s*)?(\w+)\s*\{([^{}()]*)\}")
+_ENUM: Final = re.compile(r"\benum\b[^;{}()]*\{([^{}]*)\}")
+_TEMPLATE: Final = re.compile(r"\btemplate\s*<([^;{}()]*?)>\s*(?=\w)")
+_ALIAS: Final = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s]+?)\s*;")
+_TYPEDEF: Final = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 _SUFFIX: Final = re.compile(r"\b(\d+|0[xX][0-9a-fA-F]+)[uUlL]+\b")
 _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.Add: operator.add,
@@ -35,12 +39,13 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.RShift: operator.rshift,
 }
 _NESTED: Final = 8  # constants in terms of constants
+POINTER: Final = "pointer"
 #: Bytes of the types whose size the language fixes on a GPU.
 SIZES: Final = {
     **dict.fromkeys(("char", "signed char", "unsigned char", "bool", "int8_t", "uint8_t", "__nv_fp8_e4m3", "__nv_fp8_e5m2"), 1),
     **dict.fromkeys(("short", "unsigned short", "int16_t", "uint16_t", "half", "__half", "__nv_bfloat16", "nv_bfloat16"), 2),
     **dict.fromkeys(("int", "unsigned", "unsigned int", "float", "int32_t", "uint32_t", "half2", "__half2"), 4),
-    **dict.fromkeys(("long long", "unsigned long long", "double", "int64_t", "uint64_t", "size_t", "long", "unsigned long"), 8),
+    **dict.fromkeys(("long long", "unsigned long long", "double", "int64_t", "uint64_t", "size_t", "long", "unsigned long", POINTER), 8),
 }
 
 
@@ -63,14 +68,18 @@ class Member:
 
 
 class Source:
-    """The declarations of one source text."""
+    """The declarations of the source texts of a module: constants and types of one are used in another."""
 
-    def __init__(self, text: str) -> None:
-        self._text = _COMMENT.sub(" ", text)
-        found = [*_MACRO.findall(self._text), *_CONSTANT.findall(self._text)]
-        self._constants: dict[str, str] = {}
-        for name, value in found:  # a name with two values has none
-            self._constants[name] = value if self._constants.get(name, value) == value else ""
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._text = _COMMENT.sub(" ", "\n".join(texts))
+        parameters = {name for text in _TEMPLATE.findall(self._text) for name in _names(text)}
+        self._constants = _single([*_MACRO.findall(self._text), *_CONSTANT.findall(self._text), *_enumerated(self._text)], parameters)
+        aliases = _single([*_ALIAS.findall(self._text), *((name, type_) for type_, name in _TYPEDEF.findall(self._text))], parameters)
+        self._sizes = SIZES | {name: SIZES[" ".join(type_.split())] for name, type_ in aliases.items() if " ".join(type_.split()) in SIZES}
+
+    def size(self, type_: str) -> int:
+        """Bytes of a type that has one name for all of its size; 0 of any other."""
+        return self._sizes.get(type_, 0)
 
     def shared(self, name: str) -> set[Declared]:
         """The `__shared__` declarations of a name."""
@@ -83,11 +92,11 @@ class Source:
         """The members of a struct that has plain variables only, laid out one after the other; none where it is not understood."""
         bodies = {body for name, body in _STRUCT.findall(self._text) if name == struct}
         declared = [each for body in bodies for text in body.split(";") if text.strip() for each in self._declared(text)]
-        if len(bodies) != 1 or any(each.type not in SIZES or 0 in each.dims for each in declared):
+        if len(bodies) != 1 or any(not self.size(each.type) or 0 in each.dims for each in declared):
             return ()
         members, offset = [], 0
         for each in declared:
-            size = SIZES[each.type]
+            size = self.size(each.type)
             offset = -(-offset // size) * size
             members.append(Member(each, offset, size))
             offset += size * _product(each.dims)
@@ -106,14 +115,15 @@ class Source:
             found = _DECLARATOR.search(part.strip())
             if found is None:
                 return
-            type_ = " ".join(part.strip()[: found.start()].split()) or type_
+            words = part.strip()[: found.start()]
+            type_ = " ".join(words.replace("*", " ").split()) or type_
             dims = re.findall(r"\[([^\]]*)\]", found["dims"])
-            yield Declared(found["name"], type_, tuple(self._value(each) for each in dims))
+            yield Declared(found["name"], POINTER if "*" in words else type_, tuple(self._value(each) for each in dims))
 
     def _value(self, text: str) -> int:
         """An expression's value; 0 where it is not one of integers."""
         for _ in range(_NESTED):
-            text = re.sub(r"[A-Za-z_]\w*", lambda name: f"({self._constants[name[0]]})" if self._constants.get(name[0]) else name[0], text)
+            text = re.sub(r"[A-Za-z_]\w*", lambda name: f"({self._constants[name[0]]})" if name[0] in self._constants else name[0], text)
         try:
             return max(0, _evaluate(ast.parse(_SUFFIX.sub(r"\1", text).strip(), mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError):
@@ -156,7 +166,20 @@ def _product(dims: tuple[int, ...]) -> int:
     return product
 
 
-def shared(sources: Mapping[str, Source], name: str) -> tuple[tuple[Declared, Source], ...]:
-    """Each declaration of a name in these sources, with the source that has it."""
-    found = {declared: source for source in sources.values() for declared in source.shared(name)}
-    return tuple(found.items())
+def _enumerated(text: str) -> Iterator[tuple[str, str]]:
+    """Enumerators and their values."""
+    for body in _ENUM.findall(text):
+        value = "0"
+        for part in filter(str.strip, body.split(",")):
+            name, _, given = part.partition("=")
+            value = given.strip() or value
+            yield name.strip(), value
+            value = f"({value}) + 1"
+
+
+def _single(found: Iterable[tuple[str, str]], hidden: set[str]) -> dict[str, str]:
+    """Names with their value: without those that have two, or that a template has a parameter of."""
+    values: dict[str, str] = {}
+    for name, value in found:
+        values[name] = value if values.get(name, value) == value else ""
+    return {name: value for name, value in values.items() if value and name not in hidden}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from consan.instrument.sites import SharedVariable
-from consan.reports.declarations import SIZES, Declared, Member, Source, shared
+from consan.reports.declarations import Declared, Member, Source
 from consan.reports.model import plural
 from consan.reports.names import variable_name
 
@@ -123,7 +123,8 @@ def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
     if begin >= near.begin + near.bytes:
         return f"{plural(begin - near.begin - near.bytes, 'byte')} past the end of {near.label} ({known})"
     inside = f"{_bytes(begin - near.begin, end - near.begin)} of {near.label}"
-    return inside + (f" ({near.name})" if near.name else "")
+    said = known if end > near.begin + near.bytes else near.name
+    return inside + (f" ({said})" if said else "")
 
 
 def _distance(argument: Argument, begin: int, end: int) -> int:
@@ -133,10 +134,10 @@ def _distance(argument: Argument, begin: int, end: int) -> int:
 # --- from declarations -----------------------------------------------------------------------------------------------------------
 
 
-def placed(variable: SharedVariable, offset: int, sources: Mapping[str, Source]) -> Placed:
+def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
     """A variable with the elements that its declaration in the source gives it, else those that PTX does."""
     plain = Placed(variable_name(variable.symbol), offset, variable.bytes)
-    fitting = {_shaped(plain, declared, source) for declared, source in shared(sources, plain.name.rsplit("::", 1)[-1])} - {None}
+    fitting = {_shaped(plain, declared, source) for declared in source.shared(plain.name.rsplit("::", 1)[-1])} - {None}
     if len(fitting) == 1:
         return fitting.pop() or plain
     element = variable.element if variable.element > 1 else 0
@@ -146,7 +147,7 @@ def placed(variable: SharedVariable, offset: int, sources: Mapping[str, Source])
 
 def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
     """None where the declaration is not that of a variable of this size, or is not understood."""
-    known, (first, *rest) = SIZES.get(declared.type, 0), declared.dims or (1,)
+    known, (first, *rest) = source.size(declared.type), declared.dims or (1,)
     inner = math.prod(rest)
     if not inner or not (first or known):
         return None
@@ -159,7 +160,7 @@ def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
     return replace(plain, element=element, dims=(first, *rest) if declared.dims else (), members=members if size <= element else ())
 
 
-def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, sources: Mapping[str, Source]) -> Layout:
+def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: Source) -> Layout:
     """The layout of a kernel whose variables lie at these offsets; those without one are left out."""
     known = [variable for variable in variables if variable.bytes and variable.symbol in offsets]
-    return Layout(tuple(placed(each, offsets[each.symbol], sources) for each in known), dynamic)
+    return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic)
