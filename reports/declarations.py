@@ -38,6 +38,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+_LONGEST: Final = 4096  # characters of an expression
 _NESTED: Final = 8  # constants in terms of constants
 POINTER: Final = "pointer"
 #: Bytes of the types whose size the language fixes on a GPU.
@@ -123,6 +124,8 @@ class Source:
     def _value(self, text: str) -> int:
         """An expression's value; 0 where it is not one of integers."""
         for _ in range(_NESTED):
+            if len(text) > _LONGEST:
+                return 0
             text = re.sub(r"[A-Za-z_]\w*", lambda name: f"({self._constants[name[0]]})" if name[0] in self._constants else name[0], text)
         try:
             return max(0, _evaluate(ast.parse(_SUFFIX.sub(r"\1", text).strip(), mode="eval").body))

@@ -175,3 +175,30 @@ def test_an_offset_below_shared_memory_is_the_kernels(check: Check) -> None:
     report = check(BELOW, smem=64)
     assert {access.bytes for finding in report.findings for access in finding.accesses} == {(-16, -12)}
     assert "at offset -16 of shared memory" in report.findings[0].message
+
+
+LIBCUXX = """
+#pragma nv_diag_suppress static_var_with_dynamic_init
+#include <cuda/barrier>
+using Barrier = cuda::barrier<cuda::thread_scope_block>;
+__device__ void meet(Barrier& bar) {
+    bar.arrive_and_wait();                                                      /*@wait*/
+}
+extern "C" __global__ void k(const float* in, float* out) {
+    __shared__ int pad[2];
+    __shared__ Barrier bar;
+    if (threadIdx.x == 0) { init(&bar, COUNT); pad[0] = 1; }
+    __syncthreads();
+    meet(bar);
+    out[threadIdx.x] = pad[0];
+}
+"""
+
+
+def test_a_barrier_of_libcuxx(check: Check) -> None:
+    source = LIBCUXX.replace("COUNT", "65")
+    (finding,) = check(source).findings
+    assert finding.kind == "deadlock"
+    assert "the mbarrier bar (shared offset " in finding.message
+    assert {(Path(waiter["file"]).name, markers(source).get(waiter["line"])) for waiter in finding.waiters} == {("k.cu", "wait")}
+    assert check(LIBCUXX.replace("COUNT", "64")).verdict == "clean"
