@@ -59,6 +59,8 @@ def test_arguments_have_the_names_of_the_signature(tmp_path: Path) -> None:
     source.write_text("__global__ void k(float* in, int n, float* out) { }")
     module = prepared(plain=f'.file 1 "{source}"\n')
     given = [np.zeros(4, np.float32), np.int32(7), np.zeros(8, np.float32)]
-    name = name_addresses(module, "_Z1kPfiS_", "argument", given, [(4096).to_bytes(8, "little"), b"\7\0\0\0", (8192).to_bytes(8, "little")])
-    assert name(8196, 8200) == "bytes 4..7 of argument 3 (out)"
+    first, third = 1 << 40, 1 << 41
+    values = [first.to_bytes(8, "little"), b"\7\0\0\0", third.to_bytes(8, "little")]
+    name = name_addresses(module, "_Z1kPfiS_", "argument", given, values)
+    assert name(third + 4, third + 8) == "bytes 4..7 of argument 3 (out)"
     assert name(7, 8) == ""
