@@ -45,7 +45,8 @@ class Phase:
 def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -> str:
     """What a sentence calls an mbarrier."""
     owner = "" if cluster_rank is None else f" of the CTA of rank {cluster_rank}"
-    what = f"{variable} (shared offset {offset})" if variable else f"at shared offset {offset}"
+    named = f"at {variable}" if variable.startswith("byte") else variable  # `bytes 8..15 of dynamic shared memory`
+    what = f"{named} (shared offset {offset})" if variable else f"at shared offset {offset}"
     return f"the mbarrier {what}{owner}"
 
 

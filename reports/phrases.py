@@ -187,7 +187,8 @@ def _async_parts(access: Access) -> Iterator[str]:
     action = access.asynchronous
     if action is None:
         return
-    barrier = ("mbarrier", action.barrier_name) if action.barrier_name else ("mbarrier at", action.barrier)
+    name = action.barrier_name
+    barrier = ("mbarrier" if name and not name.startswith("byte") else "mbarrier at", name or action.barrier)
     named = (("group", action.group), barrier, ("phase", action.phase))
     yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.sites import SharedVariable
+from consan.reports.deadlocks import mbarrier
 from consan.reports.declarations import Source
 from consan.reports.names import base_name
 from consan.reports.variables import Argument, Layout, address_name, layout
@@ -119,3 +120,16 @@ BUFFERS = (Argument("--arg 1", 4096, 256, "in"), Argument("--arg 2", 8192, 64))
 )
 def test_address_name(begin: int, end: int, expected: str) -> None:
     assert address_name(BUFFERS, begin, end) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((8,), "the mbarrier at shared offset 8"),
+        ((8, "full[1]"), "the mbarrier full[1] (shared offset 8)"),
+        ((8, "full[1]", 1), "the mbarrier full[1] (shared offset 8) of the CTA of rank 1"),
+        ((8, "bytes 8..15 of dynamic shared memory"), "the mbarrier at bytes 8..15 of dynamic shared memory (shared offset 8)"),
+    ],
+)
+def test_what_a_sentence_calls_an_mbarrier(given: tuple[int, str, int], expected: str) -> None:
+    assert mbarrier(*given) == expected
