@@ -25,6 +25,7 @@ import numpy.typing as npt
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.instrument.ptx import Function, Param
+from consan.layouts import name_addresses
 from consan.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, Kind
 from consan.reports.combine import combine
 from consan.reports.model import Report
@@ -143,6 +144,7 @@ def launch(
     with session.turn():
         prepared = session.prepare(kernel.ptx, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with _arguments(session, kernel.function, args) as values:
+            session.address_name = name_addresses(prepared, kernel.entry, "argument", args, values)
             session.launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
             )

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
-from consan.reports.model import Access, Finding, Frame
+from consan.reports.model import Access, Finding
+from consan.reports.places import located as place_fields
+from consan.reports.places import shown_at
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
+    from consan.instrument.sites import Place
+    from consan.reports.variables import Layout
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
+_MBARRIER_BYTES: Final = 8
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
@@ -32,7 +37,8 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
     place = prepared.instrumented.original(getattr(error, "line", 0))
     if place is None:
         return error
-    where = f"{place.file}:{place.line}, " if place.file else ""
+    shown = shown_at(place)
+    where = f"{shown['file']}:{shown['line']}, " if shown["file"] else ""
     detail = getattr(error, "detail", "")
     what = f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)"
     return NotSupported(f"{what}: {detail}" if detail else what)
@@ -40,10 +46,15 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
 
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
     place = prepared.instrumented.original(fault.ptx_line)
-    where = f" at {place.file}:{place.line}" if place and place.file else f" (PTX line {place.ptx_line})" if place else ""
+    where = _at(place) if place else ""
     detail = f": {fault.message}" if fault.message else ""
     what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
     return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def _at(place: Place) -> str:
+    shown = shown_at(place)
+    return f" at {shown['file']}:{shown['line']}" if shown["file"] else f" (PTX line {shown['ptx_line']})"
 
 
 def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
@@ -53,7 +64,7 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: flo
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     if stats.timed_out and timeout is not None:
-        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared) for b in stats.blocked]))
+        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared, entry) for b in stats.blocked]))
     return found
 
 
@@ -70,18 +81,28 @@ def _with_message(finding: Finding, message: str) -> Finding:
 
 def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     place = prepared.instrumented.original(fault.ptx_line)
+    touched, space = _touched(fault), fault.space or "global"
     access = Access(
         role=fault.access or "access",
         op=fault.opcode,
         block=fault.ctaid,
         thread=fault.tid,
-        bytes=(fault.address, fault.address + fault.nbytes) if fault.nbytes else None,
-        space=fault.space or "global",
+        bytes=touched,
+        space=space,
+        name=prepared.address_name(*touched) if touched and space == "global" else "",
         **_where(place),
     )
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
+
+
+def _touched(fault: Fault) -> tuple[int, int] | None:
+    """The bytes: in shared memory counted from the CTA's first one, as the kernel does."""
+    from consan.backends.cpu.memory import RESERVED_SHARED
+
+    begin = fault.address - (RESERVED_SHARED if fault.space == "shared" else 0)
+    return (begin, begin + fault.nbytes) if fault.nbytes else None
 
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
@@ -91,20 +112,11 @@ def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     return describe(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), "divergent", barrier=f"barrier {fault.address}")
 
 
-def _where(place: Any) -> dict[str, Any]:
-    if place is None:
-        return {}
-    return {
-        "file": place.file or "",
-        "line": place.line or 0,
-        "column": place.column or 0,
-        "ptx_line": place.ptx_line,
-        "ptx": place.ptx,
-        "inlined": tuple(Frame(f.function or "", f.file, f.line, f.column) for f in place.inlined),
-    }
+def _where(place: Place | None) -> dict[str, Any]:
+    return place_fields(place) if place is not None else {}
 
 
-def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
+def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> dict[str, Any]:
     places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
     place = next((place for place in places if place is not None), None)
     waiter: dict[str, Any] = {"block": list(blocked.ctaid), "warp": blocked.warp, "lanes": blocked.lanes, "why": blocked.why}
@@ -113,22 +125,23 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
     if blocked.barrier is not None:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
-        waiter |= _phase(blocked, blocked.mbarrier).as_dict("mbarrier")
-    waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
-    return waiter
+        waiter |= _phase(blocked, blocked.mbarrier, prepared.layout(entry)).as_dict("mbarrier")
+    return waiter | (shown_at(place) if place is not None else {})
 
 
-def _phase(blocked: Blocked, state: BarrierState) -> Phase:
+def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
     """An mbarrier by its CTA and its offset there, with its phase and what it still waits for; who waits is of its CTA."""
     from consan.backends.cpu.memory import RESERVED_SHARED
 
-    return Phase(state.address - RESERVED_SHARED, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank)
+    offset = state.address - RESERVED_SHARED
+    name = layout.name(offset, offset + _MBARRIER_BYTES)
+    return Phase(offset, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank, name)
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
     """All that wait, those of one place together, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
-    phases = [_phase(b, b.mbarrier) for b in ordered if b.mbarrier is not None]
+    phases = [_phase(b, b.mbarrier, prepared.layout(entry)) for b in ordered if b.mbarrier is not None]
     numbers = [b.barrier for b in ordered if b.barrier is not None]
     ranks = [b.cluster_rank for b in ordered if b.why == "cluster-barrier" and b.cluster_rank is not None]
-    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, numbers, ranks)
+    return deadlock(entry, [_waiter(b, prepared, entry) for b in ordered], phases, numbers, ranks)

@@ -27,6 +27,7 @@ from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
+from consan.layouts import layout_of
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.producers import framework_of
 from consan.progress import SILENT, Progress
@@ -35,6 +36,7 @@ from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.frameworks import CUDA
 from consan.reports.static import static_findings
+from consan.reports.variables import Layout
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
 from consan.unmatched import Launches, why_nothing
@@ -66,6 +68,8 @@ class Prepared:
     launched: bool = False
     delayed: bool = False  # whether what was assembled has seeded delays
     framework: str = CUDA  # whose words the fixes are in
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, as far as it is known
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -288,6 +292,7 @@ class Session:
         self._inline = self.backend.device_name != "cpu"
         self.cta_limit = cta_limit
         self.endings: dict[str, None] = {}  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
+        self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
         self._launches = 0
         self._ever_launched = False  # `take` does not forget it
         self._used: dict[int, Prepared] = {}
@@ -343,6 +348,7 @@ class Session:
             number, counter = self.device.shadow.register(len(done.entries))
             delayed = self.device.delay_seed is not None
             prepared = Prepared(name, ptx, done, number, counter, delayed=delayed, framework=framework_of(ptx))
+            prepared.layout = functools.cache(functools.partial(layout_of, self.backend, prepared))
             if self.backend.device_name != "cpu":
                 prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
             return prepared
@@ -409,6 +415,7 @@ class Session:
         with self.device.lock:
             self.device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
+            prepared.address_name = self.address_name
             handle = self._choose(prepared, entry)
             self._ever_launched = True
             prepared.launched |= handle is prepared.loaded
@@ -620,9 +627,13 @@ class Session:
             if not self.device.lost:
                 self._synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries, p.framework) for p in self._used.values()}
+            modules = {p.number: self._sites_of(p) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
+
+    def _sites_of(self, prepared: Prepared) -> ModuleSites:
+        """What reports know of a module."""
+        return ModuleSites(prepared.instrumented.sites, prepared.entries, prepared.framework, prepared.layout, self.address_name)
 
     def take(self) -> model.Report | None:
         """The report of what was launched since the last `take`, and a new beginning; None if nothing was launched."""

@@ -21,6 +21,7 @@ from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
 from consan.instrument.passes.ignored import find_ignored_waits
 from consan.instrument.passes.registers import StaticFinding, find_register_hazards, is_debug
+from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site
@@ -98,6 +99,8 @@ def instrument(
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
     _note_families(plans)
+    for plan in plans.values():
+        plan.stats.shared = shared_variables(module, plan.function)
     base = base or Variant()
     fixed = max((_cluster(plan.function) for plan in plans.values()), default=1)
     variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))

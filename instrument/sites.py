@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: where the inlined code was called from."""
+    """One step of an inlining chain: where the inlined code of `function` (a symbol) was called from."""
 
     function: str | None
     file: str
@@ -60,6 +60,16 @@ class Unmodelled:
     function: str
 
 
+@dataclass(frozen=True)
+class SharedVariable:
+    """A variable in shared memory as PTX declares it; 0 bytes: its size is given at launch. `element` is 1 for plain bytes."""
+
+    symbol: str
+    bytes: int
+    align: int
+    element: int
+
+
 @dataclass
 class FunctionStats:
     """Counts of one function of the module, for the report and for the test that nothing was skipped."""
@@ -75,3 +85,4 @@ class FunctionStats:
     unmodelled: list[Unmodelled] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # of the instructions that are checked, and of those that reach other CTAs
+    shared: tuple[SharedVariable, ...] = ()  # declared in it, or of the module and named in it

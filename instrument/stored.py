@@ -20,7 +20,7 @@ from typing import Any
 from consan.instrument import Instrumented, places_of
 from consan.instrument.passes.registers import StaticFinding
 from consan.instrument.runtime import Variant
-from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
+from consan.instrument.sites import Frame, FunctionStats, Place, SharedVariable, Site, Unmodelled
 
 _LAZY = "places"
 
@@ -56,9 +56,10 @@ def dump(done: Instrumented) -> str:
 
 def _stats(function: FunctionStats) -> list[Any]:
     unmodelled = [astuple(each) for each in function.unmodelled]
+    shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
     counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
-    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families)]
+    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared]
 
 
 def restore(text: str, plain: str, name: str) -> Instrumented:
@@ -102,7 +103,9 @@ def _variant(values: list[Any]) -> Variant:
 def _function(values: list[Any]) -> FunctionStats:
     found = _named(FunctionStats, values)
     unmodelled = [Unmodelled(*each) for each in found["unmodelled"]]
-    return FunctionStats(**(found | {"unmodelled": unmodelled, "calls": set(found["calls"]), "families": set(found["families"])}))
+    sets = {name: set(found[name]) for name in ("calls", "families")}
+    shared = tuple(SharedVariable(*each) for each in found["shared"])
+    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared} | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

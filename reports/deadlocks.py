@@ -27,18 +27,27 @@ class Phase:
     expected: int
     tx: int
     cluster_rank: int | None = None
+    variable: str = ""
 
     @property
     def name(self) -> str:
-        """`the mbarrier at shared offset 8 of the CTA of rank 1`."""
-        owner = "" if self.cluster_rank is None else f" of the CTA of rank {self.cluster_rank}"
-        return f"the mbarrier at shared offset {self.offset}{owner}"
+        """`the mbarrier full[0] (shared offset 8) of the CTA of rank 1`."""
+        return mbarrier(self.offset, self.variable, self.cluster_rank)
 
     def as_dict(self, key: str) -> dict[str, Any]:
         """For a report, the offset under `key`."""
         counts = {"pending": self.pending, "expected": self.expected, "tx": self.tx}
         owner = {} if self.cluster_rank is None else {"cluster_rank": self.cluster_rank}
-        return {key: self.offset, **owner, "phase": self.phase, "parity": self.phase & 1, **counts}
+        named = {"name": self.variable} if self.variable else {}
+        return {key: self.offset, **named, **owner, "phase": self.phase, "parity": self.phase & 1, **counts}
+
+
+def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -> str:
+    """What a sentence calls an mbarrier."""
+    owner = "" if cluster_rank is None else f" of the CTA of rank {cluster_rank}"
+    named = f"at {variable}" if variable.startswith("byte") else variable  # `bytes 8..15 of dynamic shared memory`
+    what = f"{named} (shared offset {offset})" if variable else f"at shared offset {offset}"
+    return f"the mbarrier {what}{owner}"
 
 
 def deadlock(

@@ -12,7 +12,7 @@ What it cannot tell: which CTA the second access of a merged finding belonged to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,9 +31,11 @@ from consan.instrument.layout import (
 )
 from consan.instrument.sites import Site
 from consan.reports import frameworks
-from consan.reports.deadlocks import Phase, deadlock
+from consan.reports.deadlocks import Phase, deadlock, mbarrier
 from consan.reports.kinds import describe
-from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
+from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding
+from consan.reports.places import located, shown_at
+from consan.reports.variables import Layout
 
 Records = npt.NDArray[np.void]
 
@@ -125,6 +127,7 @@ _BARRIER_ROLES: Final = {
 }
 # The word that holds an mbarrier's state (runtime/mbarrier.cuh): phase, pending arrivals, bytes still to come (signed).
 _PENDING, _COUNT_BITS, _TX_BITS = 22, 20, 22
+_MBARRIER_BYTES = 8
 _CLUSTER_BARRIER = 16  # runtime/barrier.cuh
 
 
@@ -135,6 +138,8 @@ class ModuleSites:
     sites: Sequence[Site]
     entries: Sequence[str]
     framework: str = frameworks.CUDA  # whose words the fixes are in
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""
@@ -195,14 +200,14 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         kernel=module.entries[int(record["entry"])],
         count=count,
         ctas=ctas,
-        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE or not record["bytes"] else _buffer(record, low, high),
+        buffer=None if _is_global(record) or kind is Kind.BARRIER_MISUSE or not record["bytes"] else _buffer(record, low, high, module),
         accesses=_accesses(record, kind, hazard, module),
-        barrier=_barrier(record),
+        barrier=_barrier(record, module),
     )
     unused = kind in _OF_VALUES and _is_unused(record, module)
     if unused and kind is Kind.UNINITIALIZED_READ:
-        return describe(finding, "unused", framework=module.framework, **_facts(record))
-    described = describe(finding, _situation(record, kind), framework=module.framework, **_facts(record))
+        return describe(finding, "unused", framework=module.framework, **_facts(record, module))
+    described = describe(finding, _situation(record, kind), framework=module.framework, **_facts(record, module))
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 
@@ -225,7 +230,7 @@ def _hazard(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> str
 def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module: ModuleSites) -> Finding:
     """A record of the first who waits, and those of the others: one for each place and barrier."""
     group = [record, *_other_waiters(record, records)]
-    phases = [_phase(r) for r in group if r["barrier"]]
+    phases = [_phase(r, module) for r in group if r["barrier"]]
     numbers = [int(r["other_epoch"]) for r in group if not r["barrier"] and not _of_cluster(r)]
     ranks = [_rank(r, int(r["thread"])) or 0 for r in group if _of_cluster(r)]
     finding = deadlock(module.entries[int(record["entry"])], [_waiter(r, module) for r in group], phases, numbers, ranks)
@@ -250,7 +255,7 @@ def _of_cluster(record: Any) -> bool:
     return bool(record["cta_threads"]) and not record["barrier"] and int(record["other_epoch"]) == _CLUSTER_BARRIER
 
 
-def _phase(record: Any) -> Phase:
+def _phase(record: Any, module: ModuleSites) -> Phase:
     """The mbarrier that a waiter's record describes."""
     word = int(record["barrier_state"])
     tx = word & (1 << _TX_BITS) - 1
@@ -261,6 +266,7 @@ def _phase(record: Any) -> Phase:
         expected=int(record["barrier_expected"]),
         tx=tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx,
         cluster_rank=_rank(record, int(record["thread"])),
+        variable=_barrier_name(record, module),
     )
 
 
@@ -272,14 +278,14 @@ def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
     if record["cta_threads"]:
         waiter["cluster_rank"] = _rank(record, int(record["thread"]))
     if record["barrier"]:
-        waiter |= _phase(record).as_dict("mbarrier")
+        waiter |= _phase(record, module).as_dict("mbarrier")
     elif _of_cluster(record):
         waiter["why"] = "cluster-barrier"
     else:
         counts = {"arrived": int(record["barrier_state"]), "expected": int(record["barrier_expected"])}
         waiter |= {"barrier": int(record["other_epoch"]), **counts}
     if site is not None:
-        waiter |= {"file": site.file or "", "line": site.line or 0, "column": site.column or 0, "ptx_line": site.ptx_line, "ptx": site.ptx}
+        waiter |= shown_at(site)
     return waiter
 
 
@@ -297,6 +303,13 @@ def _is_global(record: Any) -> bool:
     return int(record["reason"]) == Reason.SOURCE_OVERWRITTEN or bool(int(record["flags"]) & FLAG_GLOBAL)
 
 
+def _name(record: Any, module: ModuleSites, touched: tuple[int, int]) -> str:
+    if _is_global(record):
+        return module.address_name(*touched)
+    outside = int(record["kind"]) == Kind.OUT_OF_BOUNDS
+    return "" if outside else _layout(record, module).name(*touched)
+
+
 def _situation(record: Any, kind: Kind) -> str | None:
     if kind is Kind.DATA_RACE and int(record["flags"]) & FLAG_SAME_VALUE:
         return "replicated" if int(record["site"]) == int(record["other_site"]) else "same-value"
@@ -304,22 +317,22 @@ def _situation(record: Any, kind: Kind) -> str | None:
     return f"global-{situation}" if int(record["flags"]) & FLAG_GLOBAL else situation
 
 
-def _facts(record: Any) -> dict[str, Any]:
+def _facts(record: Any, module: ModuleSites) -> dict[str, Any]:
     leave = max(0, int(record["commits"]) - int(record["group"]) - 1)
     facts: dict[str, Any] = {"leave": leave, "barrier": f"barrier {int(record['group'])}"}
-    if state := _barrier(record):
-        owner = f" of the CTA of rank {state['cluster_rank']}" if "cluster_rank" in state else ""
-        facts["barrier"] = f"the mbarrier at shared offset {state['offset']}{owner}"
+    if state := _barrier(record, module):
+        facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
     return facts | {"shared_bytes": f"{int(record['shared_bytes']):,} bytes"}
 
 
-def _barrier(record: Any) -> dict[str, Any] | None:
+def _barrier(record: Any, module: ModuleSites) -> dict[str, Any] | None:
     """The mbarrier that a finding names: its phase (of an operation: the one that completes it) and its counts at that moment."""
     if not record["barrier"]:
         return None
     phase, word = int(record["phase"]), int(record["barrier_state"])
     place: dict[str, Any] = {"offset": _inside(record, int(record["barrier"]) - 1)}
+    place |= {"name": name} if (name := _barrier_name(record, module)) else {}
     if record["cta_bytes"]:
         place["cluster_rank"] = (int(record["barrier"]) - 1) // int(record["cta_bytes"])
     if not word and not record["barrier_expected"]:  # nothing is known of it: it was never initialised
@@ -331,8 +344,18 @@ def _barrier(record: Any) -> dict[str, Any] | None:
     return known | {"pending": word >> _PENDING & (1 << _COUNT_BITS) - 1, "tx": tx - (1 << _TX_BITS) if tx >> _TX_BITS - 1 else tx}
 
 
+def _barrier_name(record: Any, module: ModuleSites) -> str:
+    """`full[0]`, where the layout tells which variable the mbarrier is."""
+    offset = _inside(record, int(record["barrier"]) - 1)
+    return _layout(record, module).name(offset, offset + _MBARRIER_BYTES)
+
+
+def _layout(record: Any, module: ModuleSites) -> Layout:
+    return module.layout(module.entries[int(record["entry"])])
+
+
 def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
-    action, own_action = _actions(record, kind)
+    action, own_action = _actions(record, kind, module)
     own = _access(record, "site", "thread", module, own_action)
     if kind in (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS, Kind.LIFETIME) or (kind is Kind.BARRIER_MISUSE and not record["other_site"]):
         return (own,)
@@ -351,7 +374,7 @@ def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: As
     return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
 
 
-def _actions(record: Any, kind: Kind) -> tuple[AsyncInfo | None, AsyncInfo | None]:
+def _actions(record: Any, kind: Kind, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:
     """The operations behind the other access and behind the own one. Barrier, phase and group are the other's, if it is one."""
     numbers = int(record["operation"]), int(record["own_operation"])
     if kind in (Kind.LIFETIME, Kind.UNINITIALIZED_READ):
@@ -359,13 +382,14 @@ def _actions(record: Any, kind: Kind) -> tuple[AsyncInfo | None, AsyncInfo | Non
     if kind is Kind.MISSING_WAIT and not any(numbers):
         return AsyncInfo("cp.async", group=int(record["group"])), None
     other, own = (AsyncInfo(_OPERATIONS[Operation(number)]) if number else None for number in numbers)
-    return (_signalled(other, record), own) if other else (None, own and _signalled(own, record))
+    return (_signalled(other, record, module), own) if other else (None, own and _signalled(own, record, module))
 
 
-def _signalled(action: AsyncInfo, record: Any) -> AsyncInfo:
+def _signalled(action: AsyncInfo, record: Any, module: ModuleSites) -> AsyncInfo:
     """With the phase or the group that tells of its completion, where the device gives it."""
     if int(record["barrier"]):
-        return replace(action, barrier=_inside(record, int(record["barrier"]) - 1), phase=int(record["phase"]))
+        offset = _inside(record, int(record["barrier"]) - 1)
+        return replace(action, barrier=offset, phase=int(record["phase"]), barrier_name=_barrier_name(record, module))
     grouped = action.kind in ("bulk store", "wgmma") and int(record["operation"])
     return replace(action, group=int(record["group"])) if grouped else action
 
@@ -377,15 +401,17 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
     inside = _in_cta(record, thread)
     if action is None and site is not None:
         action = _operation_of(site)
+    touched = _range(record, site_field, begin)
     place = Access(
         role="",
         op="",
+        name=_name(record, module, touched) if touched else "",
         block=_block(record, thread),
         cluster_rank=_rank(record, thread),
         thread=unflatten(inside, _dim3(record["ntid"])),
         warp=inside // 32,
         lane=inside % 32,
-        bytes=_range(record, site_field, begin),
+        bytes=touched,
         asynchronous=action,
         proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
         space="global" if _is_global(record) else "shared",
@@ -396,12 +422,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
         place,
         role=_role(site, action),
         op=site.opcode,
-        file=site.file or "",
-        line=site.line or 0,
-        column=site.column or 0,
-        ptx_line=site.ptx_line,
-        ptx=site.ptx,
-        inlined=tuple(Frame(f.function or "", f.file, f.line, f.column) for f in site.inlined),
+        **located(site),
     )
 
 
@@ -442,7 +463,8 @@ def _in_cta(record: Any, thread: int) -> int:
 
 
 def _inside(record: Any, offset: int) -> int:
-    return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset
+    """The offset in the CTA's shared memory; the device counts in 32 bits, where a kernel may have gone below the first byte."""
+    return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset - (offset >> 31 << 32)
 
 
 def _block(record: Any, thread: int) -> Dim3:
@@ -455,15 +477,19 @@ def _block(record: Any, thread: int) -> Dim3:
     return (x, y, z)
 
 
-def _buffer(record: Any, low: int, high: int) -> Buffer:
+def _buffer(record: Any, low: int, high: int, module: ModuleSites) -> Buffer:
     """The bytes in conflict. In a cluster those of one CTA: where others have the same, the first one's."""
+    layout = _layout(record, module)
     if not record["cta_bytes"]:
-        return Buffer("shared memory", "shared", low, high - low)
+        begin = _inside(record, low)
+        return Buffer(layout.region(begin, begin + high - low) or "shared memory", "shared", begin, high - low)
     owner, last = low // int(record["cta_bytes"]), (high - 1) // int(record["cta_bytes"])
     if owner != last:
         low, high = int(record["offset"]), int(record["offset"]) + int(record["bytes"])
         owner = low // int(record["cta_bytes"])
-    return Buffer(f"shared memory of the CTA of rank {owner}", "shared", _inside(record, low), high - low)
+    begin = _inside(record, low)
+    name = layout.region(begin, begin + high - low) or "shared memory"
+    return Buffer(f"{name} of the CTA of rank {owner}", "shared", begin, high - low)
 
 
 def _dim3(values: Any) -> Dim3:

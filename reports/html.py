@@ -19,6 +19,7 @@ from typing import Final
 from consan.reports import phrases
 from consan.reports.kinds import KINDS
 from consan.reports.model import Access, Finding, Report, plural
+from consan.reports.names import kernel_name
 from consan.reports.pages import page
 from consan.reports.sources import Excerpt, Sources
 
@@ -140,14 +141,14 @@ def _finding(finding: Finding, number: int, sources: Sources) -> str:
     return (
         f'<article class="finding" data-kind="{_text(finding.kind)}" aria-labelledby="f{number}">\n'
         f'<h2 id="f{number}"><span class="{finding.severity}">{finding.severity}</span>: {_text(finding.kind)}{hazard} in kernel '
-        f"<code>{_text(finding.kernel)}</code></h2>\n{told}<p>{_text(phrases.sentence(finding.message))}</p>\n"
+        f"<code>{_text(kernel_name(finding.kernel))}</code></h2>\n{told}<p>{_text(phrases.sentence(finding.message))}</p>\n"
         f'<div class="sides">{sides}</div>\n<dl>{_rows((*phrases.facts(finding), *tests))}</dl>\n</article>'
     )
 
 
 def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
-    told = (phrases.who(access), phrases.what(access), *map(phrases.inlined_at, access.inlined))
+    told = (phrases.who(access), phrases.what(access), *phrases.chain(access))
     lines = "".join(f"<p>{_text(text)}</p>" for text in told if text)
     return (
         f'<section class="side"><h3><span>({number})</span> {_text(access.role)} <code>{_text(access.op)}</code></h3>'

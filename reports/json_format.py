@@ -130,9 +130,14 @@ def _access_to_json(access: Access) -> Json:
     return {
         **data,
         **lists,
-        "async": vars_of(access.asynchronous) if access.asynchronous else None,
+        "async": _async_to_json(access.asynchronous) if access.asynchronous else None,
         "inlined": [vars_of(frame) for frame in access.inlined],
+        "innermost": vars_of(access.innermost) if access.innermost else None,
     }
+
+
+def _async_to_json(action: AsyncInfo) -> Json:
+    return {name: value for name, value in vars_of(action).items() if name != "barrier_name" or value}
 
 
 def _list(value: tuple[int, ...] | None) -> list[int] | None:
@@ -215,6 +220,7 @@ def _access_from_json(data: Json) -> Any:
         bytes=_range(data.get("bytes")),
         asynchronous=_flat(AsyncInfo, data["async"]) if data.get("async") else None,
         inlined=tuple(_flat(Frame, frame) for frame in data.get("inlined") or ()),
+        innermost=_flat(Frame, data["innermost"]) if data.get("innermost") else None,
     )
 
 

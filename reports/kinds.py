@@ -100,7 +100,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("operation-unordered", _engine),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
-        ("same-site", lambda f: _first(f).site == _last(f).site),
+        ("same-site", lambda f: _first(f).statement == _last(f).statement),
         ("no-barrier", lambda f: True),
     ),
     "missing-wait": (
@@ -185,6 +185,9 @@ def _bytes_phrase(finding: Finding) -> str:
     if access.bytes is None:
         return f"bytes of {name}"
     begin, end = access.bytes
+    if access.name:
+        joint = ", " if access.name[0].isdigit() else " at "  # `4 bytes, 0 bytes past the end of ...`
+        return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)}{joint}{access.name}"
     where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"
 

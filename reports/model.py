@@ -8,6 +8,8 @@ Conventions of the fields, since the JSON is read by programs that nobody here w
 - `block` and `thread` are (x, y, z). `warp` is the warp's index in its CTA, `lane` the lane in its warp.
 - `Access.bytes` is the byte range [begin, end) in its state space; offsets in shared memory count from the CTA's first
   byte. `Buffer.offset` and `Buffer.bytes` are the place and size of the union of the bytes in conflict.
+- `Access.file`, `line` and `column` are the user's line (`places.located`); `inlined` is the chain of calls, innermost first, and
+  `innermost` is where the instruction itself stands, where that is another line: in a library's header.
 - A value that is not known is None (or "" for text), never a made-up 0.
 - `Report.exit` is the status of the program itself (0 for `check`). `Report.status` is what the command ended with, which only the
   command knows (`exit_status`).
@@ -20,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from consan.reports.names import base_name
 
 SCHEMA: Final = "consan.report/1"
 
@@ -40,7 +44,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: `function` was inlined at file:line:column."""
+    """One step of an inlining chain: `function` was inlined at file:line:column. Of `Access.innermost`: the place is in `function`."""
 
     function: str
     file: str
@@ -56,6 +60,7 @@ class AsyncInfo:
     group: int | None = None
     barrier: int | None = None
     phase: int | None = None
+    barrier_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,14 @@ class Access:
     asynchronous: AsyncInfo | None = None
     inlined: tuple[Frame, ...] = ()
     space: str = "shared"
+    innermost: Frame | None = None
+    name: str = ""  # of the bytes, as the source calls them: `tile[1][3]`
+
+    @property
+    def statement(self) -> tuple[str, int, int, str]:
+        """What is done at which innermost place: two calls of one library function on a line are one `site` and two statements."""
+        place = self.innermost or self
+        return (place.file, place.line, place.column, self.role) if self.line else self.site
 
     @property
     def site(self) -> tuple[str, int, int, str]:
@@ -402,13 +415,15 @@ def _merge(group: list[Finding]) -> Finding:
 
 
 def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
-    """The union of the byte ranges, as one range, over the buffers of the first one's name."""
+    """The union of the byte ranges, as one range, over the buffers in the first one's variable."""
     if not buffers:
         return None
-    same = [buffer for buffer in buffers if (buffer.name, buffer.space) == (buffers[0].name, buffers[0].space)]
+    first = buffers[0]
+    same = [buffer for buffer in buffers if (base_name(buffer.name), buffer.space) == (base_name(first.name), first.space)]
     begin = min(buffer.offset for buffer in same)
     end = max(buffer.offset + buffer.bytes for buffer in same)
-    return replace(buffers[0], offset=begin, bytes=end - begin)
+    name = first.name if len({buffer.name for buffer in same}) == 1 else base_name(first.name)
+    return replace(first, name=name, offset=begin, bytes=end - begin)
 
 
 def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -8,14 +8,18 @@ Not done: shortening of long kernel names (a shortened name cannot be pasted int
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.names import kernel_name
+from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
 
+_ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
 MAX_WAITS: Final = 8  # lines about who waits where
 
 
@@ -44,15 +48,29 @@ def what(access: Access, dot: str = ", ") -> str:
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
 
 
-def inlined_at(frame: Frame) -> str:
-    """`in block_sum, inlined at reduce.cu:11:9`."""
-    return (f"in {frame.function}, " if frame.function else "") + f"inlined at {short(frame.file)}:{frame.line}:{frame.column}"
+def chain(access: Access) -> Iterator[str]:
+    """`at block_reduce.cuh:166:11`, if that is not the line shown; then outwards `in block_sum, inlined at reduce.cu:11:9`."""
+    if access.innermost:
+        yield f"at {_position(access.innermost)}"
+    for frame in access.inlined:
+        yield (f"in {frame.function}, " if frame.function else "") + f"inlined at {_position(frame)}"
+
+
+def _position(frame: Frame) -> str:
+    return f"{header(short(frame.file))}:{frame.line}:{frame.column}"
+
+
+def header(file: str) -> str:
+    """A library's header as an `#include` names it: `cub/block/block_reduce.cuh`."""
+    return file if rank(file, os.getcwd()) != LIBRARY else _ROOTS.sub("", file.replace(chr(92), "/"))
 
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """What is known of a finding beside its accesses: (label, text); texts may be empty."""
     yield "missing", finding.missing
     yield "fix", finding.fix
+    if kernel_name(finding.kernel) != finding.kernel:
+        yield "kernel", finding.kernel
     if finding.ctas:
         yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
     else:
@@ -108,8 +126,10 @@ def _range(access: Access) -> str:
         return "registers" if access.space == "register" else f"{access.space} memory"
     begin, end = access.bytes
     if access.space == "shared":
-        return f"shared bytes {begin}..{end - 1}"
-    return f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+        told = f"shared bytes {begin}..{end - 1}"
+        return f"{access.name} ({told})" if access.name else told
+    told = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+    return f"{access.name} ({told})" if access.name else told
 
 
 # What is said of a waiting warp, in this order; other keys follow as they are.
@@ -170,7 +190,9 @@ def _async_parts(access: Access) -> Iterator[str]:
     action = access.asynchronous
     if action is None:
         return
-    named = (("group", action.group), ("mbarrier at", action.barrier), ("phase", action.phase))
+    name = action.barrier_name
+    barrier = ("mbarrier" if name and not name.startswith("byte") else "mbarrier at", name or action.barrier)
+    named = (("group", action.group), barrier, ("phase", action.phase))
     yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
 
 
@@ -191,8 +213,10 @@ def short(file: str) -> str:
 
 def _bytes(buffer: Buffer) -> str:
     memory = f"{buffer.space} memory"
-    where = memory if buffer.name in ("", memory) else f"{buffer.name} ({memory})"
-    return f"{buffer.offset}..{buffer.offset + buffer.bytes - 1} of {where}"
+    bytes_ = f"{buffer.offset}..{buffer.offset + buffer.bytes - 1}"
+    if buffer.name in ("", memory):
+        return f"{bytes_} of {memory}"
+    return f"{bytes_} of {buffer.name} ({memory})" if memory in buffer.name else f"{bytes_} of {memory} ({buffer.name})"
 
 
 def _dict_phrase(data: dict[str, Any]) -> str:
@@ -208,7 +232,7 @@ def _suppressed(finding: Finding) -> str:
     assert finding.suppressed is not None
     where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
     at = f", {where}" if where else ""
-    return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
+    return f"{finding.kind} in kernel {kernel_name(finding.kernel)}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
 
 
 def hidden_notes(report: Report) -> str:

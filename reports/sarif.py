@@ -136,7 +136,8 @@ class _Writer:
         flows = []
         for number, (access, place) in enumerate(zip(finding.accesses, places, strict=True), 1):
             calls = [self._call(frame) for frame in reversed(access.inlined) if frame.file and frame.line]
-            steps = [{"location": step} for step in (*calls, place)]
+            last = place if access.innermost is None else place | {"physicalLocation": self._physical(access.innermost)}
+            steps = [{"location": step} for step in (*calls, last)]
             flows.append({"id": f"({number}) {_thread(access)}", "locations": steps})
         return {"message": {"text": finding.message}, "threadFlows": flows}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from consan.reports.model import Access, Report
+from consan.reports.places import steps
 
 CONTEXT: Final = 2  # lines shown before and after the line of an access
 TAB: Final = 4
@@ -35,9 +36,8 @@ def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
     """The report with the source lines around its accesses; `texts` are sources by the name that `.file` gives them."""
     wanted: dict[str, set[int]] = {}
     for access in (access for finding in report.findings for access in finding.accesses):
-        for file, line in ((access.file, access.line), *((frame.file, frame.line) for frame in access.inlined)):
-            if file and line:
-                wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
+        for file, line in steps(access):
+            wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
     found = {file: _pick(read_lines(file, texts or {}), numbers) for file, numbers in wanted.items()}
     return replace(report, sources={**report.sources, **{file: lines for file, lines in found.items() if lines}})
 

@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from consan.instrument.sites import Place
 from consan.reports import frameworks
 from consan.reports.kinds import describe
-from consan.reports.model import Access, AsyncInfo, Finding, Frame
+from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.places import located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({})"
 _SHOWN: Final = 4  # registers that are named; a tile has up to 128
@@ -103,14 +104,9 @@ def _access(place: Place, role: str, space: str) -> Access:
         role=role,
         op=_opcode(place.ptx),
         proxy="async" if matrix else "generic",
-        file=place.file or "",
-        line=place.line or 0,
-        column=place.column or 0,
-        ptx_line=place.ptx_line,
-        ptx=place.ptx,
         asynchronous=AsyncInfo("wgmma") if matrix else None,
-        inlined=tuple(Frame(frame.function or "", frame.file, frame.line, frame.column) for frame in place.inlined),
         space=space,
+        **located(place),
     )
 
 

@@ -22,7 +22,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from consan.reports.catalogue import KINDS
-from consan.reports.model import Access, Finding, Report, Suppressed, verdict_of
+from consan.reports.model import Finding, Report, Suppressed, verdict_of
+from consan.reports.places import steps
 from consan.reports.sources import read_lines
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
@@ -81,7 +82,7 @@ def suppress(report: Report, rules: Iterable[Rule]) -> Report:
 
 
 def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
-    places = {place for access in finding.accesses for place in _places(access)}
+    places = {place for access in finding.accesses for place in steps(access)}
     comments = [rule for place in sorted(places) for rule in comment_rules(*place, lines)]
     covering = next((rule for rule in (*comments, *rules) if rule.covers(finding)), None)
     return replace(finding, suppressed=covering.mark) if covering else finding
@@ -127,16 +128,11 @@ def _rules_of(text: str, file: str, line: int) -> Iterator[Rule]:
         yield make_rule(kind.strip(), found[2], by, in_source=True)
 
 
-def _places(access: Access) -> Iterator[tuple[str, int]]:
-    steps = ((access.file, access.line), *((frame.file, frame.line) for frame in access.inlined))
-    yield from ((file, line) for file, line in steps if file and line)
-
-
 # --- globs -------------------------------------------------------------------------------------------------------------
 
 
 def _files(finding: Finding) -> set[str]:
-    return {file for access in finding.accesses for file, _ in _places(access)}
+    return {file for access in finding.accesses for file, _ in steps(access)}
 
 
 def _matches(file: str, pattern: str) -> bool:

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from consan.reports import look, phrases
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
+from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.together import Cause, causes
 
@@ -135,7 +136,7 @@ class _Printer:
             (self._glyphs.rule * 2 + " ", style),
             (f"{finding.severity}[{finding.kind}]", style),
             (f": {hazard}in kernel ", "bold"),
-            (self._plain(finding.kernel), "bold underline" if self._console.is_terminal else "bold"),
+            (self._plain(kernel_name(finding.kernel)), "bold underline" if self._console.is_terminal else "bold"),
             (f" and {plural(others, 'more kernel')}" if others else "", "bold"),
         )
         tail = number_of + self._glyphs.rule * 2
@@ -152,7 +153,7 @@ class _Printer:
         self._line(where, whole=True)
         for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
             self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
-        for text in (phrases.who(access, dot), phrases.what(access, dot), *map(phrases.inlined_at, access.inlined)):
+        for text in (phrases.who(access, dot), phrases.what(access, dot), *phrases.chain(access)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)), whole=True)
         self._line()

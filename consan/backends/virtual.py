@@ -81,6 +81,11 @@ class VirtualBackend:
         with self._lock:
             return EntryResources(static_shared=handle.reach(entry).static_shared)
 
+    def shared_offsets(self, handle: LoadedModule, entry: str) -> dict[str, int]:
+        """Where the shared variables of an entry lie, by symbol."""
+        with self._lock:
+            return {variable.name: offset for variable, offset in handle.reach(entry).shared.items()}
+
     def unload(self, handle: LoadedModule) -> None:
         """Give back a module's memory; it must not be used any more."""
         with self._lock:

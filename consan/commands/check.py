@@ -22,6 +22,7 @@ from consan.commands.base import check_writable, read_file, remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import declarations, describe, templates
 from consan.commands.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
+from consan.layouts import name_addresses
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, exit_status
 from consan.signature import check_arguments
@@ -119,6 +120,7 @@ class Launch:
         check_parameters(entry, self.specs, args.file)
         prepared = session.prepare(ptx, name=args.file, cluster=math.prod(self.cluster))
         values = [_to_device(session, value) for value in arrays]
+        session.address_name = name_addresses(prepared, entry.name, "--arg", arrays, values)
         status = 0
         with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))

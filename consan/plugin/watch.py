@@ -24,6 +24,7 @@ from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.kinds import place
 from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural, says_nothing_ran
+from consan.reports.names import kernel_name
 from consan.reports.render import render
 from consan.shadow import describe_most
 
@@ -221,7 +222,7 @@ def line(finding: Finding) -> str:
     """`error[data-race]: RAW in kernel k, k.cu:5 and k.cu:9, 64 times`."""
     hazard = f"{finding.hazard} " if finding.hazard else ""
     where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
-    parts = (f"{finding.severity}[{finding.kind}]: {hazard}in kernel {finding.kernel}", where, plural(finding.count, "time"))
+    parts = (f"{finding.severity}[{finding.kind}]: {hazard}in kernel {kernel_name(finding.kernel)}", where, plural(finding.count, "time"))
     return ", ".join(filter(None, parts))
 
 

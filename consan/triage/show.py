@@ -146,9 +146,7 @@ def where(finding: Json) -> str:
 
 
 def _place(place: Json) -> str:
-    """Of an inlined function the call that a reader of the kernel sees."""
-    outer = place["inlined"][-1] if place.get("inlined") else place
-    line = f"{os.path.basename(outer['file'])}:{outer['line']}" if place.get("line") else f"PTX line {place.get('ptx_line')}"
+    line = f"{os.path.basename(place['file'])}:{place['line']}" if place.get("line") else f"PTX line {place.get('ptx_line')}"
     return f"{line} {short_opcode(place['op']) if place.get('op') else place.get('why', '')}".strip()
 
 

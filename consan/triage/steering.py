@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.cpu.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.schedule import Schedule, for_seed
+from consan.reports.places import shown_at
 from consan.triage.outcome import Place, Request, Told
 from consan.triage.subject import hash_ptx
 
@@ -102,6 +103,6 @@ def _original(instrumented: Instrumented, lines: Sequence[int]) -> Place | None:
 
 
 def _shown(place: Any) -> Place:
-    """Where the kernel's own code is: of an inlined function the call that a reader of the kernel sees."""
-    outer = place.inlined[-1] if place.inlined else place
-    return Place(outer.file or "", outer.line or 0, place.ptx_line, place.ptx)
+    """The user's line, as in a report."""
+    shown = shown_at(place)
+    return Place(shown["file"], shown["line"], place.ptx_line, place.ptx)

@@ -15,7 +15,6 @@ from consan.instrument.ptx import Edits, Function, Instruction, Module, Operand
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
 
-_LENGTH = re.compile(r"\d+")
 _NAME = re.compile(r"[%\w$]+")
 
 
@@ -180,18 +179,8 @@ def _frames(module: Module, instruction: Instruction) -> Iterator[Frame]:
     loc = instruction.loc
     while loc is not None and loc.inlined_at is not None:
         outer, symbol = loc.inlined_at, module.debug_string(loc.function_name or "")
-        yield Frame(source_name(symbol) if symbol else None, module.path(outer.file), outer.line, outer.column)
+        yield Frame(symbol or None, module.path(outer.file), outer.line, outer.column)
         loc = outer
-
-
-def source_name(symbol: str) -> str:
-    """`_ZN3foo3barEi` to `foo::bar` (Itanium ABI, source names only); what is not as simple as that stays as it is."""
-    nested = symbol.startswith("_ZN")
-    names, position = [], 3 if nested else 2
-    while symbol.startswith("_Z") and (digits := _LENGTH.match(symbol, position)):
-        position = digits.end() + int(digits[0])
-        names.append(symbol[digits.end() : position])
-    return symbol if not names or (nested and not symbol.startswith("E", position)) else "::".join(names)
 
 
 def caller_arguments() -> list[tuple[str, str]]:

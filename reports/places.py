@@ -1,0 +1,96 @@
+"""Which source line a report shows for an instruction: the innermost frame of its inlining chain that is the user's.
+
+An instruction of a library's header that was inlined into a kernel is of little use to who reads the report: the call in the kernel is
+the line to look at. Frames are ranked, and the innermost one of the highest rank is shown (`located`):
+
+  2  the user's: all that is not one of the following
+  1  a package's or vendored code: below `site-packages`, `third_party` and the like
+  0  the CUDA toolkit, CUB, Thrust, libcu++, CUTLASS and CuTe, Triton's and torch's libraries, and code that a compiler made up
+
+A file below the working directory is read by its path from there, and a library's folder alone does not make it a library's: who works
+on CUTLASS itself sees CUTLASS's lines. Where all frames are of rank 0 the innermost is shown.
+
+Not handled: calls that were not inlined; PTX does not tell who called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from consan.instrument.sites import Place, Site
+from consan.reports.model import Access, Frame
+from consan.reports.names import function_name
+
+LIBRARY, VENDORED, USERS = 0, 1, 2
+
+#: Always a library's, also below the working directory (a virtual environment lies there often).
+_TOOLKIT: Final = re.compile(
+    r"""
+      /(?:nvidia/(?:cu\d+|cuda_\w+)|cuda(?:-[\d.]+)?|cccl|targets/[\w-]+)/include/  # the toolkit, from a wheel or installed
+    | /(?:site|dist)-packages/(?:triton|torch|nvidia|cupy|cutlass|nvidia_cutlass_dsl|numba|numba_cuda)/
+    | ^/usr/(?:local/)?include/
+    | ^<.*(?:built-in|internal|command-line).*>$
+    """,
+    re.VERBOSE,
+)
+#: A library's where the file is not part of the user's project, or only as a copy.
+_LIBRARIES: Final = re.compile(
+    r"""
+      /cub/(?:block|warp|thread|device|agent|detail|grid|iterator|util_\w+)\b
+    | /thrust/(?:detail|system|iterator)/ | /libcudacxx/ | /cuda/(?:std|experimental|__\w+)/ | /cooperative_groups(?:\.h|/)
+    | /(?:cutlass|cute)/(?:\w+/)*\w+\.(?:h|hpp|cuh|inl|py)$ | /(?:python/)?triton/(?:language|experimental|tools)/
+    | (?:^|/)(?:cuda_pipeline\w*|cuda_awbarrier\w*|cuda_(?:fp|bf)\w+|sm_\d+_\w+|device_\w*functions|crt/\w+|mma)\.(?:h|hpp)$
+    """,
+    re.VERBOSE,
+)
+_COPIES: Final = re.compile(r"/(?:(?:site|dist)-packages|third[_-]?party|3rdparty|external|extern|vendor|_deps|submodules)/")
+
+
+def located(place: Place | Site) -> dict[str, Any]:
+    """The fields of an `Access` that say where it is: the user's line, the innermost one where that is another, and the whole chain."""
+    chain = tuple(Frame(function_name(f.function or ""), f.file, f.line, f.column) for f in place.inlined)
+    innermost = Frame(chain[0].function if chain else "", place.file or "", place.line or 0, place.column or 0)
+    shown = users_frame((innermost, *chain))
+    return {
+        "file": shown.file,
+        "line": shown.line,
+        "column": shown.column,
+        "ptx_line": place.ptx_line,
+        "ptx": place.ptx,
+        "innermost": None if shown is innermost else innermost,
+        "inlined": chain,
+    }
+
+
+def shown_at(place: Place | Site) -> dict[str, Any]:
+    """The same for who waits: the user's line and the PTX."""
+    return {name: value for name, value in located(place).items() if name not in ("innermost", "inlined")}
+
+
+def users_frame(chain: tuple[Frame, ...]) -> Frame:
+    """The innermost of the highest rank."""
+    return max(chain, key=lambda frame: rank(frame.file, os.getcwd()) if frame.line else -1)
+
+
+@lru_cache(maxsize=4096)
+def rank(file: str, project: str) -> int:
+    """Whose file this is; `project` is the folder that the user works in."""
+    path, here = file.replace("\\", "/"), project.replace("\\", "/").rstrip("/") + "/"
+    inside = path.startswith(here) or (not path.startswith(("/", "<")) and os.path.exists(path))
+    path = "/" + path.removeprefix(here) if inside or not path.startswith(("/", "<")) else path
+    if _TOOLKIT.search(path):
+        return LIBRARY
+    copied = bool(_COPIES.search(path))
+    if _LIBRARIES.search(path) and (copied or not inside):
+        return LIBRARY
+    return VENDORED if copied else USERS
+
+
+def steps(access: Access) -> Iterator[tuple[str, int]]:
+    """The source lines of an access from the innermost outwards, the shown one first."""
+    frames = (access, *([access.innermost] if access.innermost else ()), *access.inlined)
+    yield from dict.fromkeys((frame.file, frame.line) for frame in frames if frame.file and frame.line)

@@ -1,0 +1,166 @@
+"""Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
+
+Decides which variable bytes belong to, from a layout that a backend told, and which element, from the declaration in the source or in
+PTX. Nothing is guessed: a byte range that does not lie within one variable has no name, and where the element's size is not known the
+name has the bytes within the variable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from consan.instrument.sites import SharedVariable
+from consan.reports.declarations import Declared, Member, Source
+from consan.reports.model import plural
+from consan.reports.names import variable_name
+
+DYNAMIC = "dynamic shared memory"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A variable and where it lies in the CTA's shared memory; `element` 0: the size of its elements is not known."""
+
+    name: str
+    offset: int
+    bytes: int
+    element: int = 0
+    dims: tuple[int, ...] = ()
+    members: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The variables of one kernel; from `dynamic` on it is memory whose size was given at launch."""
+
+    variables: tuple[Placed, ...] = ()
+    dynamic: int | None = None
+
+    def name(self, begin: int, end: int) -> str:
+        """What the bytes [begin, end) are called; "" where that is not known."""
+        variable = self._of(begin, end)
+        if variable is not None:
+            return element_name(variable, begin - variable.offset, end - variable.offset)
+        if self.dynamic is not None and begin >= self.dynamic:
+            return f"{_bytes(begin - self.dynamic, end - self.dynamic)} of {DYNAMIC}"
+        return ""
+
+    def region(self, begin: int, end: int) -> str:
+        """The same for bytes that several accesses touched: the variable, or the element that all of them lie in."""
+        variable = self._of(begin, end)
+        if variable is None:
+            return DYNAMIC if self.dynamic is not None and begin >= self.dynamic else ""
+        return self.name(begin, end) if 0 < end - begin <= variable.element else variable.name
+
+    def _of(self, begin: int, end: int) -> Placed | None:
+        return next((each for each in self.variables if each.offset <= begin < end <= each.offset + each.bytes), None)
+
+
+def element_name(variable: Placed, begin: int, end: int) -> str:
+    """The name of bytes within a variable."""
+    if end - begin == variable.bytes and not variable.dims:
+        return variable.name
+    if not variable.element:
+        return f"{_bytes(begin, end)} of {variable.name}"
+    first, last = begin // variable.element, (end - 1) // variable.element
+    if first == last:
+        start = first * variable.element
+        return _within(variable, variable.name + _index(variable.dims, first), begin - start, end - start)
+    if last - first + 1 <= variable.dims[-1] and first // variable.dims[-1] == last // variable.dims[-1]:
+        return f"{variable.name}{_index(variable.dims, first)[:-1]}..{last % variable.dims[-1]}]"
+    return f"{variable.name}{_index(variable.dims, first)} to {variable.name}{_index(variable.dims, last)}"
+
+
+def _index(dims: tuple[int, ...], flat: int) -> str:
+    indices = []
+    for dim in reversed(dims):
+        indices.append(flat % dim)
+        flat //= dim
+    return "".join(f"[{index}]" for index in reversed(indices))
+
+
+def _within(variable: Placed, name: str, begin: int, end: int) -> str:
+    """An element or a part of it: `pairs[1].weight` of a struct, else its bytes."""
+    if end - begin == variable.element:
+        return name
+    for member in variable.members:
+        size, inside = member.element * math.prod(member.declared.dims), begin - member.offset
+        if inside >= 0 and end - member.offset <= size:
+            placed = Placed(f"{name}.{member.declared.name}", 0, size, member.element, member.declared.dims)
+            return element_name(placed, inside, end - member.offset)
+    return f"{_bytes(begin, end)} of {name}"
+
+
+def _bytes(begin: int, end: int) -> str:
+    return f"byte {begin}" if end - begin == 1 else f"bytes {begin}..{end - 1}"
+
+
+# --- global memory ---------------------------------------------------------------------------------------------------------------
+
+_NEAR = 1 << 20  # bytes from a buffer within which an address is told by it
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A buffer that a launch was given: `label` is `--arg 2` or `argument 2`, `name` that of the parameter in the source, if known."""
+
+    label: str
+    begin: int
+    bytes: int
+    name: str = ""
+
+
+def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
+    """`bytes 16..19 of --arg 1 (out)`, `0 bytes past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
+    near = min(arguments, key=lambda each: _distance(each, begin, end), default=None)
+    if near is None or _distance(near, begin, end) > _NEAR:
+        return ""
+    known = ", ".join(filter(None, (near.name, plural(near.bytes, "byte"))))
+    if begin < near.begin:
+        return f"{plural(near.begin - begin, 'byte')} before {near.label} ({known})"
+    if begin >= near.begin + near.bytes:
+        return f"{plural(begin - near.begin - near.bytes, 'byte')} past the end of {near.label} ({known})"
+    inside = f"{_bytes(begin - near.begin, end - near.begin)} of {near.label}"
+    said = known if end > near.begin + near.bytes else near.name
+    return inside + (f" ({said})" if said else "")
+
+
+def _distance(argument: Argument, begin: int, end: int) -> int:
+    return max(0, argument.begin - begin, end - argument.begin - argument.bytes)
+
+
+# --- from declarations -----------------------------------------------------------------------------------------------------------
+
+
+def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
+    """A variable with the elements that its declaration in the source gives it, else those that PTX does."""
+    plain = Placed(variable_name(variable.symbol), offset, variable.bytes)
+    fitting = {_shaped(plain, declared, source) for declared in source.shared(plain.name.rsplit("::", 1)[-1])} - {None}
+    if len(fitting) == 1:
+        return fitting.pop() or plain
+    element = variable.element if variable.element > 1 else 0
+    dims = (variable.bytes // element,) if element and element != variable.bytes else ()
+    return replace(plain, element=element, dims=dims)
+
+
+def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
+    """None where the declaration is not that of a variable of this size, or is not understood."""
+    known, (first, *rest) = source.size(declared.type), declared.dims or (1,)
+    inner = math.prod(rest)
+    if not inner or not (first or known):
+        return None
+    element = known or plain.bytes // (first * inner)
+    first = first or plain.bytes // (known * inner)
+    if element * first * inner != plain.bytes or not element:
+        return None
+    members = source.members(declared.type)
+    size = max((each.offset + each.element * math.prod(each.declared.dims) for each in members), default=0)
+    return replace(plain, element=element, dims=(first, *rest) if declared.dims else (), members=members if size <= element else ())
+
+
+def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: Source) -> Layout:
+    """The layout of a kernel whose variables lie at these offsets; those without one are left out."""
+    known = [variable for variable in variables if variable.bytes and variable.symbol in offsets]
+    return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic)

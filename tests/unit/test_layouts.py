@@ -1,0 +1,66 @@
+"""Where shared variables lie: told by the virtual machine, forced where an assembler has no choice, else not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from consan.instrument.sites import SharedVariable
+from consan.layouts import layout_of, name_addresses
+
+ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)
+DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
+
+
+def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1) -> Any:
+    reached = [SimpleNamespace(shared=variables)] * functions
+    return SimpleNamespace(instrumented=SimpleNamespace(reachable=lambda entry: reached), plain=plain, loaded=object())
+
+
+ASSEMBLER: Any = SimpleNamespace()  # a backend that does not tell
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ((ONE,), ("one[0]", "")),
+        ((ONE, DYNAMIC), ("one[0]", "bytes 16..19 of dynamic shared memory")),
+        ((DYNAMIC,), ("bytes 0..3 of dynamic shared memory", "bytes 80..83 of dynamic shared memory")),
+        ((ODD, DYNAMIC), ("odd", "")),  # where dynamic memory begins after it is the assembler's choice
+        ((ONE, OTHER), ("", "")),
+        ((ONE, OTHER, DYNAMIC), ("", "")),
+        ((), ("", "")),
+    ],
+)
+def test_an_assembler_leaves_little_that_is_known(variables: tuple[SharedVariable, ...], names: tuple[str, str]) -> None:
+    made = layout_of(ASSEMBLER, prepared(*variables, functions=2), "k")
+    assert (made.name(0, 4), made.name(80, 84)) == names
+
+
+def test_a_backend_that_tells_is_believed() -> None:
+    backend: Any = SimpleNamespace(shared_offsets=lambda handle, entry: {"one": 32, "other": 0, "dynamic": 96})
+    made = layout_of(backend, prepared(ONE, OTHER, DYNAMIC), "k")
+    assert [made.name(*each) for each in ((0, 8), (36, 40), (96, 100))] == ["other[0]", "one[1]", "bytes 0..3 of dynamic shared memory"]
+
+
+def test_one_symbol_in_two_functions_has_no_place() -> None:
+    twice = SharedVariable("one", 16, 4, 4)
+    backend: Any = SimpleNamespace(shared_offsets=lambda handle, entry: {"one": 0})
+    assert layout_of(backend, prepared(ONE, twice), "k").name(0, 4) == ""
+
+
+def test_arguments_have_the_names_of_the_signature(tmp_path: Path) -> None:
+    import numpy as np
+
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k(float* in, int n, float* out) { }")
+    module = prepared(plain=f'.file 1 "{source}"\n')
+    given = [np.zeros(4, np.float32), np.int32(7), np.zeros(8, np.float32)]
+    first, third = 1 << 40, 1 << 41
+    values = [first.to_bytes(8, "little"), b"\7\0\0\0", third.to_bytes(8, "little")]
+    name = name_addresses(module, "_Z1kPfiS_", "argument", given, values)
+    assert name(third + 4, third + 8) == "bytes 4..7 of argument 3 (out)"
+    assert name(7, 8) == ""

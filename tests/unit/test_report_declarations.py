@@ -1,0 +1,135 @@
+"""The small reader of declarations, and the names that bytes of shared memory get from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan.instrument.sites import SharedVariable
+from consan.reports.deadlocks import mbarrier
+from consan.reports.declarations import Source
+from consan.reports.names import base_name
+from consan.reports.variables import Argument, Layout, address_name, layout
+
+TEXT = """
+enum { STAGES = 2, NEXT, LAST = STAGES * 4 };  /* 3 and 8 */
+#define WIDTH (STAGES * 8) // 16
+constexpr int ROWS = 0x4u; typedef unsigned long long u64; using Half = half;
+struct Pair { int id; float weights[3]; };
+struct Open { int id; void f() {} };
+template <typename T, int DEPTH> __global__ void __launch_bounds__(128) k(const T* __restrict__ in, T* out = nullptr) {
+    __shared__ T ring[DEPTH][4];
+    __shared__ __align__(128) float tile[ROWS][WIDTH + 1], *rows[2], flag;
+    __shared__ u64 full[STAGES], empty[NEXT];
+    __shared__ Pair pairs[LAST];
+    __shared__ Half halves[ROWS];
+    __shared__ float2 both[4];
+    __shared__ Open open[2];
+}
+__global__ void k2(int n, const __grid_constant__ CUtensorMap map) { extern __shared__ float dynamic[]; }
+constexpr int DEPTH = 3;
+"""
+
+
+def name(symbol: str, nbytes: int, begin: int, end: int, text: str = TEXT, element: int = 1) -> str:
+    made = layout([SharedVariable(symbol, nbytes, 4, element)], {symbol: 128}, None, Source([text]))
+    return made.name(128 + begin, 128 + end)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "nbytes", "begin", "end", "expected"),
+    [
+        ("tile", 272, 4, 8, "tile[0][1]"),
+        ("_ZZ1kPfE4tile", 272, 4, 8, "tile[0][1]"),
+        ("tile", 272, 68, 72, "tile[1][0]"),
+        ("tile", 272, 68, 84, "tile[1][0..3]"),
+        ("tile", 272, 64, 72, "tile[0][16] to tile[1][0]"),
+        ("tile", 272, 69, 70, "byte 1 of tile[1][0]"),
+        ("rows", 16, 8, 16, "rows[1]"),
+        ("flag", 4, 0, 4, "flag"),
+        ("full", 16, 8, 16, "full[1]"),
+        ("empty", 24, 16, 24, "empty[2]"),
+        ("pairs", 128, 24, 28, "pairs[1].weights[1]"),
+        ("pairs", 128, 16, 20, "pairs[1].id"),
+        ("pairs", 128, 16, 24, "bytes 0..7 of pairs[1]"),
+        ("halves", 8, 6, 8, "halves[3]"),
+        ("both", 32, 8, 12, "bytes 0..3 of both[1]"),
+        ("open", 24, 12, 16, "bytes 0..3 of open[1]"),
+        ("ring", 64, 16, 20, "bytes 16..19 of ring"),  # T and DEPTH are the template's, whatever DEPTH is elsewhere
+        ("tile", 999, 4, 8, "bytes 4..7 of tile"),  # not the declaration of this variable
+        ("unknown", 64, 4, 8, "bytes 4..7 of unknown"),
+    ],
+)
+def test_name_of_an_element(symbol: str, nbytes: int, begin: int, end: int, expected: str) -> None:
+    assert name(symbol, nbytes, begin, end) == expected
+
+
+def test_ptx_tells_the_element_where_no_source_does() -> None:
+    assert name("full", 16, 8, 16, "", element=8) == "full[1]"
+    assert name("flag", 4, 0, 4, "", element=4) == "flag"
+
+
+def test_declarations_that_disagree_are_not_used() -> None:
+    text = "__shared__ float a[4][2]; } { __shared__ float a[2][4];"
+    assert name("a", 32, 4, 8, text) == "bytes 4..7 of a"
+
+
+def test_bytes_outside_of_one_variable_have_no_name() -> None:
+    variables = [SharedVariable(symbol, 8, 4, 4) for symbol in ("a", "b", "lost")] + [SharedVariable("dyn", 0, 4, 0)]
+    made = layout(variables, {"a": 0, "b": 8, "dyn": 32}, 32, Source([]))
+    assert [made.name(*each) for each in ((4, 12), (16, 20), (28, 36), (-4, 0))] == ["", "", "", ""]
+    assert made.name(36, 40) == "bytes 4..7 of dynamic shared memory"
+    assert [made.region(*each) for each in ((0, 4), (0, 8), (4, 12), (32, 64))] == ["a[0]", "a", "", "dynamic shared memory"]
+    assert Layout().name(0, 4) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("tile[1][3]", "tile"),
+        ("tile", "tile"),
+        ("pairs[1].id", "pairs"),
+        ("bytes 4..7 of ring", "ring"),
+        ("full[0] of the CTA of rank 1", "full of the CTA of rank 1"),
+        ("shared memory", "shared memory"),
+    ],
+)
+def test_base_name(text: str, base: str) -> None:
+    assert base_name(text) == base
+
+
+def test_parameters() -> None:
+    source = Source([TEXT])
+    assert source.parameters("k") == ("in", "out")
+    assert source.parameters("k2") == ("n", "map")
+    assert source.parameters("absent") == ()
+
+
+BUFFERS = (Argument("--arg 1", 4096, 256, "in"), Argument("--arg 2", 8192, 64))
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        (4112, 4113, "byte 16 of --arg 1 (in)"),
+        (8192, 8196, "bytes 0..3 of --arg 2"),
+        (4352, 4356, "0 bytes past the end of --arg 1 (in, 256 bytes)"),
+        (4350, 4354, "bytes 254..257 of --arg 1 (in, 256 bytes)"),
+        (8180, 8184, "12 bytes before --arg 2 (64 bytes)"),
+        (1 << 40, (1 << 40) + 4, ""),
+    ],
+)
+def test_address_name(begin: int, end: int, expected: str) -> None:
+    assert address_name(BUFFERS, begin, end) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((8,), "the mbarrier at shared offset 8"),
+        ((8, "full[1]"), "the mbarrier full[1] (shared offset 8)"),
+        ((8, "full[1]", 1), "the mbarrier full[1] (shared offset 8) of the CTA of rank 1"),
+        ((8, "bytes 8..15 of dynamic shared memory"), "the mbarrier at bytes 8..15 of dynamic shared memory (shared offset 8)"),
+    ],
+)
+def test_what_a_sentence_calls_an_mbarrier(given: tuple[int, str, int], expected: str) -> None:
+    assert mbarrier(*given) == expected
