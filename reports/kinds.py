@@ -29,7 +29,8 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
-    chosen = select(kind, _refined(finding, situation), finding.hazard, action.kind if action else "")
+    name = _refined(finding, situation)
+    chosen = select(kind, name, finding.hazard, action.kind if action else "")
     words = words_of(finding, facts)
     return replace(
         finding,
@@ -38,6 +39,7 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
         message=(chosen.message or kind.message).format_map(words),
         missing=chosen.missing.format_map(words),
         fix=chosen.fix.format_map(words),
+        situation=name,
     )
 
 
