@@ -191,6 +191,14 @@ SESSION: Final = (
 OUTPUT: Final = (
     Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
+    Option(
+        ("--timeline",),
+        "timeline",
+        read_switch,
+        "text: draw each finding as lanes of time, with the order that is missing (a page has it always)",
+        False,
+        switch=True,
+    ),
 )
 RUN: Final = (
     Option(

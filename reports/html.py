@@ -126,7 +126,7 @@ def _reproduce(report: Report) -> str:
 def _copied(text: str, what: str) -> str:
     """Text with a button that copies it: the script shows the button, and without it the text can be selected."""
     return (
-        f'<div class="copy"><pre tabindex="0" aria-label="{what}" role="region"><code>{_text(text)}</code></pre>'
+        f'<div class="copy"><pre tabindex="0" aria-label="{what}" role="group"><code>{_text(text)}</code></pre>'
         f'<button type="button" hidden data-what="{what}" aria-label="Copy: {what}">Copy</button></div>'
     )
 
@@ -231,7 +231,7 @@ def _excerpt(excerpt: Excerpt, access: Access) -> str:
         for (number, _, hit), text in zip(excerpt.lines, shown, strict=True)
     )
     # A scrolling region has to be reachable by keyboard, and named.
-    return f'<pre class="code" tabindex="0" role="region" aria-label="Source at {_text(place(access))}">{"".join(rows)}</pre>'
+    return f'<pre class="code" tabindex="0" role="group" aria-label="Source at {_text(place(access))}">{"".join(rows)}</pre>'
 
 
 def _picture(finding: Finding, number: int) -> str:
@@ -253,10 +253,10 @@ _COLUMNS: Final = ("Step", "Who", "What", "Where", "Comes after")
 def _table(shown: timeline.Timeline, number: int) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
     rows = "".join(map(_step, timeline.steps(shown)))
-    memory = "; ".join(filter(None, (f"{cell.mark} {cell.kind}: {cell.text}".strip() for cell in shown.strip)))
+    memory = "; ".join(f"{cell.mark} {timeline.MEMORY_WORDS[cell.kind]}: {cell.text}".strip() for cell in shown.strip)
     strip = f"<p>Memory, from low to high addresses: {_text(memory)}.</p>" if memory else ""
     return (
-        f'<details><summary>The same as a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Timeline {number} as a table">'
+        f'<details><summary>The same as a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Timeline {number} as a table">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{strip}</div></details>"
     )
 
@@ -303,7 +303,7 @@ def _tests(report: Report) -> str:
     head = "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in ("Test", "Outcome", "Verdict", "Launches")) + "</tr>"
     title = plural(len({test.id for test in report.tests if test.id}), "test")
     return (
-        f'<details><summary>{title}</summary><div class="scroll" tabindex="0" role="region" aria-label="Tests">'
+        f'<details><summary>{title}</summary><div class="scroll" tabindex="0" role="group" aria-label="Tests">'
         f"<table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>\n"
     )
 
@@ -318,6 +318,6 @@ def _manual(report: Report) -> Iterator[str]:
     for kind in dict.fromkeys(finding.kind for finding in report.findings):
         name = _text(kind)
         yield (
-            f'<details><summary>{name}</summary><pre class="page" tabindex="0" role="region" aria-label="About {name}">'
+            f'<details><summary>{name}</summary><pre class="page" tabindex="0" role="group" aria-label="About {name}">'
             f"{_text(page(kind))}</pre></details>"
         )

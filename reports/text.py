@@ -19,9 +19,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from consan.reports import phrases
+from consan.reports import phrases, timeline_text
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report
 from consan.reports.sources import Excerpt, Sources
+from consan.reports.timeline import build
 
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120
@@ -50,21 +51,22 @@ MARK_STYLE: Final = ("bold cyan", "bold magenta")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
-def render(report: Report, *, stored: str | None = None) -> str:
+def render(report: Report, *, stored: str | None = None, timeline: bool = False) -> str:
     """Plain text: ASCII, no colour, PLAIN_WIDTH columns. `stored` is the file that holds the run, if any."""
     out = io.StringIO()
-    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report).report(stored)
+    _Printer(_console(out, PLAIN_WIDTH, plain=True), ASCII, report, timeline=timeline).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show(report: Report, file: IO[str], *, stored: str | None = None) -> None:
+def show(report: Report, file: IO[str], *, stored: str | None = None, timeline: bool = False) -> None:
     """To a stream: coloured when it is a terminal that wants it, else what `render` gives."""
     if not _is_terminal(file):
-        file.write(render(report, stored=stored))
+        file.write(render(report, stored=stored, timeline=timeline))
         return
     width = max(MIN_WIDTH, min(_console(file, None, plain=False).width, MAX_WIDTH))
-    _Printer(_console(file, width, plain=False), UNICODE if _speaks_unicode(file) else ASCII, report).report(stored)
+    glyphs = UNICODE if _speaks_unicode(file) else ASCII
+    _Printer(_console(file, width, plain=False), glyphs, report, timeline=timeline).report(stored)
 
 
 def _console(file: IO[str], width: int | None, *, plain: bool) -> Console:
@@ -91,7 +93,8 @@ def _speaks_unicode(file: IO[str]) -> bool:
 class _Printer:
     """One pass over a report. Methods are in the order in which they print."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report, *, timeline: bool = False) -> None:
+        self._timeline = timeline
         self._console = console
         self._glyphs = glyphs
         self._report = report
@@ -111,6 +114,8 @@ class _Printer:
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
+        if self._timeline:
+            self._drawing(finding)
         self._rows(phrases.facts(finding), indent=2)
         self._line()
 
@@ -139,6 +144,19 @@ class _Printer:
         for text in (phrases.who(access, dot), phrases.what(access, dot), *map(phrases.inlined_at, access.inlined)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)))
+        self._line()
+
+    def _drawing(self, finding: Finding) -> None:
+        """The timeline, indented like the rest of the finding."""
+        picture = build(finding)
+        if picture is None:
+            return
+        strokes = timeline_text.UNICODE if self._glyphs is UNICODE else timeline_text.ASCII
+        for line, style in timeline_text.draw(picture, self._console.width - 4, strokes):
+            shown = Text("  " + self._plain(line), LABEL_STYLE.get(style, ""))
+            for number, colour in enumerate(MARK_STYLE, 1):
+                shown.highlight_words([f"({number})"], colour)
+            self._line(shown)
         self._line()
 
     def _excerpt(self, excerpt: Excerpt, gutter: int, label: str, style: str) -> Iterator[Text]:

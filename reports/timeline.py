@@ -11,7 +11,7 @@ Not drawn: distances in time (nothing is measured), and accesses that the findin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from consan.reports.kinds import place
@@ -19,6 +19,7 @@ from consan.reports.model import Access, Finding, plural
 
 CULPRIT: Final = "culprit"  # the role of an access that stands between the two and does not order them
 MOST_WAITERS: Final = 3  # groups of waiting warps that are drawn; the facts of the finding list them all
+MOST_BARRIERS: Final = 2
 
 THREAD, ENGINE, BARRIER, MEMORY, CTA = "thread", "engine", "barrier", "memory", "cta"  # the roles of lanes
 
@@ -73,6 +74,10 @@ class Cell:
     mark: str = ""
 
 
+#: What a cell is, in a word.
+MEMORY_WORDS: Final = {"inside": "allocated", "unwritten": "never written", "hit": "loaded", "outside": "outside"}
+
+
 @dataclass(frozen=True)
 class Timeline:
     """The picture. `gap` is the event before which what is missing would have to stand (the number of events: after all)."""
@@ -101,8 +106,8 @@ class Step:
 
 def build(finding: Finding) -> Timeline | None:
     """The picture of a finding; None where the finding names neither an access nor a waiter."""
-    if not finding.accesses and not finding.waiters:
-        return None
+    if not _sides(finding):
+        return _waiting(finding) if finding.waiters else None
     return _SHAPES.get(finding.kind, _pair)(finding)
 
 
@@ -254,12 +259,14 @@ _CAPTIONS: Final = {
     "out-of-bounds": "(1) touches bytes outside of the memory.",
     "barrier-misuse": "The barrier is used against its protocol.",
     "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
+    "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
     "lifetime": "Shared memory exists only while its CTA runs.",
 }
 
 
 def _caption(finding: Finding) -> str:
-    return _CAPTIONS.get(finding.kind, "What is known of the finding, in order.")
+    special = _CAPTIONS.get(f"{finding.kind}/{finding.situation}")
+    return special or _CAPTIONS.get(finding.kind, "What is known of the finding, in order.")
 
 
 def _pair(finding: Finding) -> Timeline:
@@ -406,13 +413,20 @@ def _outside(finding: Finding) -> Timeline:
         memory = "shared memory of the CTA" if access.space == "shared" else "allocated memory"
         beyond = f"bytes {begin}..{end - 1}" if access.space == "shared" else f"{begin:#x}, {plural(end - begin, 'byte')}"
         strip = (Cell("inside", memory), Cell("outside", beyond, "(1)"))
-    return draft.done(_caption(finding), strip)
+    told = f"{_caption(finding).rstrip('.')}: {finding.missing}." if finding.missing else _caption(finding)
+    return replace(draft.done(told, strip), missing="")
 
 
 # --- barriers ----------------------------------------------------------------------------------------------------------
 
 #: Where what is missing would have to stand, where it is not after all that is known: before (1), or between (1) and (2).
 _GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 0, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
+#: What a barrier of the CTA gets to see.
+_STATES: Final = {
+    "divergent": "lanes of a warp are missing",
+    "counts-disagree": "two thread counts meet",
+    "shared-id": "two rounds can mix",
+}
 
 
 def _misuse(finding: Finding) -> Timeline:
@@ -426,7 +440,11 @@ def _misuse(finding: Finding) -> Timeline:
     if finding.barrier:
         lane = _mbarrier_lane(draft, finding.barrier.get("offset"), finding.barrier.get("cluster_rank"))
         state = draft.event(lane, "state", _state(finding.barrier) or "its state is not known")
-        draft.edge(len(sides) - 1, state, sides[-1].role if sides else "")
+        draft.edge(len(sides) - 1, state, sides[-1].role)
+    elif finding.situation in _STATES:
+        state = draft.event(draft.lane("barrier", Lane(BARRIER, "barrier")), "state", _STATES[finding.situation])
+        for index in range(len(sides)):
+            draft.edge(index, state)
     for group in _groups(finding.waiters)[:MOST_WAITERS]:
         _wait_event(draft, group)
     return draft.done(_caption(finding))
@@ -481,27 +499,48 @@ def _awaited(draft: _Draft, waiter: dict[str, Any]) -> int | None:
     return None
 
 
-def _deadlock(finding: Finding) -> Timeline:
+def _waiting(finding: Finding) -> Timeline:
     """Who waits, for what, and what that barrier still needs."""
     draft = _Draft(finding)
     for access in _sides(finding):
         _place_event(draft, access, _thread_lane(draft, access))
-    groups = _groups(finding.waiters)[:MOST_WAITERS]
+    groups = _drawn(finding.waiters)
     waits = [_wait_event(draft, group) for group in groups]
     states: dict[int, int] = {}
     for wait, group in zip(waits, groups, strict=True):
-        lane = _awaited(draft, group[0])
-        if lane is not None:
-            states.setdefault(lane, draft.event(lane, "state", _state(group[0]) or "not complete")) if lane not in states else None
-            draft.edge(wait, states[lane], "waits for")
+        _state_event(draft, wait, group[0], states)
     _culprits(draft)
     draft.open_gap()
     for wait in waits:
         draft.spans.append(Span(draft.events[wait].lane, wait, None))
-    if waits:
+    if waits and finding.kind == "deadlock" and finding.situation != "timeout":
         never = draft.event(draft.events[waits[0]].lane, "lifetime", "never goes on")
         draft.edge(next(iter(states.values()), waits[0]), never, missing=True)
-    return draft.done(_caption(finding))
+    more = len(_groups(finding.waiters)) - len(groups)
+    return draft.done(_caption(finding) + (f" {plural(more, 'more group')} of warps not drawn." if more else ""))
+
+
+def _drawn(waiters: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The groups that find room, with the barriers that they wait for."""
+    drawn: list[list[dict[str, Any]]] = []
+    for group in _groups(waiters)[:MOST_WAITERS]:
+        if len({_barrier_key(each[0]) for each in (*drawn, group)}) <= MOST_BARRIERS:
+            drawn.append(group)
+    return drawn
+
+
+def _barrier_key(waiter: dict[str, Any]) -> str:
+    return repr([waiter.get(name) for name in ("why", "barrier", "mbarrier", "cluster_rank")])
+
+
+def _state_event(draft: _Draft, wait: int, waiter: dict[str, Any], states: dict[int, int]) -> None:
+    """The barrier that a warp waits for, once, with what it still needs."""
+    lane = _awaited(draft, waiter)
+    if lane is None:
+        return
+    if lane not in states:
+        states[lane] = draft.event(lane, "state", _state(waiter) or "not complete")
+    draft.edge(wait, states[lane], "waits for")
 
 
 # --- lifetimes ---------------------------------------------------------------------------------------------------------
@@ -510,7 +549,7 @@ def _deadlock(finding: Finding) -> Timeline:
 def _lifetime(finding: Finding) -> Timeline:
     """An operation that outlives its CTA, or an access to a CTA that is not there."""
     sides = _sides(finding)
-    if not sides or sides[0].asynchronous is None or finding.situation in ("not-started", "after-exit"):
+    if sides[0].asynchronous is None or finding.situation in ("not-started", "after-exit"):
         return _other_cta(finding)
     draft = _Draft(finding)
     _, flying = _flight(draft, sides[0])
@@ -526,8 +565,6 @@ def _other_cta(finding: Finding) -> Timeline:
     """(1), and the start or the exit of the CTA that it reaches."""
     draft, sides = _Draft(finding), _sides(finding)
     other = Lane(CTA, "the other CTA", "owns the memory")
-    if not sides:
-        return _pair(finding)
     mine = _thread_lane(draft, sides[0])
     if finding.situation == "after-exit":
         end = draft.event(draft.lane("other", other), "lifetime", "may have exited")
@@ -551,6 +588,6 @@ _SHAPES: Final[dict[str, Callable[[Finding], Timeline]]] = {
     "uninitialized-read": _uninitialised,
     "out-of-bounds": _outside,
     "barrier-misuse": _misuse,
-    "deadlock": _deadlock,
+    "deadlock": _waiting,
     "lifetime": _lifetime,
 }

@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.timeline import Cell, Edge, Event, Lane, Timeline
+from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Event, Lane, Timeline
 
 WIDE: Final = 560
 NARROW: Final = 324
@@ -20,7 +20,8 @@ NARROW: Final = 324
 _SANS, _MONO = 6.5, 6.75  # pixels a character of the two fonts takes, at most, in the sizes of the style sheet
 _LINE: Final = 16
 _PAD: Final = 8
-_SPACE: Final = 26  # between two rows: room for the arrow that leads to the lower one
+_SPACE: Final = 24  # between two rows: room for the arrow that leads to the lower one
+_LABEL: Final = 11  # more of it, for the arrow's label
 _MARKS: Final = {"(1)": "one", "(2)": "two"}
 _LONGEST_BOX: Final = 250
 
@@ -126,7 +127,7 @@ class _Drawing:
         for index, event in enumerate(self._timeline.events):
             if index == self._timeline.gap:
                 self._band()
-            self._y += _SPACE if index else 14
+            self._y += (_SPACE if index else 14) + (_LABEL if self._labelled(index) else 0)
             box = self._layout(event)
             self._boxes.append(box)
             self._draw_box(event, box)
@@ -134,6 +135,9 @@ class _Drawing:
         if self._timeline.gap >= len(self._timeline.events):
             self._band()
         self._y += 10
+
+    def _labelled(self, index: int) -> bool:
+        return any(edge.label and max(edge.source, edge.target) == index for edge in self._timeline.edges)
 
     def _layout(self, event: Event) -> _Box:
         room = min(_LONGEST_BOX, self._width - 8) - 2 * _PAD
@@ -182,7 +186,7 @@ class _Drawing:
         down = source.y <= target.y
         begin = source.y + source.height if down else source.y
         end = target.y if down else target.y + target.height
-        turn = end - 13 if down else begin - 13
+        turn = (end if down else begin) - 12
         head = -6 if down else 6
         style = "edge missing" if edge.missing else "edge"
         line = f"M{source.centre:.1f} {begin:.1f}V{turn:.1f}H{target.centre:.1f}V{end:.1f}"
@@ -196,7 +200,7 @@ class _Drawing:
         if abs(source - target) < 1:
             self._text(source + 8, y + 3, label, "left label")
         else:
-            self._text((source + target) / 2, y - 3, label, "label")
+            self._text((source + target) / 2, y - 4, label, "label")
 
     # --- memory ---
 
@@ -214,7 +218,7 @@ class _Drawing:
     def _cell(self, cell: Cell, x: float, width: float) -> None:
         mark = _MARKS.get(cell.mark, "")
         self._front.append(f'<g class="cell {cell.kind} {mark}"><rect x="{x:.1f}" y="{self._y:.1f}" width="{width:.1f}" height="26"/>')
-        self._text(x + width / 2, self._y + 17, cell.mark or _CELL_WORDS[cell.kind], "text")
+        self._text(x + width / 2, self._y + 17, f"{cell.mark} {MEMORY_WORDS[cell.kind]}".strip(), "text")
         for row, text in enumerate(wrap(cell.text, int(width / _MONO), 2)):
             self._text(x + width / 2, self._y + 42 + row * _LINE, text, "place")
         self._front.append("</g>")
@@ -224,4 +228,3 @@ class _Drawing:
 
 
 _WEIGHT: Final = {"inside": 2.0, "outside": 1.4, "hit": 1.0, "unwritten": 1.2}
-_CELL_WORDS: Final = {"inside": "allocated", "outside": "outside", "hit": "", "unwritten": "unwritten"}

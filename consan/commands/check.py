@@ -47,7 +47,7 @@ class CheckCommand:
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
         report = replace(Launch(args).run(args), command=("consan", *args.argv))
-        undelivered = deliver(report, chosen, args.output)
+        undelivered = deliver(report, chosen, args.output, timeline=args.timeline)
         return exit_status(report, strict=args.strict) or undelivered
 
 

@@ -49,27 +49,30 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
     return report
 
 
-def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None) -> int:
-    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written."""
+def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None, timeline: bool = False) -> int:
+    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written.
+
+    `timeline`: a text draws each finding as lanes of time.
+    """
     try:
         if output is not None:
-            return _write(report, chosen, output)
-        _print(report, chosen, stored)
+            return _write(report, chosen, output, timeline)
+        _print(report, chosen, stored, timeline)
     except FormatError as error:
         raise NotSupported(str(error)) from None
     return 0
 
 
-def _print(report: Report, chosen: str, stored: str | None = None) -> None:
+def _print(report: Report, chosen: str, stored: str | None = None, timeline: bool = False) -> None:
     if chosen == "text":
-        text.show(report, sys.stdout, stored=stored)
+        text.show(report, sys.stdout, stored=stored, timeline=timeline)
     else:
         sys.stdout.write(render(report, chosen))
 
 
-def _write(report: Report, chosen: str, output: str) -> int:
-    if not keep(output, render(report, chosen)):
-        _print(report, chosen)  # the findings must not go with the file
+def _write(report: Report, chosen: str, output: str, timeline: bool) -> int:
+    if not keep(output, text.render(report, timeline=timeline) if chosen == "text" else render(report, chosen)):
+        _print(report, chosen, timeline=timeline)  # the findings must not go with the file
         return int(ExitCode.USAGE)
     print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
     return 0

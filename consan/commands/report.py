@@ -38,7 +38,7 @@ class ReportCommand:
             return 0
         report = load(args.file)
         if not args.emit:
-            return deliver(report, chosen, args.output, stored=args.file)
+            return deliver(report, chosen, args.output, stored=args.file, timeline=args.timeline)
         if args.output is None:
             sys.stdout.write(to_toml(report, os.getcwd()))
         else:

@@ -69,7 +69,7 @@ class RunCommand:
                 return _told(failure, status)
             report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
         kept = keep(stored, dumps(report))
-        deliver(report, chosen, None, stored=stored if kept else None)
+        deliver(report, chosen, None, stored=stored if kept else None, timeline=args.timeline)
         if chosen != "text" and kept:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         _told(failure, status)
