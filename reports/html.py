@@ -172,23 +172,24 @@ def _choice(name: str, label: str, values: Iterable[str]) -> str:
 def _finding(finding: Finding, number: int, report: Report, sources: Sources) -> str:
     sides = "".join(_side(access, index, sources) for index, access in enumerate(finding.accesses, 1))
     picture = _picture(finding, number)
-    two = " two" if sides and picture else ""
+    two = " two" if picture else ""
     tests = [("tests", test or "outside of tests") for test in finding.tests]
     facts = [(label, text) for label, text in phrases.facts(finding) if label not in ("missing", "fix")]
     return (
         f'<article class="finding {finding.severity}" id="f{number}" data-kind="{_text(finding.kind)}" data-severity="{finding.severity}"'
         f' aria-labelledby="h{number}">\n{_title(finding, number, len(report.findings))}{_state(finding)}'
         f'<p class="message">{_text(phrases.sentence(finding.message))}</p>\n{_calls(finding)}'
-        f'<div class="body{two}">{f"<div>{sides}</div>" if sides else ""}{picture}</div>\n'
-        f"<dl>{_rows((*facts, *tests))}</dl>\n{_silence(finding, report)}</article>"
+        f'<div class="body{two}"><div>{sides}<dl>{_rows((*facts, *tests))}</dl></div>\n{picture}</div>\n'
+        f"{_silence(finding, report)}</article>"
     )
 
 
 def _title(finding: Finding, number: int, total: int) -> str:
     hazard = f" {_text(finding.hazard)}" if finding.hazard else ""
     return (
-        f'<h2 class="top" id="h{number}"><span class="badge">{finding.severity}</span> <span class="kind">{_text(finding.kind)}{hazard}</span>'
-        f' <span class="in">in kernel <code>{_text(finding.kernel)}</code></span> <span class="count">{number} of {total}</span></h2>\n'
+        f'<h2 class="top" id="h{number}"><span class="badge">{finding.severity}</span> '
+        f'<span class="kind">{_text(finding.kind)}{hazard}</span> '
+        f'<span class="in">in kernel <code>{_text(finding.kernel)}</code></span> <span class="count">{number} of {total}</span></h2>\n'
     )
 
 
@@ -209,7 +210,8 @@ def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
     told = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
     return (
-        f'<section class="side n{number}"><h3><span class="mark">({number})</span> {_text(access.role)} <code>{_text(access.op)}</code></h3>'
+        f'<section class="side n{number}"><h3><span class="mark">({number})</span> {_text(access.role)} '
+        f"<code>{_text(access.op)}</code></h3>"
         f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{told}{_chain(access)}</section>"
     )
 
@@ -234,6 +236,9 @@ def _excerpt(excerpt: Excerpt, access: Access) -> str:
     return f'<pre class="code" tabindex="0" role="group" aria-label="Source at {_text(place(access))}">{"".join(rows)}</pre>'
 
 
+_KEY: Final = "Time runs down. Solid arrows are order that is there, the dashed one is the order that is missing."
+
+
 def _picture(finding: Finding, number: int) -> str:
     """The timeline: drawn for wide and for narrow windows, and as a table."""
     shown = timeline.build(finding)
@@ -241,9 +246,9 @@ def _picture(finding: Finding, number: int) -> str:
         return ""
     wide, narrow = (timeline_svg.draw(shown, width) for width in (timeline_svg.WIDE, timeline_svg.NARROW))
     return (
-        f'<figure aria-labelledby="c{number}"><div class="drawn"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></div>'
-        f'<figcaption id="c{number}">{_text(shown.caption)} <span class="key">Time runs down. Solid arrows are order that is there, the dashed'
-        f" one is the order that is missing.</span></figcaption>{_table(shown, number)}</figure>"
+        f'<figure aria-labelledby="c{number}"><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+        f'<figcaption id="c{number}">{_text(shown.caption)} <span class="key">{_KEY}</span></figcaption>'
+        f"{_table(shown, number)}</figure>"
     )
 
 
@@ -256,7 +261,8 @@ def _table(shown: timeline.Timeline, number: int) -> str:
     memory = "; ".join(f"{cell.mark} {timeline.MEMORY_WORDS[cell.kind]}: {cell.text}".strip() for cell in shown.strip)
     strip = f"<p>Memory, from low to high addresses: {_text(memory)}.</p>" if memory else ""
     return (
-        f'<details><summary>The same as a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Timeline {number} as a table">'
+        "<details><summary>The same as a table</summary>"
+        f'<div class="scroll" tabindex="0" role="group" aria-label="Timeline {number} as a table">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{strip}</div></details>"
     )
 
@@ -275,7 +281,8 @@ def _silence(finding: Finding, report: Report) -> str:
     comment = f"// consan: allow({finding.kind}) REASON"
     return (
         "<details><summary>Suppress this finding</summary><p>In pyproject.toml, with the reason filled in:</p>"
-        f"{_copied(rule, 'Suppression')}<p>Or as a comment, at one of the lines or right above it:</p>{_copied(comment, 'Comment')}</details>\n"
+        f"{_copied(rule, 'Suppression')}<p>Or as a comment, at one of the lines or right above it:</p>"
+        f"{_copied(comment, 'Comment')}</details>\n"
     )
 
 

@@ -241,7 +241,8 @@ def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
     action = access.asynchronous
     if action and action.barrier is not None:
         phase = "its phase" if action.phase is None else f"phase {action.phase}"
-        done = draft.event(_mbarrier_lane(draft, action.barrier, (draft.finding.barrier or {}).get("cluster_rank")), "state", f"{phase} completes")
+        lane = _mbarrier_lane(draft, action.barrier, (draft.finding.barrier or {}).get("cluster_rank"))
+        done = draft.event(lane, "state", f"{phase} completes")
         draft.edge(landed, done, "signals")
     return landed
 
@@ -341,7 +342,8 @@ def _proxy(finding: Finding) -> Timeline:
         name = "tensormap proxy" if index and "map-not" in finding.situation else f"{access.proxy} proxy"
         who = f"thread {_triple(access.thread)}" if access.thread else ""
         role = THREAD if name == "generic proxy" else ENGINE
-        lane = draft.lane((name, access.thread if role == THREAD else ""), Lane(role, name, f"issued by {who}" if role == ENGINE and who else who))
+        detail = f"issued by {who}" if role == ENGINE and who else who
+        lane = draft.lane((name, access.thread if role == THREAD else ""), Lane(role, name, detail))
         if index:
             _culprits(draft)
             draft.open_gap()
@@ -483,7 +485,8 @@ def _wait_event(draft: _Draft, group: list[dict[str, Any]]) -> int:
     blocks = {str(waiter.get("block")) for waiter in group if waiter.get("block") is not None}
     detail = "" if not blocks else f"CTA {_triple(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA")
     lane = draft.lane(("waiters", len(draft.lanes)), Lane(THREAD, title, detail))
-    where = place(Access("", "", file=str(first.get("file") or ""), line=int(first.get("line") or 0), ptx_line=int(first.get("ptx_line") or 0)))
+    known = {name: first[name] for name in ("file", "line", "ptx_line") if first.get(name)}
+    where = place(Access("", "", **known))
     text = "waits" if first.get("why") in ("mbarrier", "barrier", "cluster-barrier") else str(first.get("why") or "waits")
     return draft.event(lane, "wait", text, place=where)
 

@@ -8,6 +8,7 @@ the table beside the picture has them in full.
 from __future__ import annotations
 
 import html
+import itertools
 import textwrap
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +18,7 @@ from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Event, Lane, Timel
 WIDE: Final = 560
 NARROW: Final = 324
 
-_SANS, _MONO = 6.5, 6.75  # pixels a character of the two fonts takes, at most, in the sizes of the style sheet
+_SANS, _BOLD, _MONO = 6.5, 7.4, 6.75  # pixels a character of the fonts takes, in the sizes of the style sheet
 _LINE: Final = 16
 _PAD: Final = 8
 _SPACE: Final = 24  # between two rows: room for the arrow that leads to the lower one
@@ -55,7 +56,7 @@ def cut_left(text: str, room: int) -> str:
 
 def wrap(text: str, room: int, lines: int) -> list[str]:
     """At most so many lines of so many characters."""
-    return textwrap.wrap(text, max(8, room), max_lines=lines, placeholder=" \u2026", break_on_hyphens=False) or [""]
+    return textwrap.wrap(text, max(6, room), max_lines=lines, placeholder=" \u2026", break_on_hyphens=False) or [""]
 
 
 class _Drawing:
@@ -96,18 +97,18 @@ class _Drawing:
     # --- heads ---
 
     def _heads(self) -> None:
-        room = int((self._column - 6) / _SANS)
-        heads = [self._head_lines(lane, room) for lane in self._timeline.lanes]
+        heads = [self._head_lines(lane) for lane in self._timeline.lanes]
         most = max(map(len, heads))
         for index, lines in enumerate(heads):
             for row, (style, text) in enumerate(lines):
                 self._text(self._x(index), 14 + row * _LINE, text, f"head {style}")
         self._y = most * _LINE + 4
 
-    def _head_lines(self, lane: Lane, room: int) -> list[tuple[str, str]]:
+    def _head_lines(self, lane: Lane) -> list[tuple[str, str]]:
+        room = {style: int((self._column - 6) / (_BOLD if style == "title" else _SANS)) for style in ("group", "title", "detail")}
         told = [("group", lane.group)] if any(each.group for each in self._timeline.lanes) else []
         lines = [(style, text) for style, text in (*told, ("title", lane.title), ("detail", lane.detail))]
-        return [(style, part) for style, text in lines for part in wrap(text, room, 2) if part or style == "group"]
+        return [(style, part) for style, text in lines for part in wrap(text, room[style], 2) if part or style == "group"]
 
     def _lifeline(self, lane: int, top: float, bottom: float) -> None:
         x = self._x(lane)
@@ -117,7 +118,7 @@ class _Drawing:
     def _separators(self, bottom: float) -> None:
         """Between lanes of different CTAs."""
         groups = [lane.group for lane in self._timeline.lanes]
-        for index, (left, right) in enumerate(zip(groups, groups[1:], strict=False), 1):
+        for index, (left, right) in enumerate(itertools.pairwise(groups), 1):
             if left != right and left and right:
                 self._back.append(f'<path class="wall" d="M{index * self._column:.1f} 4V{bottom:.1f}"/>')
 
@@ -141,10 +142,10 @@ class _Drawing:
 
     def _layout(self, event: Event) -> _Box:
         room = min(_LONGEST_BOX, self._width - 8) - 2 * _PAD
-        lines = [("text", part) for part in wrap(" ".join(filter(None, (event.mark, event.text))), int(room / (_SANS + 0.3)), 2)]
+        lines = [("text", part) for part in wrap(" ".join(filter(None, (event.mark, event.text))), int(room / (_BOLD)), 2)]
         lines += [("op", cut(event.op, int(room / _MONO)))] if event.op else []
         lines += [("place", cut_left(event.place, int(room / _MONO)))] if event.place else []
-        widest = max(len(text) * (_SANS + 0.3 if style == "text" else _MONO) for style, text in lines)
+        widest = max(len(text) * (_BOLD if style == "text" else _MONO) for style, text in lines)
         width, centre = widest + 2 * _PAD, self._x(event.lane)
         x = min(max(2.0, centre - width / 2), self._width - width - 2)
         return _Box(x, self._y, width, len(lines) * _LINE + 9, centre, tuple(lines))
