@@ -542,7 +542,8 @@ def _state_event(draft: _Draft, wait: int, waiter: dict[str, Any], states: dict[
     if lane is None:
         return
     if lane not in states:
-        states[lane] = draft.event(lane, "state", _state(waiter) or "not complete")
+        told = _state({**(draft.finding.barrier or {}), **waiter})  # one barrier that all wait for is told with its counts
+        states[lane] = draft.event(lane, "state", told if ":" in told else f"{told} not complete".strip())
     draft.edge(wait, states[lane], "waits for")
 
 

@@ -201,7 +201,8 @@ class _Drawing:
         if abs(source - target) < 1:
             self._text(source + 8, y + 3, label, "left label")
         else:
-            self._text((source + target) / 2, y - 4, label, "label")
+            # Near its beginning: arrows from several lanes to one event have the same end.
+            self._text(source + self._column / 2 * (1 if target > source else -1), y - 4, label, "label")
 
     # --- memory ---
 
@@ -225,7 +226,8 @@ class _Drawing:
         self._front.append("</g>")
 
     def _text(self, x: float, y: float, text: str, style: str) -> None:
-        self._front.append(f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{html.escape(text)}</text>')
+        if text:
+            self._front.append(f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{html.escape(text)}</text>')
 
 
 _WEIGHT: Final = {"inside": 2.0, "outside": 1.4, "hit": 1.0, "unwritten": 1.2}

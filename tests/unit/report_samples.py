@@ -184,7 +184,7 @@ def shapes() -> Report:
         ("scope", "arrive-scope", "RAW", (mine, other), None),
         ("lifetime", "exit", None, (copied,), {"offset": 512, "phase": 0, "parity": 0, "expected": 1}),
         ("lifetime", "not-started", None, (mine,), None),
-        ("lifetime", "after-exit", None, (mine,), None),
+        ("lifetime", "after-exit", None, (other,), None),
         ("out-of-bounds", None, None, (replace(WRITE, bytes=(1536, 1540)),), None),
         ("uninitialized-read", None, None, (READ,), None),
         ("barrier-misuse", "divergent", None, (barrier,), None),

@@ -18,16 +18,15 @@ import report_samples as samples
 from consan.reports import html as page
 from consan.reports.model import Report, assemble
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 if CHROMIUM is None:
     pytest.skip("no Chromium on this machine (CHROMIUM names one)", allow_module_level=True)
 playwright_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the extra 'browser'")
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-    " --disable-sync"
-).split()
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
 
@@ -111,7 +110,8 @@ def test_texts_in_a_picture_do_not_lie_on_each_other(open_page: Any) -> None:
             """[...document.querySelectorAll('figure svg')].filter(svg => svg.getBoundingClientRect().width).flatMap(svg => {
               const all = [...svg.querySelectorAll('text')].map(text => [text.textContent, text.getBoundingClientRect()]), found = [];
               all.forEach(([a, p], i) => all.slice(i + 1).forEach(([b, q]) => {
-                const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left), high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+                const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+                const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
                 if (wide > 1 && high > 4) found.push(a + ' | ' + b);
               }));
               return found;
@@ -151,7 +151,10 @@ def test_without_javascript_everything_is_shown(open_page: Any) -> None:
 def test_the_keyboard_reaches_everything_in_reading_order(open_page: Any) -> None:
     tab = open_page(samples.violations())
     seen: list[tuple[str, float]] = []
-    place = "(() => { const e = document.activeElement, b = e.getBoundingClientRect(); return [e.tagName, b.top + scrollY, b.width > 0]; })()"
+    place = """(() => {
+      const focused = document.activeElement, box = focused.getBoundingClientRect();
+      return [focused.tagName, box.top + scrollY, box.width > 0];
+    })()"""
     for _ in range(200):
         tab.keyboard.press("Tab")
         tag, top, visible = tab.evaluate(place)
