@@ -19,14 +19,16 @@ from consan.reports import html as page
 from consan.reports.model import Report, assemble
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 if CHROMIUM is None:
     pytest.skip("no Chromium on this machine (CHROMIUM names one)", allow_module_level=True)
 playwright_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the extra 'browser'")
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 WIDTHS = (1280, 400)
 SCHEMES = ("light", "dark")
 
