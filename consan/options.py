@@ -191,6 +191,8 @@ SESSION: Final = (
 OUTPUT: Final = (
     Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
+)
+PICTURE: Final = (
     Option(
         ("--timeline",),
         "timeline",
@@ -218,7 +220,7 @@ RUN: Final = (
         switch=True,
     ),
 )
-ALL: Final = (*SESSION, *OUTPUT, *RUN)
+ALL: Final = (*SESSION, *OUTPUT, *PICTURE, *RUN)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

@@ -202,8 +202,13 @@ def _state(finding: Finding) -> str:
 def _calls(finding: Finding) -> str:
     """What is missing and what to do: the two things that lead to the fix."""
     calls = (("missing", "Missing", finding.missing), ("fix", "Fix", finding.fix))
-    boxes = "".join(f'<p class="call {style}"><b>{label}</b> {_text(phrases.sentence(text))}</p>' for style, label, text in calls if text)
+    boxes = "".join(f'<p class="call {style}"><b>{label}</b> {_text(_sentence(text))}</p>' for style, label, text in calls if text)
     return f'<div class="calls">{boxes}</div>\n' if boxes else ""
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop, but an instruction keeps its name."""
+    return phrases.sentence(text) if text.split(" ")[0].isalpha() else text + "."
 
 
 def _side(access: Access, number: int, sources: Sources) -> str:

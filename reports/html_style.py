@@ -70,7 +70,8 @@ svg text { font: 12.5px system-ui, -apple-system, "Segoe UI", sans-serif; fill: 
 svg .title { font-weight: 650; } svg .detail, svg .group { fill: var(--quiet); font-size: 11.5px; } svg .left { text-anchor: start; }
 svg .op, svg .place { font: 11px ui-monospace, "SF Mono", Menlo, Consolas, monospace; } svg .place { fill: var(--quiet); }
 svg .label { fill: var(--quiet); font-size: 11.5px; paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; }
-svg .life { stroke: var(--line); stroke-width: 1.5; fill: none; } svg .wall { stroke: var(--rule); stroke-dasharray: 1 5; stroke-width: 2;
+svg .life { stroke: var(--line); stroke-width: 1.5; fill: none; } svg .life.engine { stroke-dasharray: 2 3; }
+svg .life.barrier, svg .life.cta { stroke-dasharray: 9 4; } svg .wall { stroke: var(--rule); stroke-dasharray: 1 5; stroke-width: 2;
   stroke-linecap: round; }
 svg .box rect { fill: var(--card); stroke: var(--rule); stroke-width: 1.25; } svg .box .text { font-weight: 600; }
 svg .one rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .one .text { fill: var(--one); }
@@ -95,7 +96,7 @@ details { margin: .35rem 0; } summary { cursor: pointer; width: fit-content; col
   vertical-align: top; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--line); } tr.missing td { color: var(--error); }
 .copy { display: flex; gap: .5rem; align-items: flex-start; margin: .35rem 0; } .copy pre { flex: 1; min-width: 0; background:
   var(--soft);
-  border-radius: .4rem; padding: .5rem .75rem; } .copy code { overflow-wrap: normal; }
+  border-radius: .4rem; padding: .5rem .75rem; white-space: pre-wrap; }
 button, input[type=search], select { font: inherit; font-size: .9rem; color: var(--ink); background: var(--card);
   border: 1px solid var(--rule); border-radius: .4rem; padding: .3rem .7rem; min-height: 2.1rem; max-width: 100%; }
 button { cursor: pointer; } button:hover { background: var(--soft); }

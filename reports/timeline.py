@@ -21,7 +21,7 @@ CULPRIT: Final = "culprit"  # the role of an access that stands between the two 
 MOST_WAITERS: Final = 3  # groups of waiting warps that are drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2
 
-THREAD, ENGINE, BARRIER, MEMORY, CTA = "thread", "engine", "barrier", "memory", "cta"  # the roles of lanes
+THREAD, ENGINE, BARRIER, CTA = "thread", "engine", "barrier", "cta"  # the roles of lanes
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ _CAPTIONS: Final = {
     "global-race": "Nothing orders (1) before (2): they can take effect in either order.",
     "missing-wait": "The operation of (1) can still be in flight when (2) touches its bytes.",
     "missing-proxy-fence": "(1) and (2) are ordered, but no proxy fence makes one proxy see what the other did.",
-    "scope": "An edge orders (1) before (2), but its scope does not include both threads.",
+    "scope": "An edge leads from (1) to (2), but its scope does not include both threads.",
     "register-hazard": "The warp and the tensor core use the same registers in no order.",
     "uninitialized-read": "Nothing has written the bytes that (1) loads.",
     "out-of-bounds": "(1) touches bytes outside of the memory.",
@@ -302,7 +302,7 @@ _WAITS: Final = {
     "waited-no-barrier": ("issuer", "waits for the end of (1)"),
     "waited-no-barrier:bulk load": ("another thread", "waits for the end of (1)"),
     "waited-no-barrier:st.async": ("another thread", "waits for the end of (1)"),
-    "waited-no-barrier:wgmma": ("issuer", "waits, for its own warp"),
+    "waited-no-barrier:wgmma": ("a warp of the warpgroup", "waits for the end of (1)"),
     "own-warp-waited": ("second", "waits, for its own warp only"),
     "other-lanes": ("another lane of the warp", "waits for the end of (1)"),
     "other-issuer": ("another thread", "waits, for its own operations only"),
@@ -356,7 +356,8 @@ def _proxy(finding: Finding) -> Timeline:
     return draft.done(_caption(finding))
 
 
-_SCOPES: Final = {"arrive-scope": "released at .cta scope", "wait-scope": "acquired at .cta scope"}
+#: The end of the edge that is at fault: (that of which access, what is wrong with it).
+_SCOPES: Final = {"arrive-scope": (0, "released at .cta scope"), "wait-scope": (1, "acquired at .cta scope")}
 
 
 def _scope(finding: Finding) -> Timeline:
@@ -365,9 +366,9 @@ def _scope(finding: Finding) -> Timeline:
     if len(sides) < 2:
         return _pair(finding)
     first = _place_event(draft, sides[0], _thread_lane(draft, sides[0]))
-    label = _SCOPES.get(finding.situation, "too narrow")
-    _thread_lane(draft, sides[1])
-    narrow = draft.event(draft.events[first].lane, "edge", f"ordered, {label}")
+    whose, label = _SCOPES.get(finding.situation, (0, "of too narrow a scope"))
+    lanes = [_thread_lane(draft, access) for access in sides[:2]]
+    narrow = draft.event(lanes[whose], "edge", f"an edge {label}")
     draft.edge(first, narrow)
     _culprits(draft)
     draft.open_gap()
@@ -423,8 +424,10 @@ def _outside(finding: Finding) -> Timeline:
 
 #: Where what is missing would have to stand, where it is not after all that is known: before (1), or between (1) and (2).
 _GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 0, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
-#: What a barrier of the CTA gets to see.
+#: What is known of a barrier beside its counts.
 _STATES: Final = {
+    "not-initialised": "never initialised",
+    "invalidated": "invalidated",
     "divergent": "lanes of a warp are missing",
     "counts-disagree": "two thread counts meet",
     "shared-id": "two rounds can mix",
@@ -441,7 +444,7 @@ def _misuse(finding: Finding) -> Timeline:
     _culprits(draft)
     if finding.barrier:
         lane = _mbarrier_lane(draft, finding.barrier.get("offset"), finding.barrier.get("cluster_rank"))
-        state = draft.event(lane, "state", _state(finding.barrier) or "its state is not known")
+        state = draft.event(lane, "state", _state(finding.barrier) or _STATES.get(finding.situation, "its state is not known"))
         draft.edge(len(sides) - 1, state, sides[-1].role)
     elif finding.situation in _STATES:
         state = draft.event(draft.lane("barrier", Lane(BARRIER, "barrier")), "state", _STATES[finding.situation])

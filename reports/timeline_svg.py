@@ -112,7 +112,8 @@ class _Drawing:
 
     def _lifeline(self, lane: int, top: float, bottom: float) -> None:
         x = self._x(lane)
-        self._back.append(f'<path class="life" d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>')
+        role = self._timeline.lanes[lane].role
+        self._back.append(f'<path class="life {role}" d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>')
         self._back.append(f'<path class="life end" d="M{x - 4:.1f} {bottom - 5:.1f}l4 5l4 -5"/>')
 
     def _separators(self, bottom: float) -> None:

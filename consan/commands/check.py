@@ -40,7 +40,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: a slip in the last argument should not cost a compilation."""

@@ -28,7 +28,7 @@ class ReportCommand:
         parser.add_argument("file", metavar="FILE", help=stored)
         shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Load and render."""

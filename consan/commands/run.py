@@ -41,7 +41,7 @@ class RunCommand:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
-        options.add(parser, options.OUTPUT, "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE), "output")
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
         parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")

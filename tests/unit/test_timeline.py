@@ -119,7 +119,13 @@ def test_a_stage_that_is_released_too_early_has_its_culprit_before_the_read() ->
 def test_ctas_of_a_cluster_are_told_apart() -> None:
     timeline = _found("scope", "arrive-scope")
     assert [lane.group for lane in timeline.lanes] == ["CTA (0,0,0)", "CTA (1,0,0)"]
-    assert [text for _, text in _told(timeline)] == ["(1) write", "ordered, released at .cta scope", "missing", "(2) read"]
+    assert [text for _, text in _told(timeline)] == ["(1) write", "an edge released at .cta scope", "missing", "(2) read"]
+
+
+def test_a_scope_that_is_too_narrow_is_shown_at_its_end_of_the_edge() -> None:
+    finding = next(finding for finding in FINDINGS if finding.kind == "scope")
+    timeline = _built(replace(finding, situation="wait-scope"))
+    assert (timeline.events[1].lane, timeline.events[1].text) == (1, "an edge acquired at .cta scope")
 
 
 @pytest.mark.parametrize(
