@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
-from importlib import metadata
 from string import Template
 from typing import Final
 
@@ -91,6 +90,8 @@ def _text(text: str) -> str:
 
 
 def _version() -> str:
+    from importlib import metadata  # takes a while to import, and most runs write no page
+
     try:
         return metadata.version("consan")
     except metadata.PackageNotFoundError:

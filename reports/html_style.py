@@ -94,9 +94,8 @@ dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; min-width: 0; }
 details { margin: .35rem 0; } summary { cursor: pointer; width: fit-content; color: var(--link); font-size: .92rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .88rem; margin: .4rem 0; } th, td { text-align: left;
   vertical-align: top; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--line); } tr.missing td { color: var(--error); }
-.copy { display: flex; gap: .5rem; align-items: flex-start; margin: .35rem 0; } .copy pre { flex: 1; min-width: 0; background:
-  var(--soft);
-  border-radius: .4rem; padding: .5rem .75rem; white-space: pre-wrap; }
+.copy { display: flex; gap: .5rem; align-items: flex-start; margin: .35rem 0; } .copy pre { flex: 1; min-width: 0;
+  background: var(--soft); border-radius: .4rem; padding: .5rem .75rem; white-space: pre-wrap; }
 button, input[type=search], select { font: inherit; font-size: .9rem; color: var(--ink); background: var(--card);
   border: 1px solid var(--rule); border-radius: .4rem; padding: .3rem .7rem; min-height: 2.1rem; max-width: 100%; }
 button { cursor: pointer; } button:hover { background: var(--soft); }

@@ -185,7 +185,7 @@ _ENGINES: Final = {
     "bulk store": ("bulk copy (TMA)", "async proxy"),
     "bulk copy": ("bulk copy (TMA)", "async proxy"),
     "wgmma": ("tensor core", "async proxy"),
-    "st.async": ("asynchronous store", ""),
+    "st.async": ("async store", ""),
 }
 
 
@@ -235,7 +235,7 @@ def _flight(draft: _Draft, access: Access) -> tuple[int, int]:
 
 
 def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
-    """The end of an operation, and the phase that it completes."""
+    """The end of an operation, and the phase that it completes: the event that a wait can see."""
     landed = draft.event(draft.events[flying].lane, "lands", text)
     draft.spans.append(Span(draft.events[flying].lane, flying, landed))
     action = access.asynchronous
@@ -244,6 +244,7 @@ def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
         lane = _mbarrier_lane(draft, action.barrier, (draft.finding.barrier or {}).get("cluster_rank"))
         done = draft.event(lane, "state", f"{phase} completes")
         draft.edge(landed, done, "signals")
+        return done
     return landed
 
 
@@ -423,7 +424,7 @@ def _outside(finding: Finding) -> Timeline:
 # --- barriers ----------------------------------------------------------------------------------------------------------
 
 #: Where what is missing would have to stand, where it is not after all that is known: before (1), or between (1) and (2).
-_GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 0, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
+_GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 1, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
 #: What is known of a barrier beside its counts.
 _STATES: Final = {
     "not-initialised": "never initialised",
@@ -437,14 +438,16 @@ _STATES: Final = {
 def _misuse(finding: Finding) -> Timeline:
     """The threads that use the barrier, and the barrier with what is known of its phase."""
     draft, sides = _Draft(finding), _sides(finding)
+    gap = _GAP_OF_MISUSE.get(finding.situation)
     for index, access in enumerate(sides):
-        if _GAP_OF_MISUSE.get(finding.situation) == index:
+        if gap is not None and index == min(gap, len(sides) - 1):
             draft.open_gap()
         _place_event(draft, access, _thread_lane(draft, access))
     _culprits(draft)
     if finding.barrier:
         lane = _mbarrier_lane(draft, finding.barrier.get("offset"), finding.barrier.get("cluster_rank"))
-        state = draft.event(lane, "state", _state(finding.barrier) or _STATES.get(finding.situation, "its state is not known"))
+        told = _STATES.get(finding.situation) or _state(finding.barrier) or "its state is not known"
+        state = draft.event(lane, "state", told)
         draft.edge(len(sides) - 1, state, sides[-1].role)
     elif finding.situation in _STATES:
         state = draft.event(draft.lane("barrier", Lane(BARRIER, "barrier")), "state", _STATES[finding.situation])

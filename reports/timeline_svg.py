@@ -105,10 +105,10 @@ class _Drawing:
         self._y = most * _LINE + 4
 
     def _head_lines(self, lane: Lane) -> list[tuple[str, str]]:
-        room = {style: int((self._column - 6) / (_BOLD if style == "title" else _SANS)) for style in ("group", "title", "detail")}
+        room = {style: int((self._column - 2) / (_BOLD if style == "title" else _SANS)) for style in ("group", "title", "detail")}
         told = [("group", lane.group)] if any(each.group for each in self._timeline.lanes) else []
         lines = [(style, text) for style, text in (*told, ("title", lane.title), ("detail", lane.detail))]
-        return [(style, part) for style, text in lines for part in wrap(text, room[style], 2) if part or style == "group"]
+        return [(style, part) for style, text in lines for part in wrap(text, room[style], 3) if part or style == "group"]
 
     def _lifeline(self, lane: int, top: float, bottom: float) -> None:
         x = self._x(lane)

@@ -253,3 +253,11 @@ def test_the_option_draws_each_finding_in_the_text(
 def test_a_name_that_is_not_ascii_keeps_a_plain_drawing_ascii() -> None:
     race = replace(samples.RACE, accesses=tuple(replace(access, file="k\u00e9rnel.cu") for access in samples.RACE.accesses))
     assert text.render(assemble(device="cpu", findings=[race], kernels=[samples.KERNEL]), timeline=True).isascii()
+
+
+def test_a_mbarrier_s_wait_comes_after_its_phase() -> None:
+    load = next(finding for finding in FINDINGS if finding.kind == "missing-wait" and finding.accesses[0].role == "bulk load")
+    timeline = _built(replace(load, situation="waited-no-barrier"))
+    edges = [(timeline.events[edge.source].text, timeline.events[edge.target].text) for edge in timeline.edges if not edge.missing]
+    assert edges == [("bulk load", "in flight"), ("ends", "phase 3 completes"), ("phase 3 completes", "waits for the end of (1)")]
+    assert _titles(timeline)[2] == "another thread"
