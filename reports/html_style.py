@@ -54,7 +54,7 @@ h1 .word { color: var(--tone); } .lead { font-size: 1.1rem; margin-top: .3rem; }
   top: 1rem;
   align-self: start; } }
 .side { min-width: 0; margin-bottom: 1.1rem; } .side.n1 { --mark: var(--one); --tint: var(--first); }
-.side.n2 { --mark: var(--two); --tint: var(--second); } .side { --mark: var(--quiet); --tint: var(--soft); }
+.side.n2 { --mark: var(--two); --tint: var(--second); } .side { --mark: var(--warning); --tint: var(--soft); }
 .side h3 .mark { color: var(--mark); } .side h3 code { font-weight: 400; } .side p { color: var(--quiet); font-size: .9rem;
   overflow-wrap: anywhere; }
 .code { margin: .35rem 0; padding: .45rem 0; background: var(--soft); border-radius: .4rem; line-height: 1.5; }
@@ -78,7 +78,7 @@ svg .one rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .
 svg .two rect { fill: var(--second); stroke: var(--two); stroke-width: 2; } svg .two .text { fill: var(--two); }
 svg .flight rect, svg .lands rect, svg .state rect, svg .wait rect, svg .edge rect, svg .lifetime rect { fill: var(--soft); }
 svg .flight .text, svg .lands .text, svg .state .text, svg .wait .text, svg .edge .text, svg .lifetime .text { font-weight: 500; }
-svg .culprit rect { stroke: var(--warning); stroke-width: 2; stroke-dasharray: 5 3; } svg .culprit .text { fill: var(--warning); }
+svg .gap .culprit { fill: var(--warning); font-weight: 600; }
 svg .span { fill: var(--rule); opacity: .55; } svg .edge { fill: none; stroke: var(--quiet); stroke-width: 1.5; } svg g.edge { stroke:
   none; }
 svg .edge.missing { stroke: var(--error); stroke-width: 2; stroke-dasharray: 6 4; } svg .edge.tip { stroke-dasharray: none; }

@@ -36,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Event:
-    """A step on a lane. `kind`: access, culprit, flight, lands, wait, edge (an order that is there), state, lifetime."""
+    """A step on a lane. `kind`: access, flight, lands, wait, edge (an order that is there), state, lifetime."""
 
     lane: int
     kind: str
@@ -80,7 +80,10 @@ MEMORY_WORDS: Final = {"inside": "allocated", "unwritten": "never written", "hit
 
 @dataclass(frozen=True)
 class Timeline:
-    """The picture. `gap` is the event before which what is missing would have to stand (the number of events: after all)."""
+    """The picture. `gap` is the event before which what is missing would have to stand (the number of events: after all).
+
+    `culprits` are instructions that stand there and do not serve: (what, place). When they come is not known, so they are not events.
+    """
 
     caption: str
     lanes: tuple[Lane, ...]
@@ -90,6 +93,7 @@ class Timeline:
     missing: str = ""
     gap: int = 0
     strip: tuple[Cell, ...] = ()
+    culprits: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,15 +118,15 @@ def build(finding: Finding) -> Timeline | None:
 def steps(timeline: Timeline) -> Iterator[Step]:
     """The events in order, each with what it comes after, and the missing edge at its place."""
     for number, event in enumerate(timeline.events):
-        if timeline.missing and timeline.gap == number:
-            yield _missing_step(timeline)
+        if timeline.gap == number:
+            yield from _gap_steps(timeline)
         lane = timeline.lanes[event.lane]
         what = " ".join(filter(None, (event.mark, event.text, event.op)))
         after = "; ".join(_after(edge) for edge in timeline.edges if edge.target == number)
         who = ", ".join(filter(None, (lane.title, lane.detail, lane.group)))
         yield Step(str(number + 1), who, what, event.place, after)
-    if timeline.missing and timeline.gap >= len(timeline.events):
-        yield _missing_step(timeline)
+    if timeline.gap >= len(timeline.events):
+        yield from _gap_steps(timeline)
 
 
 def _after(edge: Edge) -> str:
@@ -130,8 +134,11 @@ def _after(edge: Edge) -> str:
     return f"not ordered after step {edge.source + 1}" if edge.missing else f"step {edge.source + 1}{label}"
 
 
-def _missing_step(timeline: Timeline) -> Step:
-    return Step("", "missing", timeline.missing, "", "", missing=True)
+def _gap_steps(timeline: Timeline) -> Iterator[Step]:
+    if timeline.missing:
+        yield Step("", "missing", timeline.missing, "", "", missing=True)
+    for what, where in timeline.culprits:
+        yield Step("", "does not order them", what, where, "")
 
 
 # --- drafting ----------------------------------------------------------------------------------------------------------
@@ -164,8 +171,10 @@ class _Draft:
 
     def done(self, caption: str, strip: tuple[Cell, ...] = ()) -> Timeline:
         gap = len(self.events) if self.gap is None else self.gap
-        lanes = tuple(self.lanes.values())
-        return Timeline(caption, lanes, tuple(self.events), tuple(self.spans), tuple(self.edges), self.finding.missing, gap, strip)
+        lanes, accesses = tuple(self.lanes.values()), self.finding.accesses
+        culprits = tuple((f"{_mark(self.finding, each)} {each.op}", place(each)) for each in accesses if each.role == CULPRIT)
+        drawn = tuple(self.events), tuple(self.spans), tuple(self.edges)
+        return Timeline(caption, lanes, *drawn, self.finding.missing, gap, strip, culprits)
 
 
 def _thread_lane(draft: _Draft, access: Access) -> int:
@@ -173,7 +182,7 @@ def _thread_lane(draft: _Draft, access: Access) -> int:
     if access.thread is None:
         return draft.lane("program", Lane(THREAD, "the warp", "in program order"))
     warp = "" if access.warp is None else f"warp {access.warp}" + ("" if access.lane is None else f" lane {access.lane}")
-    several = len({side.block for side in draft.finding.accesses}) > 1 or access.cluster_rank is not None
+    several = len({side.block for side in _sides(draft.finding)}) > 1 or access.cluster_rank is not None
     group = f"CTA {_triple(access.block)}" if several and access.block else ""
     return draft.lane((access.block, access.thread), Lane(THREAD, f"thread {_triple(access.thread)}", warp, group))
 
@@ -215,13 +224,6 @@ def _place_event(draft: _Draft, access: Access, lane: int, kind: str = "access",
 
 def _sides(finding: Finding) -> list[Access]:
     return [access for access in finding.accesses if access.role != CULPRIT]
-
-
-def _culprits(draft: _Draft) -> None:
-    """What stands there and does not order (1) before (2)."""
-    for access in draft.finding.accesses:
-        if access.role == CULPRIT:
-            _place_event(draft, access, _thread_lane(draft, access), "culprit", "does not order them:")
 
 
 def _flight(draft: _Draft, access: Access) -> tuple[int, int]:
@@ -274,13 +276,8 @@ def _caption(finding: Finding) -> str:
 def _pair(finding: Finding) -> Timeline:
     """(1), what is missing, (2)."""
     draft, sides = _Draft(finding), _sides(finding)
-    early = "refilled" in finding.situation  # what failed to order them came before (1): the bytes were released too early
-    if early:
-        _culprits(draft)
     first, flying = _begin(draft, sides[0])
     waited = _waited(draft, sides, flying)
-    if not early:
-        _culprits(draft)
     draft.open_gap()
     if len(sides) > 1:
         second, flying_too = _begin(draft, sides[1])
@@ -346,7 +343,6 @@ def _proxy(finding: Finding) -> Timeline:
         detail = f"issued by {who}" if role == ENGINE and who else who
         lane = draft.lane((name, access.thread if role == THREAD else ""), Lane(role, name, detail))
         if index:
-            _culprits(draft)
             draft.open_gap()
         event = _place_event(draft, access, lane)
         if index:
@@ -371,7 +367,6 @@ def _scope(finding: Finding) -> Timeline:
     lanes = [_thread_lane(draft, access) for access in sides[:2]]
     narrow = draft.event(lanes[whose], "edge", f"an edge {label}")
     draft.edge(first, narrow)
-    _culprits(draft)
     draft.open_gap()
     second = _place_event(draft, sides[1], _thread_lane(draft, sides[1]))
     draft.edge(narrow, second, missing=True)
@@ -389,7 +384,6 @@ def _uninitialised(finding: Finding) -> Timeline:
     for access in sides[1:]:
         late = _place_event(draft, access, _thread_lane(draft, access))
         draft.edge(late, read, missing=True)
-    _culprits(draft)
     return draft.done(_caption(finding), _unwritten(finding, sides[0]))
 
 
@@ -437,13 +431,14 @@ _STATES: Final = {
 
 def _misuse(finding: Finding) -> Timeline:
     """The threads that use the barrier, and the barrier with what is known of its phase."""
+    if len(finding.waiters) == 2 and any(waiter.get("why") == "came" for waiter in finding.waiters):
+        return _divergence(finding)
     draft, sides = _Draft(finding), _sides(finding)
     gap = _GAP_OF_MISUSE.get(finding.situation)
     for index, access in enumerate(sides):
         if gap is not None and index == min(gap, len(sides) - 1):
             draft.open_gap()
         _place_event(draft, access, _thread_lane(draft, access))
-    _culprits(draft)
     if finding.barrier:
         lane = _mbarrier_lane(draft, finding.barrier.get("offset"), finding.barrier.get("cluster_rank"))
         told = _STATES.get(finding.situation) or _state(finding.barrier) or "its state is not known"
@@ -456,6 +451,28 @@ def _misuse(finding: Finding) -> Timeline:
     for group in _groups(finding.waiters)[:MOST_WAITERS]:
         _wait_event(draft, group)
     return draft.done(_caption(finding))
+
+
+def _divergence(finding: Finding) -> Timeline:
+    """The lanes of a warp that came to an instruction, and those that did not."""
+    draft, sides = _Draft(finding), _sides(finding)
+    groups = [Lane(THREAD, _lanes_of(waiter), f"of warp {waiter.get('warp')}") for waiter in finding.waiters]
+    came, others = (draft.lane(("lanes", number), lane) for number, lane in enumerate(groups))
+    first = _place_event(draft, sides[0], came)
+    instruction = draft.lane("barrier", Lane(BARRIER, "the instruction"))
+    text = str(finding.waiters[1].get("why") or "are elsewhere")
+    away = _place_event(draft, sides[1], others, "access", text) if len(sides) > 1 else draft.event(others, "lifetime", text)
+    draft.open_gap()
+    state = draft.event(instruction, "state", _STATES["divergent"])
+    draft.edge(first, state)
+    draft.edge(away, state, missing=True)
+    return draft.done(_caption(finding))
+
+
+def _lanes_of(waiter: dict[str, Any]) -> str:
+    """`16 lanes`, of a mask."""
+    mask = waiter.get("lanes")
+    return plural(mask.bit_count(), "lane") if isinstance(mask, int) else "some lanes"
 
 
 def _state(barrier: dict[str, Any]) -> str:
@@ -518,7 +535,6 @@ def _waiting(finding: Finding) -> Timeline:
     states: dict[int, int] = {}
     for wait, group in zip(waits, groups, strict=True):
         _state_event(draft, wait, group[0], states)
-    _culprits(draft)
     draft.open_gap()
     for wait in waits:
         draft.spans.append(Span(draft.events[wait].lane, wait, None))
@@ -563,7 +579,6 @@ def _lifetime(finding: Finding) -> Timeline:
         return _other_cta(finding)
     draft = _Draft(finding)
     _, flying = _flight(draft, sides[0])
-    _culprits(draft)
     draft.open_gap()
     exits = draft.event(draft.events[0].lane, "lifetime", "the CTA exits")
     draft.edge(flying, exits, missing=True)
@@ -578,13 +593,11 @@ def _other_cta(finding: Finding) -> Timeline:
     mine = _thread_lane(draft, sides[0])
     if finding.situation == "after-exit":
         end = draft.event(draft.lane("other", other), "lifetime", "may have exited")
-        _culprits(draft)
         draft.open_gap()
         access = _place_event(draft, sides[0], mine)
         draft.edge(access, end, missing=True)
         return draft.done(_caption(finding))
     access = _place_event(draft, sides[0], mine)
-    _culprits(draft)
     draft.open_gap()
     text = "may start only now" if finding.situation == "not-started" else "starts or exits at an unknown time"
     start = draft.event(draft.lane("other", other), "lifetime", text)

@@ -153,7 +153,7 @@ class _Drawing:
 
     def _draw_box(self, event: Event, box: _Box) -> None:
         style = f"box {event.kind} {_MARKS.get(event.mark, '')}".strip()
-        radius = 4 if event.kind in ("access", "culprit") else min(12.0, box.height / 2)
+        radius = 4 if event.kind == "access" else min(12.0, box.height / 2)
         frame = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{radius:.0f}"'
         self._front.append(f'<g class="{style}"><rect {frame}/>')
         for row, (kind, text) in enumerate(box.lines):
@@ -161,17 +161,20 @@ class _Drawing:
         self._front.append("</g>")
 
     def _band(self) -> None:
-        """What is missing, across all lanes."""
-        if not self._timeline.missing:
+        """What is missing, and what stands there and does not serve, across all lanes."""
+        room = int((self._width - 44) / _SANS)
+        missing = wrap(f"missing: {self._timeline.missing}", room, 6) if self._timeline.missing else []
+        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} does not order them", room, 3)]
+        lines = [*(("left", text) for text in missing), *(("left culprit", text) for text in told)]
+        if not lines:
             return
         self._y += _SPACE - 4
-        lines = wrap(f"missing: {self._timeline.missing}", int((self._width - 44) / _SANS), 6)
         height = len(lines) * _LINE + 10
         self._front.append(f'<g class="gap"><rect x="1" y="{self._y:.1f}" width="{self._width - 2}" height="{height}" rx="4"/>')
         middle = self._y + height / 2
         self._front.append(f'<path class="cross" d="M10 {middle - 5:.1f}l10 10m0 -10l-10 10"/>')
-        for row, text in enumerate(lines):
-            self._text(30, self._y + 17 + row * _LINE, text, "left")
+        for row, (style, text) in enumerate(lines):
+            self._text(30, self._y + 17 + row * _LINE, text, style)
         self._front.append("</g>")
         self._y += height - 4
 

@@ -135,14 +135,16 @@ class _Drawing:
         return text if len(text) <= room else text[: max(0, room - len(mark))] + mark
 
     def _band(self) -> None:
-        """What is missing, across all lanes."""
-        if not self._timeline.missing:
+        """What is missing, and what stands there and does not serve, across all lanes."""
+        told = [f"missing: {self._timeline.missing}"] if self._timeline.missing else []
+        told += [f"{what} at {where} does not order them" for what, where in self._timeline.culprits]
+        if not told:
             return
         rule = (self._strokes.gap + (" " if self._strokes is ASCII else "")) * self._width
         self._put(rule, MISSING)
-        head = f"{self._strokes.cross} missing: "
-        for line in textwrap.wrap(self._timeline.missing, self._width, initial_indent=head, subsequent_indent=" " * len(head)):
-            self._put(line, MISSING)
+        for text in told:
+            for line in textwrap.wrap(text, self._width, initial_indent=f"{self._strokes.cross} ", subsequent_indent="  "):
+                self._put(line, MISSING)
         self._put(rule, MISSING)
 
     def _lanes(self, edge: Edge) -> tuple[int, int]:

@@ -197,7 +197,7 @@ TEXTS = {
     "paper": "ink quiet link",
     "card": "ink quiet link error warning note clean one two",
     "soft": "ink quiet keyword string number builtin",
-    "bad": "ink error",
+    "bad": "ink error warning",
     "good": "ink clean",
     "first": "ink quiet one keyword string number builtin",
     "second": "ink quiet two keyword string number builtin",
