@@ -102,8 +102,10 @@ def _version() -> str:
 
 
 def _headline(report: Report) -> str:
-    """`2 errors, 1 warning in 2 kernels`."""
-    return "; ".join(phrases.sentence(text).rstrip(".") for label, text in phrases.summary(report) if label in ("found", "ran"))
+    """`2 errors, 1 warning; 1 kernel, 3 launches on cpu; ...`."""
+    told = dict(phrases.summary(report))
+    found = "Nothing found" if told["found"] == "nothing" else told["found"]
+    return f"{found}; {told['ran']}"
 
 
 def _meta(report: Report, version: str, date: str) -> tuple[str, ...]:

@@ -120,6 +120,11 @@ def test_the_head_says_version_date_device_and_seed() -> None:
     assert page.render(samples.violations(), NOW) == page.render(samples.violations(), NOW)
 
 
+def test_the_headline_says_what_was_found() -> None:
+    assert "Nothing found; 1 kernel, 3 launches on cpu" in Reader(page.render(samples.clean())).text
+    assert "2 errors, 1 warning, 1 note; 2 kernels" in Reader(page.render(samples.violations())).text
+
+
 def test_an_inlining_chain_is_folded_and_outermost_last() -> None:
     frames = (Frame("inner", "a.cu", 3, 1), Frame("outer", "a.cu", 9, 1))
     race = replace(samples.RACE, accesses=(samples.WRITE, replace(samples.READ, inlined=frames)))
