@@ -207,6 +207,16 @@ OUTPUT: Final = (
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
     NOTES,
 )
+PICTURE: Final = (
+    Option(
+        ("--timeline",),
+        "timeline",
+        read_switch,
+        "text: draw each finding as lanes of time, with the order that is missing (a page has it always)",
+        False,
+        switch=True,
+    ),
+)
 RUN: Final = (
     Option(
         ("--triton-arch",),
@@ -239,7 +249,7 @@ TERMINAL: Final = (
 COMPILING: Final = (
     Option(("-v", "--verbose"), "verbose", read_switch, "show the warnings of the CUDA C++ compiler", False, switch=True),
 )
-ALL: Final = (*SESSION, *OUTPUT, *RUN, *TERMINAL, *COMPILING)
+ALL: Final = (*SESSION, *OUTPUT, *PICTURE, *RUN, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

@@ -1,70 +1,32 @@
 """The report as one HTML page: no network, nothing beside it, readable without JavaScript.
 
-Findings come first, each with both places in the source side by side, then what the verdict stands on. A script of a few lines adds
-checkboxes that filter by kind; without it everything is shown. Colours have a contrast of at least 4.5 to 1 on their backgrounds, in the
-light and the dark scheme, and nothing is said by colour alone. Everything that comes from a report is escaped, and a policy in the page's
-head forbids it to load anything.
+First the verdict and what it stands on, then an index, then a card for each finding: what is missing and what to do, both places in the
+source, and beside them the timeline as a picture, with a table that says the same. A short script adds the filter and the buttons that
+copy; without it everything is shown. Nothing is said by colour alone. Everything that comes from a report is escaped, and a policy in the
+page's head forbids it to load anything.
 
-Not done: sorting, and syntax colours in excerpts.
+The date is that of the page: a stored run does not hold its own.
 """
 
 from __future__ import annotations
 
 import html
 import itertools
+import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
 from string import Template
 from typing import Final
 
-from consan.reports import phrases
-from consan.reports.kinds import KINDS
-from consan.reports.model import Access, Finding, Report, plural
+from consan.reports import highlight, phrases, timeline, timeline_svg
+from consan.reports.html_style import SCRIPT, STYLE
+from consan.reports.kinds import KINDS, place
+from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.pages import page
 from consan.reports.sources import Excerpt, Sources
-
-_STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f3f4f6; --line: #c9ced6; --quiet: #57606a;
-  --error: #b3261e; --warning: #7a4d00; --note: #0b57a4; --clean: #116329; --one: #0f6674; --two: #87288a; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --paper: #15181c; --soft: #20252b; --line: #474f59; --quiet: #a7b0ba;
-  --error: #ff8a80; --warning: #f2c063; --note: #8cc2ff; --clean: #7ee2a0; --one: #6fd3e3; --two: #e5a3e8; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 90rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 0; } h3 { font-size: 1rem; margin: 0; font-weight: 600; }
-code, pre { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .875rem; overflow-wrap: anywhere; }
-pre { margin: .5rem 0; padding: .5rem 0; overflow-x: auto; background: var(--paper); border: 1px solid var(--line); border-radius: .3rem; }
-pre span { display: block; padding: 0 .75rem; white-space: pre; overflow-wrap: normal; } pre .number { display: inline; padding: 0 1rem 0 0;
-  color: var(--quiet); user-select: none; } pre .hit { font-weight: 700; border-left: .25rem solid var(--mark); padding-left: .5rem; }
-.error { color: var(--error); } .warning { color: var(--warning); } .note { color: var(--note); }
-.violations { color: var(--error); } .incomplete { color: var(--warning); } .clean { color: var(--clean); }
-.finding { border: 1px solid var(--line); border-radius: .4rem; padding: 1rem; margin: 1rem 0; background: var(--soft); }
-.sides { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); margin: .75rem 0; }
-.side { min-width: 0; } .side:first-child { --mark: var(--one); } .side + .side { --mark: var(--two); }
-.side h3 span { color: var(--mark); } .side p { margin: .1rem 0; color: var(--quiet); font-size: .9rem; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .5rem 0; } dt { color: var(--quiet); }
-dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }
-fieldset { border: 1px solid var(--line); border-radius: .4rem; margin: 1rem 0; } label { margin-right: 1.2rem; white-space: nowrap; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid var(--line); }
-summary { cursor: pointer; } [hidden] { display: none !important; } :focus-visible { outline: 2px solid var(--note); outline-offset: 2px; }
-"""
-
-_SCRIPT: Final = """
-const filter = document.getElementById("filter"), shown = document.getElementById("shown");
-const findings = [...document.querySelectorAll(".finding")];
-function apply() {
-  const kinds = new Set([...filter.querySelectorAll("input:checked")].map(box => box.value));
-  let count = 0;
-  for (const finding of findings) {
-    finding.hidden = !kinds.has(finding.dataset.kind);
-    count += finding.hidden ? 0 : 1;
-  }
-  shown.textContent = count + " of " + findings.length + " shown";
-}
-filter.hidden = findings.length < 2;
-filter.addEventListener("change", apply);
-apply();
-"""
+from consan.reports.suppress import to_toml
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
@@ -76,40 +38,51 @@ _PAGE: Final = Template("""<!doctype html>
 <style>$style</style>
 </head>
 <body>
+<a class="skip" href="#findings">Skip to the findings</a>
 <header>
-<h1>consan: <span class="$verdict">$verdict</span></h1>
-<p>$headline</p>
+<div class="verdict $verdict">
+<h1><span class="brand">consan: </span><span class="word">$verdict</span></h1>
+<p class="lead">$headline</p>
+<p class="meta">$meta</p>
+</div>
 </header>
 <main>
-$gaps<form id="filter" hidden><fieldset><legend>Show findings of kind</legend>$boxes<output id="shown"></output></fieldset></form>
+$gaps$reproduce$index<section id="findings" aria-label="Findings" tabindex="-1">
 $findings
-<section aria-labelledby="run"><h2 id="run">The run</h2>
+</section>
+<section class="panel" aria-labelledby="run"><h2 id="run">The run</h2>
 <dl>$run</dl>
 $tests</section>
-<section aria-labelledby="kinds"><h2 id="kinds">What the kinds mean</h2>
-$pages</section>
-</main>
+$pages</main>
+<footer><p>Written by consan $version on $date. This page is one file and loads nothing.</p></footer>
+<div id="said" role="status" aria-live="polite" class="skip"></div>
 <script>$script</script>
 </body>
 </html>
 """)
 
 
-def render(report: Report) -> str:
-    """The page."""
+def render(report: Report, now: datetime | None = None) -> str:
+    """The page; `now` is the date that it carries."""
     sources = Sources(report)
-    articles = [_finding(finding, number, sources) for number, finding in enumerate(report.findings, 1)]
+    cards = [_finding(finding, number, report, sources) for number, finding in enumerate(report.findings, 1)]
+    version, date = _version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    rows = list(phrases.summary(report))
     return _PAGE.substitute(
         verdict=report.verdict,
-        style=_STYLE,
-        script=_SCRIPT,
-        headline=_text("; ".join(text for label, text in phrases.summary(report) if label in ("found", "ran"))),
+        style=STYLE,
+        script=SCRIPT,
+        headline=_text(_headline(report)),
+        meta="".join(f"<span>{_text(item)}</span>" for item in _meta(report, version, date)),
         gaps=_gaps(report),
-        boxes="".join(_boxes(report)),
-        findings="\n".join(articles) or "<p>No findings.</p>",
-        run=_rows(itertools.chain(phrases.summary(report), ((label, command) for label, command in phrases.commands(report)))),
+        reproduce=_reproduce(report),
+        index=_index(report),
+        findings="\n".join(cards) or "<p>No findings.</p>",
+        run=_rows(itertools.chain(rows, (row for row in phrases.commands(report) if row[0] != "reproduce"))),
         tests=_tests(report),
-        pages="\n".join(_pages(report)) or "<p>None was found.</p>",
+        pages=_pages(report),
+        version=_text(version),
+        date=_text(date),
     )
 
 
@@ -117,53 +90,213 @@ def _text(text: str) -> str:
     return html.escape(text, quote=True)
 
 
+def _version() -> str:
+    from importlib import metadata  # takes a while to import, and most runs write no page
+
+    try:
+        return metadata.version("consan")
+    except metadata.PackageNotFoundError:
+        return "of an unknown version"
+
+
+# --- the head of the page ----------------------------------------------------------------------------------------------
+
+
+def _headline(report: Report) -> str:
+    """`2 errors, 1 warning; 1 kernel, 3 launches on cpu; ...`."""
+    told = dict(phrases.summary(report))
+    found = "Nothing found" if told["found"] == "nothing" else told["found"]
+    return f"{found}; {told['ran']}"
+
+
+def _meta(report: Report, version: str, date: str) -> tuple[str, ...]:
+    return (f"device {report.device}", f"consan {version}", f"seed {report.seed}", f"page of {date}")
+
+
 def _gaps(report: Report) -> str:
     if not report.incomplete:
         return ""
     rows = "".join(f"<li>{_text(reason)}</li>" for reason in report.incomplete)
-    return f'<section aria-labelledby="gaps"><h2 id="gaps">Why it is incomplete</h2><ul>{rows}</ul></section>\n'
+    return f'<section class="panel" aria-labelledby="gaps"><h2 id="gaps">Why it is incomplete</h2><ul>{rows}</ul></section>\n'
 
 
-def _boxes(report: Report) -> Iterator[str]:
-    counts = {kind: sum(finding.kind == kind for finding in report.findings) for kind in KINDS}
-    for kind, count in counts.items():
-        if count:
-            yield f'<label><input type="checkbox" value="{kind}" checked> {kind} ({count})</label>'
+def _reproduce(report: Report) -> str:
+    commands = [command for label, command in phrases.commands(report) if label == "reproduce"]
+    if not commands:
+        return ""
+    return f'<section class="panel" aria-labelledby="again"><h2 id="again">Reproduce</h2>{_copied(commands[0], "Command")}</section>\n'
 
 
-def _finding(finding: Finding, number: int, sources: Sources) -> str:
-    hazard = f" {_text(finding.hazard)}" if finding.hazard else ""
-    state = "<p><strong>Suppressed</strong>: {reason} ({by})</p>"
-    suppressed = finding.suppressed
-    told = state.format(reason=_text(suppressed.reason), by=_text(phrases.short(suppressed.by))) if suppressed else ""
-    sides = "".join(_side(access, index, sources) for index, access in enumerate(finding.accesses, 1))
-    tests = [("tests", test or "outside of tests") for test in finding.tests]
+def _copied(text: str, what: str) -> str:
+    """Text with a button that copies it: the script shows the button, and without it the text can be selected."""
     return (
-        f'<article class="finding" data-kind="{_text(finding.kind)}" aria-labelledby="f{number}">\n'
-        f'<h2 id="f{number}"><span class="{finding.severity}">{finding.severity}</span>: {_text(finding.kind)}{hazard} in kernel '
-        f"<code>{_text(kernel_name(finding.kernel))}</code></h2>\n{told}<p>{_text(phrases.sentence(finding.message))}</p>\n"
-        f'<div class="sides">{sides}</div>\n<dl>{_rows((*phrases.facts(finding), *tests))}</dl>\n</article>'
+        f'<div class="copy"><pre tabindex="0" aria-label="{what}" role="group"><code>{_text(text)}</code></pre>'
+        f'<button type="button" hidden data-what="{what}" aria-label="Copy: {what}">Copy</button></div>'
     )
+
+
+def _index(report: Report) -> str:
+    if not report.findings:
+        return ""
+    rows = "\n".join(_index_row(finding, number) for number, finding in enumerate(report.findings, 1))
+    return (
+        f'<nav class="panel" aria-labelledby="index"><h2 id="index">{plural(len(report.findings), "finding")}</h2>\n'
+        f'{_filter(report)}<ol class="index">\n{rows}\n</ol></nav>\n'
+    )
+
+
+def _index_row(finding: Finding, number: int) -> str:
+    places = ", ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    told = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", _text(places))))
+    state = " (suppressed)" if finding.suppressed else ""
+    return (
+        f'<li id="i-f{number}"><span class="badge {finding.severity}">{finding.severity}</span>'
+        f'<a href="#f{number}">{_text(KINDS[finding.kind].title)}{state}</a> <span class="at">{told}</span></li>'
+    )
+
+
+def _filter(report: Report) -> str:
+    kinds = [kind for kind in KINDS if any(finding.kind == kind for finding in report.findings)]
+    levels = [level for level in SEVERITIES if any(finding.severity == level for finding in report.findings)]
+    return (
+        '<form id="filter" hidden><label class="search">Text <input type="search" id="by-text" autocomplete="off"></label>'
+        f"{_choice('by-kind', 'Kind', kinds)}{_choice('by-severity', 'Severity', levels)}"
+        '<output id="shown"></output></form>\n'
+    )
+
+
+def _choice(name: str, label: str, values: Iterable[str]) -> str:
+    options = "".join(f'<option value="{value}">{value}</option>' for value in values)
+    return f'<label>{label} <select id="{name}"><option value="">all</option>{options}</select></label>'
+
+
+# --- a finding ---------------------------------------------------------------------------------------------------------
+
+
+def _finding(finding: Finding, number: int, report: Report, sources: Sources) -> str:
+    sides = "".join(_side(access, index, sources) for index, access in enumerate(finding.accesses, 1))
+    picture = _picture(finding, number)
+    two = " two" if picture else ""
+    tests = [("tests", test or "outside of tests") for test in finding.tests]
+    facts = [(label, text) for label, text in phrases.facts(finding) if label not in ("missing", "fix")]
+    return (
+        f'<article class="finding {finding.severity}" id="f{number}" data-kind="{_text(finding.kind)}" data-severity="{finding.severity}"'
+        f' aria-labelledby="h{number}">\n{_title(finding, number, len(report.findings))}{_state(finding)}'
+        f'<p class="message">{_text(phrases.sentence(finding.message))}</p>\n{_calls(finding)}'
+        f'<div class="body{two}"><div>{sides}<dl>{_rows((*facts, *tests))}</dl></div>\n{picture}</div>\n'
+        f"{_silence(finding, report)}</article>"
+    )
+
+
+def _title(finding: Finding, number: int, total: int) -> str:
+    hazard = f" {_text(finding.hazard)}" if finding.hazard else ""
+    return (
+        f'<h2 class="top" id="h{number}"><span class="badge">{finding.severity}</span> '
+        f'<span class="kind">{_text(finding.kind)}{hazard}</span> '
+        f'<span class="in">in kernel <code>{_text(kernel_name(finding.kernel))}</code></span> <span class="count">{number} of {total}</span></h2>\n'
+    )
+
+
+def _state(finding: Finding) -> str:
+    if not finding.suppressed:
+        return ""
+    return f"<p><strong>Suppressed</strong>: {_text(finding.suppressed.reason)} ({_text(phrases.short(finding.suppressed.by))})</p>\n"
+
+
+def _calls(finding: Finding) -> str:
+    """What is missing and what to do: the two things that lead to the fix."""
+    calls = (("missing", "Missing", finding.missing), ("fix", "Fix", finding.fix))
+    boxes = "".join(f'<p class="call {style}"><b>{label}</b> {_text(_sentence(text))}</p>' for style, label, text in calls if text)
+    return f'<div class="calls">{boxes}</div>\n' if boxes else ""
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop, but an instruction keeps its name."""
+    return phrases.sentence(text) if text.split(" ")[0].isalpha() else text + "."
 
 
 def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
-    told = (phrases.who(access), phrases.what(access), *phrases.chain(access))
-    lines = "".join(f"<p>{_text(text)}</p>" for text in told if text)
+    told = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
     return (
-        f'<section class="side"><h3><span>({number})</span> {_text(access.role)} <code>{_text(access.op)}</code></h3>'
-        f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt) if excerpt else ''}{lines}</section>"
+        f'<section class="side n{number}"><h3><span class="mark">({number})</span> {_text(access.role)} '
+        f"<code>{_text(access.op)}</code></h3>"
+        f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{told}{_chain(access)}</section>"
     )
 
 
-def _excerpt(excerpt: Excerpt) -> str:
+def _chain(access: Access) -> str:
+    """The calls through which the access was inlined, folded."""
+    steps = list(phrases.chain(access))
+    if not steps:
+        return ""
+    rows = "".join(f"<li><code>{_text(step)}</code></li>" for step in steps)
+    return f"<details><summary>Inlined through {plural(len(access.inlined), 'call')}</summary><ol>{rows}</ol></details>"
+
+
+def _excerpt(excerpt: Excerpt, access: Access) -> str:
     width = max(len(str(number)) for number, _, _ in excerpt.lines)
+    file = access.file if access.file and access.line in [number for number, _, _ in excerpt.lines] else "a.ptx"
+    shown = highlight.lines([text for _, text, _ in excerpt.lines], file)
     rows = (
-        f'<span{" class=hit" if hit else ""}><span class="number">{number:>{width}}</span>{_text(text)}</span>'
-        for number, text, hit in excerpt.lines
+        f'<span class="row{" hit" if hit else ""}"><span class="number">{number or "":>{width}}</span>{text}</span>'
+        for (number, _, hit), text in zip(excerpt.lines, shown, strict=True)
     )
-    # A scrolling region has to be reachable by keyboard.
-    return f'<pre tabindex="0">{"".join(rows)}</pre>'
+    # A scrolling region has to be reachable by keyboard, and named.
+    return f'<pre class="code" tabindex="0" role="group" aria-label="Source at {_text(place(access))}">{"".join(rows)}</pre>'
+
+
+_KEY: Final = "Time runs down. Solid arrows are order that is there, the dashed one is the order that is missing."
+
+
+def _picture(finding: Finding, number: int) -> str:
+    """The timeline: drawn for wide and for narrow windows, and as a table."""
+    shown = timeline.build(finding)
+    if shown is None:
+        return ""
+    wide, narrow = (timeline_svg.draw(shown, width) for width in (timeline_svg.WIDE, timeline_svg.NARROW))
+    return (
+        f'<figure aria-labelledby="c{number}"><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
+        f'<figcaption id="c{number}">{_text(shown.caption)} <span class="key">{_KEY}</span></figcaption>'
+        f"{_table(shown, number)}</figure>"
+    )
+
+
+_COLUMNS: Final = ("Step", "Who", "What", "Where", "Comes after")
+
+
+def _table(shown: timeline.Timeline, number: int) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+    rows = "".join(map(_step, timeline.steps(shown)))
+    memory = "; ".join(f"{cell.mark} {timeline.MEMORY_WORDS[cell.kind]}: {cell.text}".strip() for cell in shown.strip)
+    strip = f"<p>Memory, from low to high addresses: {_text(memory)}.</p>" if memory else ""
+    return (
+        "<details><summary>The same as a table</summary>"
+        f'<div class="scroll" tabindex="0" role="group" aria-label="Timeline {number} as a table">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{strip}</div></details>"
+    )
+
+
+def _step(step: timeline.Step) -> str:
+    if step.missing:
+        return f'<tr class="missing"><td></td><td>missing</td><td colspan="3">{_text(step.what)}</td></tr>'
+    return "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in (step.number, step.who, step.what, step.where, step.after)) + "</tr>"
+
+
+def _silence(finding: Finding, report: Report) -> str:
+    """How to let the finding stand, folded."""
+    if finding.suppressed:
+        return ""
+    rule = to_toml(replace(report, findings=(finding,)), os.getcwd()).strip()
+    comment = f"// consan: allow({finding.kind}) REASON"
+    return (
+        "<details><summary>Suppress this finding</summary><p>In pyproject.toml, with the reason filled in:</p>"
+        f"{_copied(rule, 'Suppression')}<p>Or as a comment, at one of the lines or right above it:</p>"
+        f"{_copied(comment, 'Comment')}</details>\n"
+    )
+
+
+# --- the end -----------------------------------------------------------------------------------------------------------
 
 
 def _rows(rows: Iterable[tuple[str, str]]) -> str:
@@ -181,14 +314,27 @@ def _tests(report: Report) -> str:
         return ""
     rows = "".join(
         f"<tr><td><code>{_text(test.id or 'outside of tests')}</code></td><td>{_text(test.outcome)}</td>"
-        f'<td class="{test.verdict}">{test.verdict}</td><td>{test.launches:,}</td></tr>\n'
+        f"<td>{test.verdict}</td><td>{test.launches:,}</td></tr>\n"
         for test in report.tests
     )
-    head = "<tr><th scope=col>Test</th><th scope=col>Outcome</th><th scope=col>Verdict</th><th scope=col>Launches</th></tr>"
+    head = "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in ("Test", "Outcome", "Verdict", "Launches")) + "</tr>"
     title = plural(len({test.id for test in report.tests if test.id}), "test")
-    return f"<details><summary>{title}</summary><table><thead>{head}</thead><tbody>{rows}</tbody></table></details>\n"
+    return (
+        f'<details><summary>{title}</summary><div class="scroll" tabindex="0" role="group" aria-label="Tests">'
+        f"<table><thead>{head}</thead><tbody>{rows}</tbody></table></div></details>\n"
+    )
 
 
-def _pages(report: Report) -> Iterator[str]:
+def _pages(report: Report) -> str:
+    """The manual's pages of the kinds that were found, folded."""
+    pages = "\n".join(_manual(report))
+    return f'<section class="panel" aria-labelledby="kinds"><h2 id="kinds">What the kinds mean</h2>\n{pages}</section>\n' if pages else ""
+
+
+def _manual(report: Report) -> Iterator[str]:
     for kind in dict.fromkeys(finding.kind for finding in report.findings):
-        yield f'<details><summary>{_text(kind)}</summary><pre tabindex="0"><span>{_text(page(kind))}</span></pre></details>'
+        name = _text(kind)
+        yield (
+            f'<details><summary>{name}</summary><pre class="page" tabindex="0" role="group" aria-label="About {name}">'
+            f"{_text(page(kind))}</pre></details>"
+        )

@@ -120,6 +120,7 @@ def finding_to_json(finding: Finding) -> Json:
         "waiters": list(finding.waiters),
         "policy": finding.policy,
         "suppressed": vars_of(finding.suppressed) if finding.suppressed else None,
+        **({"situation": finding.situation} if finding.situation else {}),
         **({"tests": list(finding.tests)} if finding.tests else {}),
     }
 

@@ -30,7 +30,8 @@ def describe(finding: Finding, situation: str | None = None, *, framework: str =
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
-    chosen = select(kind, _refined(finding, situation), finding.hazard, action.kind if action else "")
+    name = _refined(finding, situation)
+    chosen = select(kind, name, finding.hazard, action.kind if action else "")
     words = words_of(finding, facts, framework)
     return replace(
         finding,
@@ -39,6 +40,7 @@ def describe(finding: Finding, situation: str | None = None, *, framework: str =
         message=frameworks.tidy((chosen.message or kind.message).format_map(words)),
         missing=frameworks.tidy(chosen.missing.format_map(words)),
         fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(chosen, kind, framework),
+        situation=name,
     )
 
 

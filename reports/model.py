@@ -157,6 +157,7 @@ class Finding:
     policy: str = "default"  # "isa": a finding only by the strict reading of the ISA that --policy isa asks for
     suppressed: Suppressed | None = None
     tests: tuple[str, ...] = ()  # the tests of a pytest run in which it was seen
+    situation: str = ""  # the row of the catalogue that the words come from, such as "waited-no-barrier"
 
 
 @dataclass(frozen=True)

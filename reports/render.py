@@ -33,15 +33,21 @@ class FormatError(ValueError):
     """A format without a renderer; the message says which there are."""
 
 
-def render(report: Report, format: str = "text", *, notes: bool = False) -> str:  # noqa: A002 - the name of the option and of the contract
+def render(
+    report: Report,
+    format: str = "text",  # noqa: A002 - the name of the option and of the contract
+    *,
+    notes: bool = False,
+    timeline: bool = False,
+) -> str:
     """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets.
 
-    `notes`: the text prints findings of severity note in full; the other formats always have them.
+    The text prints findings of severity note in full with `notes` and draws each finding with `timeline`; HTML always has both.
     """
     if format == "text":
         from consan.reports import text
 
-        return text.render(report, notes=notes)
+        return text.render(report, notes=notes, timeline=timeline)
     renderer = FORMATS.get(format)
     if renderer is None:
         raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")

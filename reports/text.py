@@ -17,10 +17,11 @@ from typing import IO, Final
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
-from consan.reports import look, phrases
+from consan.reports import look, phrases, timeline_text
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
+from consan.reports.timeline import build
 from consan.reports.together import Cause, causes
 
 PLAIN_WIDTH: Final = 100
@@ -50,26 +51,34 @@ MARK_STYLE: Final = ("bold cyan", "bold magenta")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
-def render(report: Report, *, stored: str | None = None, notes: bool = False, quiet: bool = False, colored: bool = False) -> str:
-    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; `quiet`: findings and verdict only.
+@dataclass(frozen=True)
+class Shown:
+    """How much is printed. `notes`: findings of severity note too; `timeline`: each finding drawn; `quiet`: findings and verdict only."""
 
-    Findings of severity note are counted; `notes` prints them like the others.
-    """
+    notes: bool = False
+    timeline: bool = False
+    quiet: bool = False
+
+
+def render(
+    report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False
+) -> str:
+    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; the switches are those of `Shown`."""
     out = io.StringIO()
-    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, notes=notes, quiet=quiet).report(stored)
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, Shown(notes, timeline, quiet)).report(stored)
     # Trailing blanks come from table cells; they would make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
-def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False) -> None:
+def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False, timeline: bool = False) -> None:
     """To a stream, as the look of this process says: a terminal gets its own width and characters, else what `render` gives."""
     colored = look.wants_color(file)
     if not look.is_terminal(file):
-        file.write(render(report, stored=stored, notes=notes, quiet=look.quiet(), colored=colored))
+        file.write(render(report, stored=stored, notes=notes, timeline=timeline, quiet=look.quiet(), colored=colored))
         return
     width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
     glyphs = UNICODE if _speaks_unicode(file) else ASCII
-    _Printer(console(file, width, colored=colored), glyphs, report, notes=notes, quiet=look.quiet()).report(stored)
+    _Printer(console(file, width, colored=colored), glyphs, report, Shown(notes, timeline, look.quiet())).report(stored)
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
@@ -100,13 +109,14 @@ def _wrapped(text: str, width: int) -> list[str]:
 class _Printer:
     """One pass over a report. Methods are in the order in which they print."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report, *, notes: bool, quiet: bool) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, report: Report, shown: Shown) -> None:
+        self._timeline = shown.timeline
         self._console = console
-        self._quiet = quiet
+        self._quiet = shown.quiet
         self._glyphs = glyphs
         self._report = report
-        self._notes = notes
-        self._shown = report.shown(notes=notes)
+        self._notes = shown.notes
+        self._shown = report.shown(notes=shown.notes)
         self._sources = Sources(report)
 
     def report(self, stored: str | None) -> None:
@@ -126,6 +136,8 @@ class _Printer:
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
+        if self._timeline:
+            self._drawing(finding)
         self._rows((*phrases.facts(finding), *cause.where()), indent=2)
         self._line()
 
@@ -156,6 +168,19 @@ class _Printer:
         for text in (phrases.who(access, dot), phrases.what(access, dot), *phrases.chain(access)):
             if text:
                 self._line(Text.assemble(" " * (gutter + 3), (self._glyphs.bottom, style), " ", self._plain(text)), whole=True)
+        self._line()
+
+    def _drawing(self, finding: Finding) -> None:
+        """The timeline, indented like the rest of the finding."""
+        picture = build(finding)
+        if picture is None:
+            return
+        strokes = timeline_text.UNICODE if self._glyphs is UNICODE else timeline_text.ASCII
+        for line, style in timeline_text.draw(picture, self._console.width - 4, strokes):
+            shown = Text("  " + self._plain(line), LABEL_STYLE.get(style, ""))
+            for number, colour in enumerate(MARK_STYLE, 1):
+                shown.highlight_words([f"({number})"], colour)
+            self._line(shown)
         self._line()
 
     def _excerpt(self, excerpt: Excerpt, gutter: int, label: str, style: str) -> Iterator[Text]:

@@ -44,7 +44,7 @@ class CheckCommand:
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
-        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: a slip in the last argument should not cost a compilation."""
@@ -55,7 +55,7 @@ class CheckCommand:
         report = Launch(args).run(args)
         status = exit_status(report, strict=args.strict)
         told = replace(report, command=("consan", *args.argv), status=status)
-        return status or deliver(told, chosen, args.output, notes=args.notes)
+        return status or deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
 
 
 def launch_given(args: argparse.Namespace) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -54,32 +54,35 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
     return report
 
 
-def deliver(report: Report, chosen: str, output: str | None, *, stored: str | None = None, notes: bool = False) -> int:
+def deliver(
+    report: Report, chosen: str, output: str | None, *, stored: str | None = None, notes: bool = False, timeline: bool = False
+) -> int:
     """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written.
 
-    `notes`: a text prints findings of severity note in full.
+    A text prints findings of severity note in full with `notes`, and draws each finding as lanes of time with `timeline`.
     """
+    shown = {"notes": notes, "timeline": timeline}
     try:
         if output is not None:
-            return _write(report, chosen, output, notes)
-        _print(report, chosen, notes, stored)
+            return _write(report, chosen, output, shown)
+        _print(report, chosen, shown, stored)
     except FormatError as error:
         raise NotSupported(str(error)) from None
     return 0
 
 
-def _print(report: Report, chosen: str, notes: bool, stored: str | None = None) -> None:
+def _print(report: Report, chosen: str, shown: Mapping[str, bool], stored: str | None = None) -> None:
     if chosen == "text":
         from consan.reports import text
 
-        text.show(report, sys.stdout, stored=stored, notes=notes)
+        text.show(report, sys.stdout, stored=stored, **shown)
     else:
         sys.stdout.write(render(report, chosen))
 
 
-def _write(report: Report, chosen: str, output: str, notes: bool) -> int:
-    if not keep(output, render(report, chosen, notes=notes)):
-        _print(report, chosen, notes)  # the findings must not go with the file
+def _write(report: Report, chosen: str, output: str, shown: Mapping[str, bool]) -> int:
+    if not keep(output, render(report, chosen, **shown)):
+        _print(report, chosen, shown)  # the findings must not go with the file
         return int(ExitCode.USAGE)
     print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
     return 0

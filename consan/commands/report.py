@@ -25,7 +25,7 @@ class ReportCommand:
         parser.add_argument("file", metavar="FILE", help=stored)
         shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
-        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Load and render."""
@@ -35,7 +35,7 @@ class ReportCommand:
             return 0
         report = load(args.file)
         if not args.emit:
-            return deliver(report, chosen, args.output, stored=args.file, notes=args.notes)
+            return deliver(report, chosen, args.output, stored=args.file, notes=args.notes, timeline=args.timeline)
         if args.output is None:
             sys.stdout.write(to_toml(report, os.getcwd()))
         else:

@@ -39,7 +39,7 @@ class RunCommand:
         """Declare the arguments; all that follows the program is the program's."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
-        options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
+        options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
         parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
@@ -70,7 +70,7 @@ class RunCommand:
         report = replace(report, status=exit_status(report, strict=args.strict))
         wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
         kept = bool(wanted) and keep(stored, dumps(report))
-        deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes)
+        deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
         if chosen != "text" and kept and not args.quiet:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
         _told(failure, status)

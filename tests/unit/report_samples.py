@@ -170,3 +170,31 @@ def incomplete() -> Report:
         unchecked=["2 CTAs found no room in the shadow memory"],
         policy="isa",
     )
+
+
+def shapes() -> Report:
+    """A finding for each picture of the timeline that the other samples do not have."""
+    other = replace(READ, block=(1, 0, 0), cluster_rank=1, inlined=())
+    mine = replace(WRITE, cluster_rank=0)
+    copied = replace(COPY, role="bulk load", proxy="async", asynchronous=AsyncInfo("bulk load", barrier=512, phase=0))
+    fence = Access("fence", "fence.proxy.async", file="reduce.cu", line=7, block=(0, 0, 0), thread=(0, 0, 0), warp=0, lane=0)
+    barrier = Access("barrier", "bar.sync", ptx_line=65, block=(0, 0, 0), thread=(16, 0, 0))
+    arrival = replace(barrier, role="arrival", op="mbarrier.arrive.shared::cta.b64", bytes=(8, 16))
+    situations = (
+        ("scope", "arrive-scope", "RAW", (mine, other), None),
+        ("lifetime", "exit", None, (copied,), {"offset": 512, "phase": 0, "parity": 0, "expected": 1}),
+        ("lifetime", "not-started", None, (mine,), None),
+        ("lifetime", "after-exit", None, (other,), None),
+        ("out-of-bounds", None, None, (replace(WRITE, bytes=(1536, 1540)),), None),
+        ("uninitialized-read", None, None, (READ,), None),
+        ("barrier-misuse", "divergent", None, (barrier,), None),
+        ("barrier-misuse", "not-initialised", None, (arrival,), {"offset": 8}),
+        ("missing-wait", "waited-no-barrier", "RAW", (COPY, READ), None),
+        ("data-race", "refilled-too-early", "WAR", (READ, copied), None),
+        ("missing-proxy-fence", "no-proxy-fence", "RAW", (WRITE, copied, replace(fence, role="culprit")), None),
+    )
+    findings = [
+        describe(Finding(kind, "gemm", hazard=hazard, accesses=accesses, barrier=state, buffer=Buffer("tile", "shared", 600, 100)), name)
+        for kind, name, hazard, accesses, state in situations
+    ]
+    return embed(assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=findings), {"reduce.cu": REDUCE})

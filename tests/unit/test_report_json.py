@@ -37,7 +37,7 @@ def test_the_keys_of_the_contract_are_there() -> None:
     ]  # fmt: skip
     assert list(data["findings"][0]) == [
         "kind", "hazard", "severity", "kernel", "message", "missing", "fix", "count", "ctas", "buffer", "accesses", "barrier", "waiters",
-        "policy", "suppressed",
+        "policy", "suppressed", "situation",
     ]  # fmt: skip
     expected = {
         "role", "op", "proxy", "file", "line", "column", "ptx_line", "ptx", "block", "cluster_rank",

@@ -1,0 +1,67 @@
+"""Syntax colours of source excerpts, as HTML: tokens by Pygments, five classes that the page's style sheet knows.
+
+An excerpt is a few lines out of a file: a comment or string that begins above it is not seen. A file of an unknown kind stays plain.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+#: The lexer for a file's ending; PTX has none of its own, and C's gives it registers, numbers and comments.
+_LEXERS: Final = {
+    **dict.fromkeys(("cu", "cuh", "h", "hpp", "hxx", "cc", "cpp", "cxx", "c", "inl"), "cuda"),
+    **dict.fromkeys(("py", "pyi"), "python"),
+    "ptx": "c",
+}
+#: Token types of Pygments, by the beginning of their names, to classes: the first that fits.
+_CLASSES: Final = (
+    ("Comment.Preproc", "p"),
+    ("Comment", "c"),
+    ("Keyword", "k"),
+    ("Literal.String", "s"),
+    ("Literal.Number", "n"),
+    ("Operator.Word", "k"),
+    ("Name.Builtin", "b"),
+    ("Name.Decorator", "p"),
+)
+
+
+def lines(texts: Sequence[str], file: str) -> list[str]:
+    """Each line as HTML: escaped, with `<span>` around what has a colour."""
+    lexer = _lexer(_LEXERS.get(file.rsplit(".", 1)[-1].lower(), ""))
+    if lexer is None:
+        return [html.escape(text) for text in texts]
+    rows = [""]
+    for kind, text in lexer.get_tokens("\n".join(texts)):
+        for index, part in enumerate(text.split("\n")):
+            if index:
+                rows.append("")
+            rows[-1] += _span(_class(str(kind).removeprefix("Token.")), part)
+    return rows[: len(texts)]
+
+
+def _span(style: str, text: str) -> str:
+    shown = html.escape(text)
+    return f'<span class="{style}">{shown}</span>' if style and text.strip() else shown
+
+
+def _class(kind: str) -> str:
+    return next((style for name, style in _CLASSES if kind.startswith(name)), "")
+
+
+@functools.cache
+def _lexer(name: str) -> Any:
+    """The lexer of Pygments; it is imported when the first page is written, since most runs write none."""
+    if not name:
+        return None
+    from pygments.lexers import get_lexer_by_name
+
+    return get_lexer_by_name(name, stripnl=False, ensurenl=False)
+
+
+def classes() -> Iterable[str]:
+    """The classes that a style sheet must know."""
+    return {style for _, style in _CLASSES}
