@@ -1,10 +1,13 @@
-"""What a launch itself says about its end: faults of the virtual machine, deadlocks and time-outs, as findings.
+"""What a launch itself says about its end: faults and deadlocks of the virtual machine as findings, other endings as reasons.
+
+A launch that was cut short (time limit, Ctrl-C) proves nothing: it makes the run incomplete, with where its threads were.
 
 Places are given in the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +15,7 @@ from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, Frame
+from consan.reports.positions import unfinished
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
@@ -19,12 +23,29 @@ if TYPE_CHECKING:
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
+STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
-def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
-    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
-    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
+    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert), or a limit was reached."""
+    ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+    return ends + ([unfinished(entry, over_time(timeout), stands(stats.blocked, prepared))] if stats.timed_out else [])
+
+
+def over_time(timeout: float | None) -> str:
+    """Why the time limit ended a launch."""
+    return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout)"
+
+
+def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
+    """The reason that Ctrl-C or SIGTERM leaves; the virtual machine has attached where the threads were."""
+    return unfinished(entry, "interrupted", stands(getattr(error, STOOD, ()), prepared))
+
+
+def stands(blocked: Iterable[Blocked], prepared: Prepared) -> list[dict[str, Any]]:
+    """Where threads are, as waiters of a report."""
+    return [_waiter(each, prepared) for each in blocked]
 
 
 def located(error: NotSupported, prepared: Prepared) -> NotSupported:
@@ -46,22 +67,13 @@ def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
     return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
 
 
-def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
+def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Finding]:
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
     found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
-    if stats.timed_out and timeout is not None:
-        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared) for b in stats.blocked]))
     return found
-
-
-def timeout_finding(entry: str, timeout: float, ended: bool, waiters: list[dict[str, Any]] | None = None) -> Finding:
-    """A launch that the watchdog stopped: no proof of a deadlock, and the message says so."""
-    finding = describe(Finding(kind="deadlock", kernel=entry, waiters=tuple(waiters or ())), "timeout")
-    how = "it was stopped" if ended else "it did not stop when told to"
-    return _with_message(finding, f"{finding.message} (watchdog: {timeout:g} s; {how})")
 
 
 def _with_message(finding: Finding, message: str) -> Finding:

@@ -63,6 +63,9 @@ class Scheduler:
         except LaneError as fault:
             self.stats.faults.append(self._fault(fault))
             return False
+        except KeyboardInterrupt as error:
+            error.blocked = self._running(group)  # type: ignore[attr-defined]  # for the report: where the threads were
+            raise
         finally:
             self.stats.instructions += self.instructions
         if self.wave.alive:
@@ -265,9 +268,10 @@ class Scheduler:
             found += [replace(b, mbarrier=state) for b in self._by_warp(parked.waiter.lanes, "mbarrier", None, site.opcode, site.line)]
         return found
 
-    def _running(self, current: Group) -> list[Blocked]:
+    def _running(self, current: Group | None) -> list[Blocked]:
+        """Where all threads are, `current` among them if its lanes have not exited and wait nowhere."""
         groups = [*self.ready.groups(), *(group for _, group in self.held)]
-        if self.wave.live[current.lanes].all() and current not in groups:
+        if current is not None and self.wave.live[current.lanes].all() and current not in groups:
             groups.append(current)
         return [blocked for group in groups for blocked in self._at(group, "running")] + self._blocked()
 
