@@ -62,19 +62,35 @@ class BarrierState:
 
 
 @dataclass(frozen=True)
+class Polled:
+    """What a loop reads that never changes: `inside` bytes into what `name` says, or at `address` (of shared memory: an offset)."""
+
+    space: str
+    address: int
+    nbytes: int
+    value: int
+    name: str = ""
+    inside: int = 0
+    atomic: bool = False
+    others: int = 0  # addresses that other lanes of the warp read by the same instruction
+
+
+@dataclass(frozen=True)
 class Blocked:
     """Lanes of one warp that wait (deadlock) or were still running (time-out), and where."""
 
     ctaid: Dim3
     warp: int
     lanes: int  # mask
-    why: str  # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running"
+    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running" | "spin" (polls) | "loop"
+    why: str
     barrier: int | None
     opcode: str
     ptx_line: int
     mbarrier: BarrierState | None = None
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
     cluster_rank: int | None = None  # of the CTA, in a cluster of several
+    polled: tuple[Polled, ...] = ()
 
 
 @dataclass
@@ -84,7 +100,9 @@ class LaunchStats:
     instructions: int = 0
     seconds: float = 0.0
     timed_out: bool = False
+    idle: float = 0.0  # seconds without any change of memory, after which the launch was given up
     deadlocked: bool = False
+    unstarted: int = 0  # CTAs that had not started when the launch ended early
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
 
@@ -96,7 +114,7 @@ class LaunchStats:
     @property
     def ending(self) -> str:
         """Why the launch ended early, in a word; "" if it did not."""
-        return "timeout" if self.timed_out else "deadlock" if self.deadlocked else "fault" if self.faults else ""
+        return "timeout" if self.timed_out or self.idle else "deadlock" if self.deadlocked else "fault" if self.faults else ""
 
 
 class LaneError(Exception):
