@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
-from consan.reports.deadlocks import Phase, deadlock
+from consan.reports.deadlocks import Phase, Poll, deadlock
 from consan.reports.kinds import describe
-from consan.reports.model import Access, Finding, Frame
+from consan.reports.model import Access, Finding, Frame, plural
 from consan.reports.positions import unfinished
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
+    from consan.backends.cpu.faults import Polled
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
@@ -27,15 +28,52 @@ STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launc
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
+def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
+    """What a proof of a hang is worth: a CTA whose loops poll global memory could go on if somebody else wrote there.
+
+    That are CTAs that have not started, and where the launch is not `alone`, the host and other launches.
+    """
+    if not stats.deadlocked or not (stats.unstarted or not alone):
+        return stats
+    free = {_cluster(b) for b in stats.blocked if b.open}
+    undecided = [b for b in stats.blocked if _cluster(b) in free]
+    blocked = [b for b in stats.blocked if _cluster(b) not in free]
+    return replace(stats, deadlocked=bool(blocked), blocked=blocked, undecided=undecided)
+
+
+def _cluster(blocked: Blocked) -> Any:
+    """What tells the CTAs that share memory from others; clusters of several CTAs are not told apart."""
+    return blocked.ctaid if blocked.cluster_rank is None else None
+
+
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
     """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert), or a limit was reached."""
     ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
-    return ends + ([unfinished(entry, over_time(timeout), stands(stats.blocked, prepared))] if stats.timed_out else [])
+    if stats.undecided:
+        ends.append(unfinished(entry, _outsiders(stats), stands(stats.undecided, prepared)))
+    elif stats.timed_out or stats.idle:
+        ends.append(unfinished(entry, idle_for(stats.idle) if stats.idle else over_time(timeout), stands(stats.blocked, prepared)))
+    return ends
+
+
+def _outsiders(stats: LaunchStats) -> str:
+    """Why a launch was stopped that only others than its threads could let go on."""
+    polls = " and ".join(dict.fromkeys(poll.text for blocked in stats.undecided for poll in _polls(blocked)[:1])) or "global memory"
+    loops = f"its threads poll {polls} in loops that write nothing"
+    if stats.unstarted:
+        ctas = f"{plural(stats.unstarted, 'CTA')} had not started"
+        return f"{loops}, and {ctas}: only a cooperative launch can rely on all CTAs of a grid running at the same time"
+    return f"{loops}: only the host or another launch could write it, and the virtual machine runs launches one after the other"
+
+
+def idle_for(seconds: float) -> str:
+    """Why the default limit ended a launch."""
+    return f"stopped after its threads had polled for {seconds:g} s while no memory changed (--timeout SECONDS sets another limit)"
 
 
 def over_time(timeout: float | None) -> str:
     """Why the time limit ended a launch."""
-    return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout)"
+    return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout SECONDS)"
 
 
 def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
@@ -126,8 +164,29 @@ def _waiter(blocked: Blocked, prepared: Prepared) -> dict[str, Any]:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
         waiter |= _phase(blocked, blocked.mbarrier).as_dict("mbarrier")
+    if blocked.polled:
+        waiter["polls"] = _polled(blocked)
     waiter |= {k: v for k, v in _where(place).items() if k in ("file", "line", "column", "ptx_line", "ptx")}
     return waiter
+
+
+def _polled(blocked: Blocked) -> str:
+    """What a warp's loop polls."""
+    more = blocked.polled[0].others
+    return " and ".join([poll.text for poll in _polls(blocked)] + ([f"{plural(more, 'more address', 'more addresses')}"] if more else []))
+
+
+def _polls(blocked: Blocked) -> list[Poll]:
+    return [Poll(_memory(polled), polled.lock) for polled in blocked.polled]
+
+
+def _memory(polled: Polled) -> str:
+    """`flag (shared offset 16, value 0)`, `byte 4 of argument 2 (value 0)`."""
+    inside = f"byte {polled.inside} of " if polled.inside and polled.name else ""
+    if polled.space == "shared":
+        return f"{inside}{polled.name or 'shared memory'} (shared offset {polled.address}, value {polled.value})"
+    name = f"{inside}{polled.name}" if polled.name else f"global address {polled.address:#x}"
+    return f"{name} (value {polled.value})"
 
 
 def _phase(blocked: Blocked, state: BarrierState) -> Phase:
@@ -143,4 +202,5 @@ def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding
     phases = [_phase(b, b.mbarrier) for b in ordered if b.mbarrier is not None]
     numbers = [b.barrier for b in ordered if b.barrier is not None]
     ranks = [b.cluster_rank for b in ordered if b.why == "cluster-barrier" and b.cluster_rank is not None]
-    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, numbers, ranks)
+    polls = [poll for b in ordered for poll in _polls(b)]
+    return deadlock(entry, [_waiter(b, prepared) for b in ordered], phases, numbers, ranks, polls)

@@ -274,6 +274,7 @@ class Session:
         self.policy = policy
         self._fast = assembly == "fast"
         self.timeout = timeout
+        self.alone = True  # whether nothing can run beside a launch: neither the host nor another launch writes what it reads
         self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
         self.skip_benchmarks = skip_benchmarks
@@ -482,6 +483,7 @@ class Session:
 
     def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
         if result is not None:  # the virtual machine tells at once how it ended
+            result = faults.settled(result, alone=self.alone)
             self.endings |= {result.ending: None} if result.ending else {}
             self._findings += faults.findings_of(result, prepared, entry)
             if len(self._findings) > _MERGE_FROM:  # a program may have one in each of a million launches

@@ -71,7 +71,7 @@ class Polled:
     value: int
     name: str = ""
     inside: int = 0
-    atomic: bool = False
+    lock: bool = False  # by an exchange or a compare-and-swap
     others: int = 0  # addresses that other lanes of the warp read by the same instruction
 
 
@@ -91,6 +91,7 @@ class Blocked:
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
     cluster_rank: int | None = None  # of the CTA, in a cluster of several
     polled: tuple[Polled, ...] = ()
+    open: bool = False  # whether its loop reads global memory, which others than the threads of the wave could write
 
 
 @dataclass
@@ -105,6 +106,7 @@ class LaunchStats:
     unstarted: int = 0  # CTAs that had not started when the launch ended early
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
+    undecided: list[Blocked] = field(default_factory=list)  # who could go on if others than the threads of the launch wrote
 
     @property
     def completed(self) -> bool:
@@ -114,7 +116,8 @@ class LaunchStats:
     @property
     def ending(self) -> str:
         """Why the launch ended early, in a word; "" if it did not."""
-        return "timeout" if self.timed_out or self.idle else "deadlock" if self.deadlocked else "fault" if self.faults else ""
+        stopped = self.timed_out or self.idle or (self.undecided and not self.deadlocked)
+        return "timeout" if stopped else "deadlock" if self.deadlocked else "fault" if self.faults else ""
 
 
 class LaneError(Exception):

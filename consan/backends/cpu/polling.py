@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.ptx import Address, Instruction
+from consan.instrument.ptx import Address, Instruction, Symbol
 
 from .access import SPACES
 from .decode import polls
 from .faults import Blocked, Polled
 from .memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from .operands import Context
-from .program import MemoryVariable
+from .program import FunctionCode, MemoryVariable
 from .registers import WORD_DTYPES
 
 if TYPE_CHECKING:
     from .code import BoundBlock, Plan
-    from .groups import Group
+    from .groups import Frame, Group
 
 Lanes = npt.NDArray[np.intp]
 
@@ -87,11 +88,15 @@ class Polls:
         reads = [read for read in self.reads.values() if read.addresses[lane] >= 0]
         chosen = [read for read in reads if polls(read.instruction)] or reads
         told = tuple(polled for read in chosen if (polled := self._polled(read, lanes)) is not None)
+        blocked = replace(blocked, open=any(self._is_global(read, lanes) for read in reads))
         if not told:
             return replace(blocked, why="loop")
         first = chosen[0].instruction
         blocked = replace(blocked, why="spin", opcode=first.opcode, ptx_line=first.line, callers=(), polled=told)
         return self._at_mbarrier(blocked, first, told[0], lane)
+
+    def _is_global(self, read: _Read, lanes: Lanes) -> bool:
+        return any(_space(read.instruction, address)[0] == "global" for address in np.unique(read.addresses[lanes]).tolist() if address >= 0)
 
     def _at_mbarrier(self, blocked: Blocked, instruction: Instruction, polled: Polled, lane: int) -> Blocked:
         if instruction.parts[0] != "mbarrier":
@@ -107,7 +112,7 @@ class Polls:
         if space == "local":
             return None
         nbytes = _width(read.instruction)
-        atomic = read.instruction.parts[0] in ("atom", "red")
+        lock = not {"cas", "exch"}.isdisjoint(read.instruction.parts)
         if space == "shared":
             offset = self._offset_of(address, int(lanes[0]))
             address = (address & ((1 << RANK_SHIFT) - 1)) - RESERVED_SHARED
@@ -115,7 +120,7 @@ class Polls:
         else:
             offset, (name, inside) = address - GLOBAL_BASE, self._global_at(address)
         value = int.from_bytes(self.wave.arena.raw[offset : offset + nbytes].tobytes(), "little")
-        return Polled(space, address, nbytes, value, name, inside, atomic, others)
+        return Polled(space, address, nbytes, value, name, inside, lock, others)
 
     def _offset_of(self, address: int, lane: int) -> int:
         """Offset in the arena of a shared address of a lane, which may name a CTA of its cluster."""
@@ -144,6 +149,37 @@ class Polls:
             if param.nbytes == 8 and int(self.plan.param_field(self.plan.param_address + param.offset, np.dtype(np.uint64))) == found.address:
                 return f"argument {number}", address - found.address
         return "", address - found.address
+
+
+def poll_near(group: Group) -> tuple[Instruction, Frame] | None:
+    """What a group most likely waits for: the poll in the innermost loop of the kernel's own code that it is in, and its frame."""
+    frame: Frame | None = group.stack
+    block: BoundBlock | None = group.block
+    while frame is not None and block is not None and not frame.function.own:
+        block = frame.return_to.following
+        frame = frame.parent
+    if frame is None or block is None:
+        return None
+    code = frame.function.code
+    loops = [(start, end) for start, end in _loops(code) if start <= block.code.index <= end]
+    for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+        inside = code.instructions[code.blocks[start].start : code.blocks[end].end]
+        found = next((each for each in inside if polls(each) and "__consan_" not in each.text), None)
+        if found is not None:
+            return found, frame
+    return None
+
+
+def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
+    """First and last blocks of what backward branches span."""
+    for block in code.blocks:
+        last = code.instructions[block.end - 1] if block.end > block.start else None
+        target = last.operands[0] if last is not None and last.parts[0] == "bra" else None
+        if last is not None and isinstance(target, Symbol):
+            with contextlib.suppress(KeyError):
+                start = code.block_at(last.scope, target.name)
+                if start is not None and start <= block.index:
+                    yield start, block.index
 
 
 def _address_of(instruction: Instruction) -> Address | Any | None:

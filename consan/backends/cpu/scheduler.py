@@ -18,6 +18,7 @@ import numpy as np
 from .barriers import Waiter
 from .faults import Blocked, Fault, LaneError, LaunchStats
 from .groups import Frame, Group, ReadyQueue, merge_lanes
+from .polling import poll_near
 from .progress import IDLE_SECONDS, Progress
 
 if TYPE_CHECKING:
@@ -285,7 +286,16 @@ class Scheduler:
 
     def _running(self, current: Group | None) -> list[Blocked]:
         """Where all threads are."""
-        return [blocked for group in self.running(current) for blocked in self._at(group, "running")] + self._blocked()
+        return [blocked for group in self.running(current) for blocked in self._at_poll(group)] + self._blocked()
+
+    def _at_poll(self, group: Group) -> list[Blocked]:
+        """A group that runs: at the poll of the loop that it is in, if it is in one."""
+        found = poll_near(group)
+        if found is None:
+            return self._at(group, "running")
+        instruction, frame = found
+        blocked = self._by_warp(group.lanes, "running", None, instruction.opcode, instruction.line)
+        return [replace(b, callers=tuple(frame.calls())) for b in blocked]
 
     def running(self, current: Group | None) -> list[Group]:
         """The groups that neither wait nor have exited; `current` is the one that ran last."""
