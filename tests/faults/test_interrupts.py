@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from faults_support import ARGS, LAUNCH, MODULE, Outcome, finish, start
 
 import consan
 from consan._errors import UsageError
+from consan.reports import render
 from consan.reports.json_format import loads
 from consan.session import Session
 
@@ -81,7 +83,8 @@ def test_check_reports_what_it_has(here: Path) -> None:
     assert [finding.kind for finding in report.findings] == ["data-race"]
     (reason,) = report.incomplete
     assert reason.startswith("spin did not run to its end: interrupted; where its threads were: warps 0 and 1 of CTA (0,0,0), 64 lanes, at PTX line")
-    assert reason in " ".join(done.out.split())
+    assert reason in " ".join(render(report, "text").replace("\n", " ").split())
+    assert html.escape(reason) in render(report, "html")
     assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
 
 
@@ -107,7 +110,8 @@ def test_run_reports_what_it_has(here: Path, ending: str, status: int, place: st
     reasons = [reason for reason in report.incomplete if reason.startswith("spin did not run to its end: interrupted")]
     assert len(reasons) == ("spin" in ending)
     for reason in reasons:
-        assert re.search(r"warps 0 and 1 of CTA \(0,0,0\), 64 lanes, at \S+:11:\d+, `ld.volatile.global.u32`$", reason), reason
+        assert reason in " ".join(done.out.split())
+        assert re.search(r"warps 0 and 1 of CTA \(0,0,0\), 64 lanes, at \S+:10:\d+, `ld.volatile.global.u32`$", reason), reason
 
 
 FORKED = """import multiprocessing, time
