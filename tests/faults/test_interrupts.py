@@ -82,7 +82,8 @@ def test_check_reports_what_it_has(here: Path) -> None:
     report = loads(Path("r.json").read_text())
     assert [finding.kind for finding in report.findings] == ["data-race"]
     (reason,) = report.incomplete
-    assert reason.startswith("spin did not run to its end: interrupted; where its threads were: warps 0 and 1 of CTA (0,0,0), 64 lanes, at PTX line")
+    where = "warps 0 and 1 of CTA (0,0,0), 64 lanes, at PTX line"
+    assert reason.startswith(f"spin did not run to its end: interrupted; where its threads were: {where}")
     assert reason in " ".join(render(report, "text").replace("\n", " ").split())
     assert html.escape(reason) in render(report, "html")
     assert (report.exit, report.verdict, done.status) == (130, "violations", 66)

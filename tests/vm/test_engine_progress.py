@@ -20,7 +20,8 @@ HANGS = {
     "vote": HEAD + "while (!__any_sync(~0u, flag[t] != 0)) {} out[t] = 1; }",
     "no end": HEAD + "for (;;) {} }",
     "local": HEAD + "volatile int seen[4]; do seen[t & 3] = flag[0]; while (!seen[t & 3]); }",
-    "two loops": HEAD + "if (t < 32) while (flag[0] == 0) {} else if (t < 48) while (flag[1] == 0) {} else while (flag[2] == 0) {} out[t] = 1; }",
+    "three loops": HEAD
+    + "if (t < 32) while (flag[0] == 0) {} else if (t < 48) while (flag[1] == 0) {} else while (flag[2] == 0) {} out[t] = 1; }",
     "a call": "__device__ __noinline__ int look(volatile int* p) { return *p; }" + HEAD + "while (look(in) == 0) {} out[t] = 1; }",
 }
 OPEN = {
@@ -32,8 +33,10 @@ OPEN = {
 FINE = {
     "flags between CTAs": HEAD
     + "if (blockIdx.x == 0) { while (flag[1] == 0) {} out[t] = flag[2]; }"
-    + "else { if (t == 0) { int s = 1; for (int i = 0; i < 30000; ++i) s = s * 1103515245 + 12345; flag[2] = s | 1; __threadfence(); flag[1] = 1; } } }",
-    "locks in turn": HEAD + "bool done = false; while (!done) if (atomicCAS(in, 0, 1) == 0) { out[t] += 1; __threadfence(); atomicExch(in, 0); done = true; } }",
+    + "else if (t == 0) { int s = 1; for (int i = 0; i < 30000; ++i) s = s * 1103515245 + 12345; "
+    + "flag[2] = s | 1; __threadfence(); flag[1] = 1; } }",
+    "locks in turn": HEAD
+    + "bool done = false; while (!done) if (atomicCAS(in, 0, 1) == 0) { out[t] += 1; __threadfence(); atomicExch(in, 0); done = true; } }",
     "a long loop": HEAD + "int s = t; for (int i = 0; i < 60000; ++i) s = s * 1103515245 + 12345; out[t] = s; }",
     "a clock": HEAD + "long long start = clock64(); while (clock64() - start < 300000000) {} out[t] = 1; }",
     "a bounded spin": HEAD + "int n = 0; while (flag[0] == 0 && n < 20000) ++n; out[t] = n; }",
@@ -43,7 +46,8 @@ FINE = {
 def ending(source: str, seed: int, timeout: float | None = 120.0) -> LaunchStats:
     """How a launch of two CTAs of two warps ends, on memory of zeros."""
     device = Device(cuda(source))
-    return device.launch("k", 2, 64, device.buffer(np.zeros(256, np.uint32)), device.buffer(np.zeros(64, np.uint32)), seed=seed, timeout=timeout)
+    out, given = device.buffer(np.zeros(256, np.uint32)), device.buffer(np.zeros(64, np.uint32))
+    return device.launch("k", 2, 64, out, given, seed=seed, timeout=timeout)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -57,9 +61,9 @@ def test_a_loop_that_can_do_nothing_new_is_a_deadlock(name: str, seed: int) -> N
 
 
 def test_what_is_polled() -> None:
-    polled = {name: {poll for blocked in ending(HANGS[name], 0).blocked for poll in blocked.polled} for name in ("shared flag", "shared lock")}
-    assert {(poll.space, poll.name, poll.value, poll.lock) for poll in polled["shared flag"]} == {("shared", "ready", 0, False)}
-    assert {(poll.space, poll.name, poll.value, poll.lock) for poll in polled["shared lock"]} == {("shared", "lock", 1, True)}
+    for name, expected in (("shared flag", ("shared", "ready", 0, False)), ("shared lock", ("shared", "lock", 1, True))):
+        polled = {poll for blocked in ending(HANGS[name], 0).blocked for poll in blocked.polled}
+        assert {(poll.space, poll.name, poll.value, poll.lock) for poll in polled} == {expected}
     (flag,) = {poll for blocked in ending(HANGS["global flag"], 0).blocked for poll in blocked.polled}
     assert (flag.space, flag.name, flag.inside, flag.nbytes, flag.value) == ("global", "argument 2", 20, 4, 0)
     assert all(blocked.open for blocked in ending(HANGS["global flag"], 0).blocked)

@@ -96,7 +96,8 @@ class Polls:
         return self._at_mbarrier(blocked, first, told[0], lane)
 
     def _is_global(self, read: _Read, lanes: Lanes) -> bool:
-        return any(_space(read.instruction, address)[0] == "global" for address in np.unique(read.addresses[lanes]).tolist() if address >= 0)
+        addresses = np.unique(read.addresses[lanes])
+        return any(_space(read.instruction, address)[0] == "global" for address in addresses[addresses >= 0].tolist())
 
     def _at_mbarrier(self, blocked: Blocked, instruction: Instruction, polled: Polled, lane: int) -> Blocked:
         if instruction.parts[0] != "mbarrier":
@@ -145,8 +146,9 @@ class Polls:
         module = self.plan.module
         if isinstance(module.program.names.get(found.name), MemoryVariable):
             return source_name(found.name), address - found.address
+        block, pointer = self.plan.param_address, np.dtype(np.uint64)
         for number, param in enumerate(module.entry(self.plan.reach.entry.name).params, 1):
-            if param.nbytes == 8 and int(self.plan.param_field(self.plan.param_address + param.offset, np.dtype(np.uint64))) == found.address:
+            if param.nbytes == 8 and int(self.plan.param_field(block + param.offset, pointer)) == found.address:
                 return f"argument {number}", address - found.address
         return "", address - found.address
 

@@ -223,16 +223,11 @@ class Progress:
     def _state(self, group: Group) -> bytes:
         """A digest of the place in the kernel, the threads, and all that is their own."""
         frames, place = _place(group)
-        digest = hashlib.blake2b(repr(place).encode(), digest_size=16)
         lanes = group.lanes
-        digest.update(np.ascontiguousarray(lanes))
-        for frame in frames:
-            for array in frame.function.own_arrays():
-                digest.update(np.ascontiguousarray(array[lanes]))
-            for window in self._locals(frame):
-                digest.update(np.ascontiguousarray(window[lanes]))
-        if "carry" in self.plan.__dict__:
-            digest.update(np.ascontiguousarray(self.plan.carry[lanes]))
+        digest = hashlib.blake2b(repr(place).encode() + lanes.tobytes(), digest_size=16)
+        own = [array for frame in frames for array in (*frame.function.own_arrays(), *self._locals(frame))]
+        for array in (*own, *([self.plan.carry] if "carry" in self.plan.__dict__ else [])):
+            digest.update(array[lanes].tobytes())
         return digest.digest()
 
     def _locals(self, frame: Frame) -> list[npt.NDArray[Any]]:

@@ -303,8 +303,10 @@ class Scheduler:
         if current is None or current in groups:
             return groups
         left = self.wave.live.copy()
-        for other in (*groups, *self.parked.values(), *self._waiters()):
-            left[other.lanes] = False
+        for taken in (each.lanes for each in (*groups, *self.parked.values())):
+            left[taken] = False
+        for waiter in self._waiters():
+            left[waiter.lanes] = False
         lanes = current.lanes[left[current.lanes]]
         return [*groups, Group(lanes, current.stack, current.block)] if len(lanes) else groups
 
