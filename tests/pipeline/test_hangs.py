@@ -137,6 +137,21 @@ def test_each_cta_for_itself() -> None:
     assert "CTA (1,0,0)" in report.incomplete[0]
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_device_that_runs_in_the_background(stops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: the launch returns at once, and the time limit is over while it runs."""
+    session = Session(device="cpu", timeout=0.5, private=True)
+    prepared = session.prepare(consan.Kernel(SOURCE, "fine").ptx)
+    answers = iter([False, stops, True])
+    monkeypatch.setattr(session.backend, "launch", lambda *args, **options: None)
+    monkeypatch.setattr(session.backend, "synchronize", lambda timeout=None: next(answers, True))
+    session.launch(prepared, "fine", (1, 1, 1), (64, 1, 1), [bytes(8), bytes(8)])
+    reasons = tuple(session._reasons)
+    assert reasons[0] == "fine did not run to its end: stopped after 0.5 s (--timeout SECONDS)"
+    assert reasons[1:] == (() if stops else ("fine did not react to the request to stop; the device was left to it",))
+    assert (list(session.endings), session._findings) == (["timeout"], [])
+
+
 PROGRAM = """
 import pathlib, cupy as cp
 module = cp.RawModule(code=pathlib.Path("k.cu").read_text())

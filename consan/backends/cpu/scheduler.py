@@ -135,7 +135,7 @@ class Scheduler:
                 return False
 
     def count_block(self, group: Group, block: BoundBlock) -> None:
-        """A group is about to run a block."""
+        """A group is about to run a block by other means than `plain_block`."""
         if self.enter is not None:
             self.enter(group, block)
         self.instructions += group.count * block.size
@@ -144,7 +144,10 @@ class Scheduler:
     def plain_block(self, group: Group, block: BoundBlock) -> None:
         """Run a block, its end apart."""
         wave, count = self.wave, group.count
-        self.count_block(group, block)
+        if self.enter is not None:
+            self.enter(group, block)
+        self.instructions += count * block.size
+        group.polls |= block.polls
         if count == wave.lanes:
             for full in block.fulls:
                 full()
