@@ -132,7 +132,7 @@ def launch(
     shadow_memory: int | None = None,
     assembly: str = "best",
 ) -> Report:
-    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds.
+    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds: the limit of `--timeout`.
 
     `shadow_memory`: most bytes for shadow cells. `assembly`: "fast" assembles sooner, for code that may run slower (GPU).
     """

@@ -1,22 +1,27 @@
-"""What a launch itself says about its end: faults of the virtual machine, deadlocks and time-outs, as findings.
+"""What a launch itself says about its end: faults and deadlocks of the virtual machine as findings, other endings as reasons.
+
+A launch that was cut short (time limit, Ctrl-C) proves nothing: it makes the run incomplete, with where its threads were.
 
 Places are given in the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
-from consan.reports.deadlocks import Phase, deadlock
+from consan.reports.deadlocks import Phase, Poll, deadlock
 from consan.reports.kinds import describe
-from consan.reports.model import Access, Finding
+from consan.reports.model import Access, Finding, plural
 from consan.reports.places import located as place_fields
 from consan.reports.places import shown_at
+from consan.reports.positions import unfinished
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
+    from consan.backends.cpu.faults import Polled
     from consan.instrument.sites import Place
     from consan.reports.variables import Layout
     from consan.session import Prepared
@@ -24,12 +29,67 @@ if TYPE_CHECKING:
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent-barrier"
 _MBARRIER_BYTES: Final = 8
+STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
-def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
-    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
-    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
+    """What a proof of a hang is worth: a CTA whose loops poll global memory could go on if somebody else wrote there.
+
+    That are CTAs that have not started, and where the launch is not `alone`, the host and other launches.
+    """
+    if not stats.deadlocked or not (stats.unstarted or not alone):
+        return stats
+    free = {_cluster(b) for b in stats.blocked if b.open}
+    undecided = [b for b in stats.blocked if _cluster(b) in free]
+    blocked = [b for b in stats.blocked if _cluster(b) not in free]
+    return replace(stats, deadlocked=bool(blocked), blocked=blocked, undecided=undecided)
+
+
+def _cluster(blocked: Blocked) -> Any:
+    """What tells the CTAs that share memory from others; clusters of several CTAs are not told apart."""
+    return blocked.ctaid if blocked.cluster_rank is None else None
+
+
+def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
+    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert), or a limit was reached."""
+    ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+    if stats.undecided:
+        ends.append(unfinished(entry, _outsiders(stats, prepared, entry), stands(stats.undecided, prepared, entry)))
+    elif stats.timed_out or stats.idle:
+        ends.append(unfinished(entry, idle_for(stats.idle) if stats.idle else over_time(timeout), stands(stats.blocked, prepared, entry)))
+    return ends
+
+
+def _outsiders(stats: LaunchStats, prepared: Prepared, entry: str) -> str:
+    """Why a launch was stopped that only others than its threads could let go on."""
+    first = [poll.text for blocked in stats.undecided for poll in _polls(blocked, prepared, entry)[:1]]
+    polls = " and ".join(dict.fromkeys(first)) or "global memory"
+    loops = f"its threads poll {polls} in loops that write nothing"
+    if stats.unstarted:
+        ctas = f"{plural(stats.unstarted, 'CTA')} had not started"
+        return f"{loops}, and {ctas}: only a cooperative launch can rely on all CTAs of a grid running at the same time"
+    return f"{loops}: only the host or another launch could write it, and the virtual machine runs launches one after the other"
+
+
+def idle_for(seconds: float) -> str:
+    """Why the default limit ended a launch."""
+    return f"stopped after its threads had polled for {seconds:g} s while no memory changed (--timeout SECONDS sets another limit)"
+
+
+def over_time(timeout: float | None) -> str:
+    """Why the time limit ended a launch."""
+    return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout SECONDS)"
+
+
+def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
+    """The reason that Ctrl-C or SIGTERM leaves; the virtual machine has attached where the threads were."""
+    return unfinished(entry, "interrupted", stands(getattr(error, STOOD, ()), prepared, entry))
+
+
+def stands(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
+    """Where threads are, as waiters of a report."""
+    return [_waiter(each, prepared, entry) for each in blocked]
 
 
 def located(error: NotSupported, prepared: Prepared) -> NotSupported:
@@ -57,22 +117,13 @@ def _at(place: Place) -> str:
     return f" at {shown['file']}:{shown['line']}" if shown["file"] else f" (PTX line {shown['ptx_line']})"
 
 
-def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
+def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Finding]:
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
     found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
-    if stats.timed_out and timeout is not None:
-        found.append(timeout_finding(entry, timeout, True, [_waiter(b, prepared, entry) for b in stats.blocked]))
     return found
-
-
-def timeout_finding(entry: str, timeout: float, ended: bool, waiters: list[dict[str, Any]] | None = None) -> Finding:
-    """A launch that the watchdog stopped: no proof of a deadlock, and the message says so."""
-    finding = describe(Finding(kind="deadlock", kernel=entry, waiters=tuple(waiters or ())), "timeout")
-    how = "it was stopped" if ended else "it did not stop when told to"
-    return _with_message(finding, f"{finding.message} (watchdog: {timeout:g} s; {how})")
 
 
 def _with_message(finding: Finding, message: str) -> Finding:
@@ -126,7 +177,32 @@ def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> dict[str, Any]:
         waiter["barrier"] = blocked.barrier
     if blocked.mbarrier is not None:
         waiter |= _phase(blocked, blocked.mbarrier, prepared.layout(entry)).as_dict("mbarrier")
+    if blocked.polled:
+        waiter["polls"] = _polled(blocked, prepared, entry)
     return waiter | (shown_at(place) if place is not None else {})
+
+
+def _polled(blocked: Blocked, prepared: Prepared, entry: str) -> str:
+    """What a warp's loop polls."""
+    more = blocked.polled[0].others
+    polls = [poll.text for poll in _polls(blocked, prepared, entry)]
+    return " and ".join(polls + ([f"{plural(more, 'more address', 'more addresses')}"] if more else []))
+
+
+def _polls(blocked: Blocked, prepared: Prepared, entry: str) -> list[Poll]:
+    return [Poll(_memory(polled, prepared, entry), polled.lock) for polled in blocked.polled]
+
+
+def _memory(polled: Polled, prepared: Prepared, entry: str) -> str:
+    """`flags[1] (shared offset 16, value 0)`, `byte 4 of --arg 2 (out) (value 0)`."""
+    end = polled.address + polled.nbytes
+    inside = f"byte {polled.inside} of " if polled.inside and polled.name else ""
+    known = f"{inside}{polled.name}" if polled.name else ""
+    if polled.space == "shared":
+        name = prepared.layout(entry).name(polled.address, end) or known or "shared memory"
+        return f"{name} (shared offset {polled.address}, value {polled.value})"
+    name = prepared.address_name(polled.address, end) or known or f"global address {polled.address:#x}"
+    return f"{name} (value {polled.value})"
 
 
 def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
@@ -144,4 +220,5 @@ def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding
     phases = [_phase(b, b.mbarrier, prepared.layout(entry)) for b in ordered if b.mbarrier is not None]
     numbers = [b.barrier for b in ordered if b.barrier is not None]
     ranks = [b.cluster_rank for b in ordered if b.why == "cluster-barrier" and b.cluster_rank is not None]
-    return deadlock(entry, [_waiter(b, prepared, entry) for b in ordered], phases, numbers, ranks)
+    polls = [poll for b in ordered for poll in _polls(b, prepared, entry)]
+    return deadlock(entry, [_waiter(b, prepared, entry) for b in ordered], phases, numbers, ranks, polls)

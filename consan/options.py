@@ -181,7 +181,15 @@ SESSION: Final = (
     Option(("--kernel-name",), "kernel_name", read_kernel_filter, "only these kernels", None, "kns=TEXT|regex=PATTERN"),
     Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),
     Option(("--launch-count",), "launch_count", read_positive, "then check N launches and no more", None, "N"),
-    Option(("--timeout",), "timeout", read_seconds, "end a launch that takes longer, and report", None, "SECONDS"),
+    Option(
+        ("--timeout",),
+        "timeout",
+        read_seconds,
+        "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
+        " machine stops one whose threads poll for 60 s while no memory changes",
+        None,
+        "SECONDS",
+    ),
     Option(
         ("--shadow-memory",),
         "shadow_memory",

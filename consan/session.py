@@ -35,6 +35,7 @@ from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
 from consan.reports.frameworks import CUDA
+from consan.reports.positions import unfinished
 from consan.reports.static import static_findings
 from consan.reports.variables import Layout
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
@@ -282,6 +283,7 @@ class Session:
         self.policy = policy
         self._fast = assembly == "fast"
         self.timeout = timeout
+        self.alone = True  # whether nothing can run beside a launch: neither the host nor another launch writes what it reads
         self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
         self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
         self.skip_benchmarks = skip_benchmarks
@@ -454,13 +456,16 @@ class Session:
         except MemoryError:
             self._unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
+        except KeyboardInterrupt as error:
+            self._reasons[faults.interrupted(error, prepared, entry)] = None
+            raise
         except BaseException as error:
             if type(error) is not UsageError:
-                self._unfinished(entry, "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__)
+                self._unfinished(entry, str(error) or type(error).__name__)
             raise
 
     def _unfinished(self, entry: str, why: str) -> None:
-        self._reasons[f"{entry} did not run to its end: {why}"] = None
+        self._reasons[unfinished(entry, why)] = None
 
     def _for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for a launch in clusters of so many CTAs, instrumented again where it was not made for them."""
@@ -503,11 +508,12 @@ class Session:
 
     def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
         if result is not None:  # the virtual machine tells at once how it ended
+            result = faults.settled(result, alone=self.alone)
             self.endings |= {result.ending: None} if result.ending else {}
-            self._findings += faults.findings_of(result, prepared, entry, self.timeout)
+            self._findings += faults.findings_of(result, prepared, entry)
             if len(self._findings) > _MERGE_FROM:  # a program may have one in each of a million launches
                 self._findings = list(model.merge_findings(self._findings))
-            self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry))
+            self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry, self.timeout))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
             self._stop(entry)
 
@@ -515,7 +521,8 @@ class Session:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings["timeout"] = None
-        self._findings.append(faults.timeout_finding(entry, self.timeout, self._abort(entry, self.timeout)))
+        self._unfinished(entry, faults.over_time(self.timeout))
+        self._abort(entry, self.timeout)
 
     def _abort(self, entry: str, patience: float) -> bool:
         """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""

@@ -238,10 +238,23 @@ _DEADLOCK = Kind(
             "threads wait for {barrier}, which threads that have exited were meant to reach",
         ),
         **MBARRIER_DEADLOCKS,
-        "timeout": Situation(
-            "progress: the launch ran longer than --timeout allows",
-            "look at the loop that the waiting threads are in; raise --timeout if the kernel is only slow",
-            "the launch did not end in time; its threads were still running",
+        "polled": Situation(
+            "a store or an atomic that changes {barrier}: every thread that has not exited waits, or repeats a loop that writes nothing",
+            "find the thread that should write it: it has exited, waits itself, or comes to the store only after the loop;"
+            " let it write before that",
+            "threads poll {barrier} in loops that never end: no thread that is left writes there",
+        ),
+        "lock": Situation(
+            "a release of {barrier}: the thread that has it has exited, or waits for threads that try to take it",
+            "release the lock on every path (__threadfence(), then atomicExch(&lock, 0)), before any exit and before any barrier that"
+            " the others must reach; where lanes of one warp compete, let one of them take it for all",
+            "threads try to take {barrier} in loops that never end: nobody that is left releases it",
+        ),
+        "loop": Situation(
+            "a condition that ends the loop: it reads no memory that could change",
+            "correct the condition of the loop; if the source polls a variable there, make it volatile or atomic, since the compiler has"
+            " moved the load out of the loop",
+            "threads repeat a loop that never ends",
         ),
         GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
     },

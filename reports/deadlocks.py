@@ -3,6 +3,8 @@
 Decides what the message names, what is said to be missing, and which situation of the catalogue that makes likely. What is known of
 an mbarrier are its counts at that moment (SEMANTICS 2.7). In a cluster each mbarrier is told with the rank of its CTA, whose threads
 alone can wait for it; what the CTAs of one cluster wait for is one deadlock, of equal ones in several clusters one is told.
+
+The virtual machine also proves that loops never end (`Poll`): what they poll is then named with its value.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from consan.reports.kinds import describe
 from consan.reports.model import Finding, plural
 
 NAMED: Final = 3  # barriers that the message names; the waiters list them all
+SPIN, LOOP = "spin", "loop"  # `why` of threads in a loop that never ends: it polls memory, or it reads none
 
 
 @dataclass(frozen=True, order=True)
@@ -50,26 +53,53 @@ def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -
     return f"the mbarrier {what}{owner}"
 
 
+@dataclass(frozen=True, order=True)
+class Poll:
+    """Memory that a loop polls: in words, with the value that stays there. `lock`: it is an exchange or a compare-and-swap."""
+
+    text: str
+    lock: bool = False
+
+
 def deadlock(
-    kernel: str, waiters: Iterable[dict[str, Any]], phases: Iterable[Phase], numbers: Iterable[int], ranks: Iterable[int] = ()
+    kernel: str,
+    waiters: Iterable[dict[str, Any]],
+    phases: Iterable[Phase],
+    numbers: Iterable[int],
+    ranks: Iterable[int] = (),
+    polls: Iterable[Poll] = (),
 ) -> Finding:
     """The finding; `numbers` are the barriers of the CTA that are waited for, `ranks` the CTAs that wait for the cluster's barrier."""
     states, barriers = sorted(set(phases), key=lambda state: (state.cluster_rank or 0, state)), sorted(set(numbers))
     barrier = states[0].as_dict("offset") if len(states) == 1 else None
-    cause = _cause(states) if states and not barriers else None
     finding = Finding(kind="deadlock", kernel=kernel, waiters=tuple(waiters), barrier=barrier)
-    return describe(finding, cause, barrier=_named(states, barriers, sorted(set(ranks))), lacking=_lacking(states))
+    looped = _loops(finding.waiters, sorted(set(polls))) if not states else None
+    if looped is not None:
+        return describe(finding, looped[0], barrier=looped[1])
+    cause = _cause(states) if states and not barriers else None
+    return describe(finding, cause, barrier=_named(states, barriers, sorted(set(ranks)), sorted(set(polls))), lacking=_lacking(states))
 
 
-def _named(states: Sequence[Phase], barriers: Sequence[int], ranks: Sequence[int]) -> str:
+def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:
+    """The situation of loops that never end, and what they poll: whoever waits at a barrier waits for them."""
+    if polls:
+        return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
+    return ("loop", "") if any(waiter.get("why") == LOOP for waiter in waiters) else None
+
+
+def _named(states: Sequence[Phase], barriers: Sequence[int], ranks: Sequence[int], polls: Sequence[Poll]) -> str:
     """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones, but each CTA of a cluster."""
     states = states if not states or states[0].cluster_rank is None else _each_owner(states)
     named = [f"barrier {n}" for n in barriers]
     named += [f"phase {state.phase} of {state.name}" for state in states]
     if ranks:
         named.append(f"the barrier of the cluster (in {_ctas(ranks)})")
+    return _first_of(named + [poll.text for poll in polls]) or "each other"
+
+
+def _first_of(named: Sequence[str]) -> str:
     shown, more = named[:NAMED], len(named) - NAMED
-    return " and ".join(shown + ([f"{more} more"] if more > 0 else [])) or "each other"
+    return " and ".join([*shown, *([f"{more} more"] if more > 0 else [])])
 
 
 def _each_owner(states: Sequence[Phase]) -> list[Phase]:

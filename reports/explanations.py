@@ -223,8 +223,13 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             complete its bytes, has exited or is itself waiting. consan lists who waits where, and what the phase lacks: arrivals
             (fewer threads arrive than mbarrier.init counts, or the two sides of a pipeline disagree on their iterations or
             parities), bytes (expect_tx announced more than the copies bring; a tensor copy counts its whole box), or less than
-            nothing (the copies bring more than was announced). A launch that --timeout ended is reported too, and says so: it may
-            only have been slow.""",
+            nothing (the copies bring more than was announced). Loops count too: on the virtual machine, threads that poll memory
+            which no thread that is left writes, try to take a lock that nobody releases, or repeat a loop without end. The finding
+            names what is polled and its value, and needs no time limit. A launch that is stopped without such a proof is no
+            deadlock but makes the run incomplete, with where its threads were: by --timeout, by Ctrl-C, or, on the virtual machine,
+            after its threads have polled for a minute while no memory changed (loops that count or read a clock; --timeout sets
+            another limit). So does a loop that polls global memory while CTAs have not started, or in a program, where the host or
+            another stream could write it. On a GPU, loops that poll plain memory are ended by --timeout only.""",
         isa="""A barrier waits for the number of threads that it is given, whether or not there are any left to come. A phase of an
             mbarrier is over when no arrival is pending and no byte is outstanding, and not before: a wait for it returns false until
             then.""",

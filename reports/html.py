@@ -193,7 +193,8 @@ def _title(finding: Finding, number: int, total: int) -> str:
     return (
         f'<h2 class="top" id="h{number}"><span class="badge">{finding.severity}</span> '
         f'<span class="kind">{_text(finding.kind)}{hazard}</span> '
-        f'<span class="in">in kernel <code>{_text(kernel_name(finding.kernel))}</code></span> <span class="count">{number} of {total}</span></h2>\n'
+        f'<span class="in">in kernel <code>{_text(kernel_name(finding.kernel))}</code></span> '
+        f'<span class="count">{number} of {total}</span></h2>\n'
     )
 
 

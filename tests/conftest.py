@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,3 +16,11 @@ def _own_machine() -> Iterator[None]:
     yield
     for name in [name for name, device in sessions._DEVICES.items() if device.backend.device_name == "cpu"]:
         del sessions._DEVICES[name]
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C works, here and in processes that the test starts: `nohup` and background jobs of a shell ignore it, and that is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

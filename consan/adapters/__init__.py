@@ -35,6 +35,7 @@ def install(session: SessionLike) -> None:
     if _sessions and _sessions[-1] is session:
         return
     _disarm()
+    session.alone = False  # a program may write from the host, or launch on other streams, while a kernel runs
     _sessions.append(session)
     try:
         _arm()

@@ -31,6 +31,7 @@ class SessionLike(Protocol):
     """The part of `consan.session.Session` that adapters use."""
 
     backend: Any  # consan.backends.base.Backend: `device_name` is "cpu" for the virtual machine
+    alone: bool  # whether nothing can run beside a launch
 
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""

@@ -160,16 +160,17 @@ extern "C" __global__ void fine(unsigned rounds, unsigned* out) {
     out[blockIdx.x * 96 + t] = seen;
 }
 
-// A thread spins on memory that nobody writes while the others wait for it: nothing is proven, the watchdog ends it.
-extern "C" __global__ void spins(volatile unsigned* flag, unsigned* out) {
+// A thread spins on memory that nobody writes while the others wait for it. Nothing is proven of it on a GPU, nor where it counts.
+extern "C" __global__ void spins(volatile unsigned* flag, unsigned* out, int counts) {
     __shared__ u64 b;
     const unsigned t = threadIdx.x;
     if (t == 0) init(&b, 1);
     __syncthreads();
-    if (t < 32) { if (t == 0) { while (*flag == 0) {} arrive(&b); } }
+    unsigned looks = 0;
+    if (t < 32) { if (t == 0) { while (*flag == 0) { looks += counts; } arrive(&b); } }   /*@spin*/
     else if (t < 64) LOOP(&b, 0);
     else BARRIER(1, 96);
-    out[t] = 1;
+    out[t] = 1 + (looks >> 31);
 }
 """
 LINES = {name: line for line, name in markers(SOURCE).items()}
@@ -275,13 +276,24 @@ def test_nothing_is_proven_of_a_kernel_that_goes_on(bench: Bench) -> None:
 
 def test_a_spin_is_the_watchdogs(device: str) -> None:
     bench = Bench(device, SOURCE, timeout=8.0)  # for both kernels, also on a busy machine
-    bench.launch("spins", 2, 96, bench.zeros(1), bench.zeros(96))
+    bench.launch("spins", 2, 96, bench.zeros(1), bench.zeros(96), 1)
     out = bench.zeros(96)
     bench.launch("fine", 1, 128, 2, out)
     assert bench.array(out, 96)[32:].tolist() == [2 * (t % 32) + 1 for t in range(64)]
-    (finding,) = bench.report().findings
-    assert "watchdog: 8 s; it was stopped" in finding.message
+    report = bench.report()
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert "did not run to its end: stopped after 8 s (--timeout SECONDS)" in report.incomplete[0]
     assert not bench.session.device_lost
+
+
+def test_a_spin_that_does_not_count_is_proven_by_the_virtual_machine() -> None:
+    bench = Bench("cpu", SOURCE)
+    bench.launch("spins", 2, 96, bench.zeros(1), bench.zeros(96), 0)
+    report = bench.report()
+    (finding,) = report.findings
+    assert (finding.kind, report.incomplete) == ("deadlock", ())
+    assert {LINES["spin"]} < {waiter["line"] for waiter in finding.waiters}
+    assert "argument 1 (value 0)" in finding.message
 
 
 def test_try_wait_on_the_machine_is_reported_once() -> None:

@@ -22,10 +22,11 @@ extern "C" __global__ void spin(volatile unsigned* flag, unsigned* out) {
     __syncthreads();
 #endif
     out[t] = tile[63 - t];                              /*@read*/
-    while (*flag == 0) {}                               /*@spin*/
-    out[t] += 1;
+    unsigned looks = 0;
+    while (*flag == 0) ++looks;                         /*@spin*/
+    out[t] += 1 + (looks >> 31);
 }
-extern "C" __global__ void spin_without_shared(volatile unsigned* flag) { while (*flag == 0) {} }
+extern "C" __global__ void spin_without_shared(volatile unsigned* flag) { unsigned n = 0; while (*flag == 0) ++n; flag[1] = n; }
 extern "C" __global__ void fine(unsigned* out) {
     __shared__ unsigned tile[64];
     tile[threadIdx.x] = threadIdx.x;
@@ -43,21 +44,20 @@ def test_a_spin_ends_by_the_time_limit(device: str, racy: bool) -> None:
     bench.launch("spin", 2, 64, flag, out)
     report = bench.report()
     assert time.monotonic() - started < 30
-    assert report.verdict == "violations"
-    kinds = found(report, SPINS)
-    assert ("deadlock",) in kinds
-    assert (("data-race", "read", "write") in kinds) == racy
-    (deadlock,) = [finding for finding in report.findings if finding.kind == "deadlock"]
-    assert "watchdog: 3 s" in deadlock.message
+    assert report.verdict == ("violations" if racy else "incomplete")
+    assert found(report, SPINS) == ({("data-race", "read", "write")} if racy else set())
+    (reason,) = report.incomplete
+    assert "did not run to its end: stopped after 3 s (--timeout SECONDS)" in reason
     if bench.on_cpu:
-        assert {waiter["line"] for waiter in deadlock.waiters} == {line for line, name in markers(SPINS).items() if name == "spin"}
+        (line,) = (line for line, name in markers(SPINS).items() if name == "spin")
+        assert reason.endswith(f"4 warps of 2 CTAs (the first is (0,0,0)), 128 lanes, at kernel.cu:{line}:5, `ld.volatile.global.u32`")
 
 
 def test_a_spin_in_a_kernel_without_shared_memory_ends(device: str) -> None:
     bench = Bench(device, SPINS, timeout=1.0)
     bench.launch("spin_without_shared", 1, 32, bench.zeros(1))
     report = bench.report()
-    assert ("deadlock",) in found(report, SPINS)
+    assert (report.findings, report.verdict) == ((), "incomplete")
     assert not bench.session.device_lost
 
 
@@ -68,7 +68,7 @@ def test_the_device_works_on_after_a_time_limit(device: str) -> None:
     bench.launch("fine", 300, 64, out)
     assert bench.array(out, 64).tolist() == list(range(63, -1, -1))
     report = bench.report()
-    assert {finding.kernel for finding in report.findings} == {"spin"}
+    assert (report.findings, report.verdict) == ((), "incomplete")
     assert bench.counters().checked_ctas == 301
 
 

@@ -42,8 +42,8 @@ _SHIFT = """
 """
 CLEAN = _SHIFT.format(name="clean", barrier="bar.sync 0;")
 RACY = _SHIFT.format(name="racy", barrier="")
-# A race first, then a loop without end.
-SPIN = RACY.replace("racy", "spin").replace("  ret;", "AGAIN:\n  bra AGAIN;")
+# A race first, then a loop without end that counts: nothing proves that it has none.
+SPIN = RACY.replace("racy", "spin").replace("  ret;", "AGAIN:\n  add.u32 %r1, %r1, 1;\n  bra AGAIN;")
 TRAP = RACY.replace("racy", "ends_in_trap").replace("  ret;", "  trap;")
 MODULE = HEAD + CLEAN + RACY + SPIN + TRAP
 LAUNCH = ("--device", "cpu", "--grid", "1", "--block", "64")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -15,8 +17,11 @@ from faults_support import ARGS, LAUNCH, MODULE, Outcome, finish, start
 
 import consan
 from consan._errors import UsageError
+from consan.reports import render
 from consan.reports.json_format import loads
 from consan.session import Session
+
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 KERNEL = '''
 import sys, pathlib, threading, numpy as np, consan
@@ -27,7 +32,7 @@ CODE = """extern "C" __global__ void racy(int* out) {
     tile[threadIdx.x] = threadIdx.x;
     out[threadIdx.x] = tile[63 - threadIdx.x];
 }
-extern "C" __global__ void spin(int* out) { while (*(volatile int*)out < 1000) ; }"""
+extern "C" __global__ void spin(int* out) { unsigned n = 0; while (*(volatile int*)out < 1000) ++n; out[1] = n; }"""
 module = cp.RawModule(code=CODE)
 out = cp.zeros(64, dtype=cp.int32)
 from consan.backends.virtual import VirtualBackend
@@ -76,7 +81,11 @@ def test_check_reports_what_it_has(here: Path) -> None:
     assert not done.crashed, done
     report = loads(Path("r.json").read_text())
     assert [finding.kind for finding in report.findings] == ["data-race"]
-    assert report.incomplete == ("spin did not run to its end: interrupted",)
+    (reason,) = report.incomplete
+    where = "warps 0 and 1 of CTA (0,0,0), 64 lanes, at PTX line"
+    assert reason.startswith(f"spin did not run to its end: interrupted; where its threads were: {where}")
+    assert reason in " ".join(render(report, "text").replace("\n", " ").split())
+    assert html.escape(reason) in render(report, "html")
     assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
 
 
@@ -99,7 +108,11 @@ def test_run_reports_what_it_has(here: Path, ending: str, status: int, place: st
     assert "data-race" in done.out
     if place:
         assert f"consan: interrupted at {here / place}" in done.err
-    assert ("spin did not run to its end: interrupted" in report.incomplete) == ("spin" in ending)
+    reasons = [reason for reason in report.incomplete if reason.startswith("spin did not run to its end: interrupted")]
+    assert len(reasons) == ("spin" in ending)
+    for reason in reasons:
+        assert reason in " ".join(done.out.split())
+        assert re.search(r"warps 0 and 1 of CTA \(0,0,0\), 64 lanes, at \S+:10:\d+, `ld.volatile.global.u32`$", reason), reason
 
 
 FORKED = """import multiprocessing, time
@@ -126,7 +139,7 @@ def test_sigterm_reports_what_there_is(here: Path) -> None:
     assert not done.crashed, done
     report = loads(Path("r.json").read_text())
     assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
-    assert "spin did not run to its end: interrupted" in report.incomplete
+    assert any("spin did not run to its end: interrupted; where its threads were: warps 0 and 1" in reason for reason in report.incomplete)
     assert f"child: {-signal.SIGTERM}" in done.out
 
 

@@ -69,7 +69,9 @@ def stored(name: str = "r.json") -> dict[str, Any]:
         ("unmodelled", [], 0, "incomplete"),
         ("unmodelled", ["--strict"], 67, "incomplete"),
         ("deadlock", [], 66, "violations"),
-        ("spin", ["--timeout", "0.3"], 66, "violations"),
+        ("spin", ["--timeout", "0.3"], 0, "incomplete"),
+        ("spin", ["--timeout", "0.3", "--strict"], 67, "incomplete"),
+        ("clean", [*OUT, "--timeout", "0.001", "--strict"], 67, "incomplete"),
         ("racy", [*OUT, "--kernel-name", "kns=other", "--strict"], 67, "incomplete"),
     ],
 )

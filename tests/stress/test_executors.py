@@ -97,6 +97,7 @@ def test_what_was_found_before_ctrl_c_is_kept(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_in_a_terminal() -> None:
     """The signal goes to all processes of the group, as from a terminal."""
     words = [sys.executable, "-m", "consan", "stress", "--device", "cpu", "--workers", "2", "--seeds", "100000", "-o", "p.json", *KERNEL]

@@ -144,7 +144,7 @@ def test_a_launch_that_deadlocks_is_a_result_of_its_own() -> None:
 
 
 def test_a_run_that_takes_too_long_is_no_evidence() -> None:
-    text = 'extern "C" __global__ void k(volatile int* out) { while (!out[0]) {} }'
+    text = 'extern "C" __global__ void k(volatile int* out) { int n = 0; while (!out[0]) ++n; out[1] = n; }'
     write_kernel(Path(), "spin.cu", text)
     words = ["--run-timeout", "0.3", "spin.cu", "--grid", "1", "--block", "32", "--arg", "i32[64]=zeros"]
     document = stress("--seeds", "2", *words, out=OUT, status=0)
@@ -153,6 +153,14 @@ def test_a_run_that_takes_too_long_is_no_evidence() -> None:
     assert (failure["status"], failure["runs"], failure["seeds"]) == ("timeout", 2, [1, 2])
     assert stress("--strict", "--seeds", "1", *words, out=OUT, status=67)["runs"]["failed"] == 1
     assert "timeout" in stress_text(document)
+
+
+def test_a_loop_that_never_ends_is_a_result_and_not_a_timeout() -> None:
+    write_kernel(Path(), "spin.cu", 'extern "C" __global__ void k(volatile int* out) { while (!out[0]) {} }')
+    words = ["--seeds", "2", "spin.cu", "--grid", "1", "--block", "32", "--arg", "i32[64]=zeros"]
+    document = stress(*words, out=OUT, status=66)
+    assert ([row["ended"] for row in document["results"]], document["failures"]) == (["deadlock"], [])
+    assert "argument 1 (value 0)" in document["findings"][0]["finding"]["message"]
 
 
 def test_a_program(capfd: pytest.CaptureFixture[str]) -> None:

@@ -132,7 +132,7 @@ def test_deadlock_of_a_collective() -> None:
 
 
 def test_time_limit_ends_a_spin_and_says_where() -> None:
-    body = "WAIT:\nld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT;"
+    body = "WAIT:\nadd.u32 %r6, %r6, 1; ld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT;"
     device = Device(kernel(body))
     zero = device.buffer(np.zeros(1, U32))
     started = time.monotonic()

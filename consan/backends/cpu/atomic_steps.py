@@ -64,7 +64,8 @@ def decode(context: Context) -> Step:
     operation = "" if word in _PACKED else operation  # no closed form: sums of halves are not sums of the words that hold them
     if count == 1:
         extra = sources[1][0] if len(sources) > 1 else None
-        return selective(_scalar(found, operation, function, sources[0][0], extra, targets[0]))
+        part = _scalar(found, operation, function, sources[0][0], extra, targets[0], own=context.function.own)
+        return selective(part)
     return selective(_vector(found, operation, function, sources[0], targets, size))
 
 
@@ -81,13 +82,22 @@ def _pick(source: Array | None, sel: Any) -> Any:
 
 
 def _scalar(
-    found: Locator, operation: str, function: Callable[..., Any], value: Array, extra: Array | None, target: Target | None
+    found: Locator,
+    operation: str,
+    function: Callable[..., Any],
+    value: Array,
+    extra: Array | None,
+    target: Target | None,
+    *,
+    own: bool,
 ) -> Callable[[Any], None]:
-    dtype = value.dtype
+    dtype, wave = value.dtype, found.wave
 
     def part(sel: Any) -> None:
         view, index = found.part(sel)
         old = read_modify_write(view.view(dtype), index, operation, function, _pick(value, sel), _pick(extra, sel))
+        if own and wave.watched and not wave.changed:
+            wave.changed = bool((view.view(dtype)[index] != old).any())
         if target is not None:
             target.write(sel, old)
 

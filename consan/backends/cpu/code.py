@@ -29,16 +29,18 @@ from .wave import Wave
 
 if TYPE_CHECKING:
     from .module import LoadedModule
+    from .progress import Effects
     from .schedule import Schedule
     from .scheduler import Scheduler
 
 Array = npt.NDArray[Any]
+HOOKS, RUNTIME = "__consan_", "_consan_runtime_cu_"  # in the names of hooks and their registers, and of their inner functions
 
 
 class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest of the block is straight-line steps."""
 
-    __slots__ = ("bound", "code", "end", "fulls", "function", "members", "polls", "position", "size", "steps")
+    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "size", "steps")
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
         self.function = function
@@ -47,6 +49,7 @@ class BoundBlock:
         self.size = code.end - code.start
         self.bound = False
         self.polls = False
+        self.effects: Effects | None = None  # filled in by progress.py
         self.steps: list[Step] = []
         self.fulls: list[Any] = []
         self.end: control.End = control.fall_off
@@ -74,12 +77,18 @@ class BoundBlock:
         self.bound = True
 
 
+def _is_hook(name: str) -> bool:
+    """Whether a function belongs to the shadow runtime."""
+    return name.startswith(HOOKS) or RUNTIME in name
+
+
 class BoundFunction:
     """A function's register frame and blocks on a wave."""
 
     def __init__(self, plan: Plan, code: FunctionCode) -> None:
         self.plan = plan
         self.code = code
+        self.own = not _is_hook(code.name)
         self._registers: dict[RegisterVariable, Array] = {}
         self._slots: dict[ParamVariable, Slots] = {}
         self._aliases: dict[ParamVariable, Slots] = {}
@@ -142,6 +151,11 @@ class BoundFunction:
     def local_offset(self, variable: MemoryVariable) -> int:
         """Offset of a local variable from the frame base, or from the start of local memory."""
         return self.offsets[variable] + self.plan.reach.local.get(self.code, 0)
+
+    def own_arrays(self) -> list[Array]:
+        """What the kernel itself keeps in registers and parameters, without what hooks were given."""
+        rows = [row for variable, slots in self._slots.items() if not variable.name.startswith(HOOKS) for row in slots.rows]
+        return [*(array for variable, array in self._registers.items() if HOOKS not in variable.name), *rows]
 
     def storage_arrays(self) -> list[Array]:
         """Everything that a recursive call must save."""

@@ -62,19 +62,36 @@ class BarrierState:
 
 
 @dataclass(frozen=True)
+class Polled:
+    """What a loop reads that never changes: `inside` bytes into what `name` says, or at `address` (of shared memory: an offset)."""
+
+    space: str
+    address: int
+    nbytes: int
+    value: int
+    name: str = ""
+    inside: int = 0
+    lock: bool = False  # by an exchange or a compare-and-swap
+    others: int = 0  # addresses that other lanes of the warp read by the same instruction
+
+
+@dataclass(frozen=True)
 class Blocked:
     """Lanes of one warp that wait (deadlock) or were still running (time-out), and where."""
 
     ctaid: Dim3
     warp: int
     lanes: int  # mask
-    why: str  # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running"
+    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running" | "spin" (polls) | "loop"
+    why: str
     barrier: int | None
     opcode: str
     ptx_line: int
     mbarrier: BarrierState | None = None
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
     cluster_rank: int | None = None  # of the CTA, in a cluster of several
+    polled: tuple[Polled, ...] = ()
+    open: bool = False  # whether its loop reads global memory, which others than the threads of the wave could write
 
 
 @dataclass
@@ -84,9 +101,12 @@ class LaunchStats:
     instructions: int = 0
     seconds: float = 0.0
     timed_out: bool = False
+    idle: float = 0.0  # seconds without any change of memory, after which the launch was given up
     deadlocked: bool = False
+    unstarted: int = 0  # CTAs that had not started when the launch ended early
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
+    undecided: list[Blocked] = field(default_factory=list)  # who could go on if others than the threads of the launch wrote
 
     @property
     def completed(self) -> bool:
@@ -96,7 +116,8 @@ class LaunchStats:
     @property
     def ending(self) -> str:
         """Why the launch ended early, in a word; "" if it did not."""
-        return "timeout" if self.timed_out else "deadlock" if self.deadlocked else "fault" if self.faults else ""
+        stopped = self.timed_out or self.idle or (self.undecided and not self.deadlocked)
+        return "timeout" if stopped else "deadlock" if self.deadlocked else "fault" if self.faults else ""
 
 
 class LaneError(Exception):

@@ -210,9 +210,10 @@ class Machine:
             plan = module.plan(entry, shape)
             info.first_cta = first
             self.on_ctas(first, total)
-            if not self._run_wave(plan, info, schedule, deadline, stats):
-                return
             first += ctas
+            if not self._run_wave(plan, info, schedule, deadline, stats):
+                stats.unstarted = total - first
+                return
 
     def _run_wave(self, plan: Plan, info: LaunchInfo, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> bool:
         plan.wave.start(info.first_cta, info.grid, self.sm_count)

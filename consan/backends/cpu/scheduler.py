@@ -3,12 +3,12 @@
 Groups run as long as they can and meet wherever they can. A schedule (schedule.py) may hold warps back for a while, in clusters also
 whole CTAs from their start on, so that interleavings differ from seed to seed and are the same for equal ones.
 
-Deadlock needs no timer: it is when threads wait and nothing can run. A spin on memory is not seen as one; that is what the time
-limit is for.
+Deadlock needs no timer: it is when threads wait and nothing can run, or when those that run can do nothing new (progress.py).
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ import numpy as np
 from .barriers import Waiter
 from .faults import Blocked, Fault, LaneError, LaunchStats
 from .groups import Frame, Group, ReadyQueue, merge_lanes
+from .polling import poll_near
+from .progress import IDLE_SECONDS, Progress
 
 if TYPE_CHECKING:
     from .code import BoundBlock, Plan
@@ -32,6 +34,7 @@ class Scheduler:
     """One wave in execution."""
 
     def __init__(self, plan: Plan, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> None:
+        """Without a deadline a wave that only polls ends after a while, too."""
         self.plan = plan
         self.wave = plan.wave
         plan.scheduler = self
@@ -45,6 +48,8 @@ class Scheduler:
         self.held: list[tuple[int, Group]] = []  # groups that the schedule holds back, and until when
         self.step = 0
         self.instructions = 0
+        self.run_block = self.plain_block
+        self.progress = Progress(self, IDLE_SECONDS if deadline is None else None)
 
     def run(self) -> bool:
         """Run the wave; whether the launch goes on."""
@@ -57,12 +62,14 @@ class Scheduler:
         try:
             while (group := self._next()) is not None:
                 if self._run_group(group):
-                    self.stats.timed_out = True
-                    self.stats.blocked += self._running(group)
+                    self._stop(group)
                     return False
         except LaneError as fault:
             self.stats.faults.append(self._fault(fault))
             return False
+        except KeyboardInterrupt as error:
+            error.blocked = self._running(group)  # type: ignore[attr-defined]  # for the report: where the threads were
+            raise
         finally:
             self.stats.instructions += self.instructions
         if self.wave.alive:
@@ -70,6 +77,13 @@ class Scheduler:
             self.stats.blocked += self._blocked()
             return False
         return True
+
+    def _stop(self, group: Group) -> None:
+        """The wave is over before its threads are: it has hung, or a limit was reached."""
+        stats, progress = self.stats, self.progress
+        stats.deadlocked, stats.idle = progress.hung, IDLE_SECONDS if progress.idled else 0.0
+        stats.timed_out = not progress.over
+        stats.blocked += self._hung(group) if progress.hung else self._running(group)
 
     def _start(self, group: Group) -> None:
         """Queue all threads; a schedule lets some CTAs of clusters start late."""
@@ -91,7 +105,7 @@ class Scheduler:
         return group
 
     def _run_group(self, group: Group) -> bool:
-        """Run a group until it stops or another one goes first; whether the time is over."""
+        """Run a group until it stops or another one goes first; whether the wave is to end."""
         ready = self.ready
         block = group.block
         while True:
@@ -99,7 +113,7 @@ class Scheduler:
                 block.bind()
             if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
                 return False
-            self._run_block(group, block)
+            self.run_block(group, block)
             following = block.end(self, group)
             self.step += 1
             if self.step % TICKS == 0 and self._tick():
@@ -112,15 +126,23 @@ class Scheduler:
             group.block = following
             if backward and self._spun(group, block):
                 ready.push(group)
-                return False
+                return self.progress.over
             block = following
-            if self.perturbs and not self._hold_back(group):
+            if self.perturbs and not self.progress.calm and not self._hold_back(group):
                 return False
             if ready and (best := ready.best()) is not None and best <= ready.key(group):
                 ready.push(group)
                 return False
 
-    def _run_block(self, group: Group, block: BoundBlock) -> None:
+    def count_block(self, group: Group, block: BoundBlock) -> None:
+        """A group is about to run a block by other means than `plain_block`."""
+        if self.enter is not None:
+            self.enter(group, block)
+        self.instructions += group.count * block.size
+        group.polls |= block.polls
+
+    def plain_block(self, group: Group, block: BoundBlock) -> None:
+        """Run a block, its end apart."""
         wave, count = self.wave, group.count
         if self.enter is not None:
             self.enter(group, block)
@@ -160,7 +182,7 @@ class Scheduler:
         group.spins = 0
         group.polls = False
         group.round += 1
-        return bool(self.ready) or bool(self.held)
+        return self.progress.turn(group) or bool(self.ready) or bool(self.held)
 
     def _tick(self) -> bool:
         self.plan.copies.tick(self.step)
@@ -265,11 +287,46 @@ class Scheduler:
             found += [replace(b, mbarrier=state) for b in self._by_warp(parked.waiter.lanes, "mbarrier", None, site.opcode, site.line)]
         return found
 
-    def _running(self, current: Group) -> list[Blocked]:
+    def _running(self, current: Group | None) -> list[Blocked]:
+        """Where all threads are."""
+        return [blocked for group in self.running(current) for blocked in self._at_poll(group)] + self._blocked()
+
+    def _at_poll(self, group: Group) -> list[Blocked]:
+        """A group that runs: at the poll of the loop that it is in, if it is in one."""
+        found = poll_near(group)
+        if found is None:
+            return self._at(group, "running")
+        instruction, frame = found
+        blocked = self._by_warp(group.lanes, "running", None, instruction.opcode, instruction.line)
+        return [replace(b, callers=tuple(frame.calls())) for b in blocked]
+
+    def running(self, current: Group | None) -> list[Group]:
+        """The groups that neither wait nor have exited; `current` is the one that ran last."""
         groups = [*self.ready.groups(), *(group for _, group in self.held)]
-        if self.wave.live[current.lanes].all() and current not in groups:
-            groups.append(current)
-        return [blocked for group in groups for blocked in self._at(group, "running")] + self._blocked()
+        if current is None or current in groups:
+            return groups
+        left = self.wave.live.copy()
+        for taken in (each.lanes for each in (*groups, *self.parked.values())):
+            left[taken] = False
+        for waiter in self._waiters():
+            left[waiter.lanes] = False
+        lanes = current.lanes[left[current.lanes]]
+        return [*groups, Group(lanes, current.stack, current.block)] if len(lanes) else groups
+
+    def _waiters(self) -> list[Waiter]:
+        plan = self.plan
+        parked = [each.waiter for there in plan.mbarriers.parked.values() for each in there]
+        return [*itertools.chain(*plan.barriers.waiters), *plan.warp_barriers.waiters, *plan.cluster_barriers.waiters, *parked]
+
+    def _hung(self, current: Group) -> list[Blocked]:
+        """Who goes round and what they poll, warp by warp, and who waits."""
+        found = []
+        for group in self.running(current):
+            warps = self.wave.warp_of[group.lanes]
+            for lanes in (group.lanes[warps == warp] for warp in np.unique(warps)):
+                (blocked,) = self._at(Group(lanes, group.stack, group.block), "loop")
+                found.append(self.progress.polls.of(blocked, lanes))
+        return found + self._blocked()
 
     def _at(self, group: Group, why: str) -> list[Blocked]:
         code = group.block.code

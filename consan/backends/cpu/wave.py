@@ -78,6 +78,7 @@ class Wave:
         self.clusterid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.ctaid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.smid = np.zeros(self.lanes, np.uint32)
+        self.watched = self.changed = False  # while somebody wants to know: whether an atomic of the kernel has changed memory
         self.start(0, shape.cluster, 1)
 
     def _lay_out_slots(self) -> None:
@@ -125,6 +126,7 @@ class Wave:
             self.ctaid[axis][...] = cluster * np.uint32(self.shape.cluster[axis]) + inside
         self.smid[...] = (self.cta_of + first_cta) % sm_count
         self.live = np.ones(self.lanes, np.bool_)
+        self.watched = False
         self.alive = self.lanes
         self.warp_live = np.bincount(self.warp_of, minlength=self.warps)
         self.cta_live_warps = np.full(self.shape.ctas, self.warps_per_cta)

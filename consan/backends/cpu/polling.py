@@ -1,0 +1,227 @@
+"""What threads read in loops that they do not leave: by which instruction, where, and the value that stays there."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Address, Instruction, Symbol
+
+from .access import SPACES
+from .decode import polls
+from .faults import Blocked, Polled
+from .memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
+from .operands import Context
+from .program import FunctionCode, MemoryVariable
+from .registers import WORD_DTYPES
+
+if TYPE_CHECKING:
+    from .code import BoundBlock, Plan
+    from .groups import Frame, Group
+
+Lanes = npt.NDArray[np.intp]
+
+_READS: Final = {"ld": 1, "ldu": 1, "atom": 1, "red": 0}  # operand that holds the address
+_WAITS: Final = ("test_wait", "try_wait")
+_LENGTH = re.compile(r"\d+")
+
+
+@dataclass
+class _Read:
+    """One instruction and the address of each lane's last run of it; -1: none."""
+
+    instruction: Instruction
+    addresses: npt.NDArray[np.int64]
+
+
+class Polls:
+    """The reads of the kernel's own code since `clear`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.wave = plan.wave
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.reads: dict[int, _Read] = {}
+
+    # Seeing --------------------------------------------------------------------------------------------------------
+
+    def run(self, group: Group, block: BoundBlock) -> None:
+        """Run a block step by step, with a look at each read before it is done."""
+        code = block.function.code
+        inside = code.instructions[block.code.start : block.code.end]
+        sel = group.sel
+        for step, instruction in zip(block.steps, inside, strict=False):  # the last instruction may be the block's end, which is no step
+            self._note(block, instruction, group.lanes)
+            step.part(sel)
+        if len(inside) > len(block.steps):
+            self._note(block, inside[-1], group.lanes)
+
+    def _note(self, block: BoundBlock, instruction: Instruction, lanes: Lanes) -> None:
+        operand = _address_of(instruction)
+        if operand is None or "__consan_" in operand.text:
+            return
+        context = Context(block.function, instruction)
+        guard = instruction.predicate
+        if guard is not None:
+            lanes = lanes[context.predicate(guard.register)[lanes] ^ guard.negated]
+        place = context.place(operand)
+        if place.param is not None:
+            return
+        read = self.reads.setdefault(id(instruction), _Read(instruction, np.full(self.wave.lanes, -1, np.int64)))
+        base = 0 if place.base is None else place.base[lanes].astype(np.uint64).astype(np.int64)
+        read.addresses[lanes] = base + place.offset
+
+    # Telling -------------------------------------------------------------------------------------------------------
+
+    def of(self, blocked: Blocked, lanes: Lanes) -> Blocked:
+        """What lanes of one warp poll, as part of what is told of them."""
+        lane = int(lanes[0])
+        reads = [read for read in self.reads.values() if read.addresses[lane] >= 0]
+        chosen = [read for read in reads if polls(read.instruction)] or reads
+        told = tuple(polled for read in chosen if (polled := self._polled(read, lanes)) is not None)
+        blocked = replace(blocked, open=any(self._is_global(read, lanes) for read in reads))
+        if not told:
+            return replace(blocked, why="loop")
+        first = chosen[0].instruction
+        blocked = replace(blocked, why="spin", opcode=first.opcode, ptx_line=first.line, callers=(), polled=told)
+        return self._at_mbarrier(blocked, first, told[0], lane)
+
+    def _is_global(self, read: _Read, lanes: Lanes) -> bool:
+        addresses = np.unique(read.addresses[lanes])
+        return any(_space(read.instruction, address)[0] == "global" for address in addresses[addresses >= 0].tolist())
+
+    def _at_mbarrier(self, blocked: Blocked, instruction: Instruction, polled: Polled, lane: int) -> Blocked:
+        if instruction.parts[0] != "mbarrier":
+            return blocked
+        unit = self._offset_of(polled.address + RESERVED_SHARED, lane) >> 3
+        return replace(blocked, why="mbarrier", mbarrier=self.plan.mbarriers.state(unit), polled=())
+
+    def _polled(self, read: _Read, lanes: Lanes) -> Polled | None:
+        """A read of the first lane; the others of its warp may read elsewhere."""
+        addresses = read.addresses[lanes]
+        others = len(np.unique(addresses[addresses >= 0])) - 1
+        space, address = _space(read.instruction, int(addresses[0]))
+        if space == "local":
+            return None
+        nbytes = _width(read.instruction)
+        lock = not {"cas", "exch"}.isdisjoint(read.instruction.parts)
+        if space == "shared":
+            offset = self._offset_of(address, int(lanes[0]))
+            address = (address & ((1 << RANK_SHIFT) - 1)) - RESERVED_SHARED
+            name, inside = self._variable_at(address)
+        else:
+            offset, (name, inside) = address - GLOBAL_BASE, self._global_at(address)
+        value = int.from_bytes(self.wave.arena.raw[offset : offset + nbytes].tobytes(), "little")
+        return Polled(space, address, nbytes, value, name, inside, lock, others)
+
+    def _offset_of(self, address: int, lane: int) -> int:
+        """Offset in the arena of a shared address of a lane, which may name a CTA of its cluster."""
+        wave = self.wave
+        cta, inside = int(wave.cta_of[lane]), address & ((1 << RANK_SHIFT) - 1)
+        if wave.cluster_size > 1:
+            cta += (address >> RANK_SHIFT) - int(wave.rank[lane])
+        return int(wave.shared_offset + cta * wave.shared_stride + inside - RESERVED_SHARED)
+
+    def _variable_at(self, offset: int) -> tuple[str, int]:
+        """The shared variable at an offset, by its name in the source, and the offset in it."""
+        for variable, start in self.plan.reach.shared.items():
+            if start <= offset < start + variable.nbytes:
+                return source_name(variable.name), offset - start
+        return "", offset
+
+    def _global_at(self, address: int) -> tuple[str, int]:
+        """The global variable, or the argument whose buffer it is, and the offset in it."""
+        found = self.wave.arena.find(address)
+        if found is None:
+            return "", 0
+        module = self.plan.module
+        if isinstance(module.program.names.get(found.name), MemoryVariable):
+            return source_name(found.name), address - found.address
+        block, pointer = self.plan.param_address, np.dtype(np.uint64)
+        for number, param in enumerate(module.entry(self.plan.reach.entry.name).params, 1):
+            if param.nbytes == 8 and int(self.plan.param_field(block + param.offset, pointer)) == found.address:
+                return f"argument {number}", address - found.address
+        return "", address - found.address
+
+
+def poll_near(group: Group) -> tuple[Instruction, Frame] | None:
+    """What a group most likely waits for: the poll in the innermost loop of the kernel's own code that it is in, and its frame."""
+    frame: Frame | None = group.stack
+    block: BoundBlock | None = group.block
+    while frame is not None and block is not None and not frame.function.own:
+        block = frame.return_to.following
+        frame = frame.parent
+    if frame is None or block is None:
+        return None
+    code = frame.function.code
+    loops = [(start, end) for start, end in _loops(code) if start <= block.code.index <= end]
+    for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+        inside = code.instructions[code.blocks[start].start : code.blocks[end].end]
+        found = next((each for each in inside if polls(each) and "__consan_" not in each.text), None)
+        if found is not None:
+            return found, frame
+    return None
+
+
+def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
+    """First and last blocks of what backward branches span."""
+    for block in code.blocks:
+        last = code.instructions[block.end - 1] if block.end > block.start else None
+        target = last.operands[0] if last is not None and last.parts[0] == "bra" else None
+        if last is not None and isinstance(target, Symbol):
+            with contextlib.suppress(KeyError):
+                start = code.block_at(last.scope, target.name)
+                if start is not None and start <= block.index:
+                    yield start, block.index
+
+
+def _address_of(instruction: Instruction) -> Address | Any | None:
+    """The address operand of an instruction that reads memory which others may write."""
+    parts = instruction.parts
+    if parts[0] == "mbarrier" and parts[1] in _WAITS:
+        return instruction.operands[1]
+    index = _READS.get(parts[0])
+    if index is None or not {"param", "param::entry", "param::func", "local", "const", "async"}.isdisjoint(parts):
+        return None
+    return instruction.operands[index]
+
+
+def _space(instruction: Instruction, address: int) -> tuple[str, int]:
+    """Space of an address, and the address in its window."""
+    space = next((SPACES[part] for part in instruction.parts if part in SPACES), "generic")
+    if instruction.parts[0] == "mbarrier" and space == "generic" and address < WINDOW_SIZE:
+        return "shared", address
+    if space != "generic":
+        return space, address
+    for start, window in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local")):
+        if start <= address < start + WINDOW_SIZE:
+            return window, address - start
+    return "global", address
+
+
+def _width(instruction: Instruction) -> int:
+    """Bytes of an element."""
+    word = instruction.parts[-1]
+    return WORD_DTYPES[word].itemsize if word in WORD_DTYPES else 8
+
+
+def source_name(symbol: str) -> str:
+    """`flag` of `_ZZ1kE4flag`: the last name in a mangled one (Itanium ABI, source names)."""
+    return list(_components(symbol))[-1] if symbol.startswith("_Z") and any(_components(symbol)) else symbol
+
+
+def _components(symbol: str) -> Iterator[str]:
+    at = 0
+    while (found := _LENGTH.search(symbol, at)) is not None:
+        at = found.end() + int(found[0])
+        if at <= len(symbol):
+            yield symbol[found.end() : at]

@@ -1,0 +1,256 @@
+"""Sees that the threads of a wave can do nothing new: a hang is proven without a timer, or given up after a time.
+
+The proof. In some stretch of a run nobody changes memory and no asynchronous operation is in flight. What a thread does next then depends
+on its own registers and on that memory alone, and in a collective on the registers of its warp. If every thread that runs is seen twice
+at the same place with the same registers, each repeats what it did in between for ever, or comes to wait at a barrier: under any
+schedule. Hooks are left out, code and state: they change nothing that the kernel computes.
+
+What is never proven: loops that read a clock or the active mask, count, recurse, or store anything at all. Where all threads
+poll in such loops, and none changes memory for `IDLE_SECONDS`, the launch is given up without a verdict on it.
+
+The scheduler tells of the turns that groups take in loops (`turn`). All the rest costs something only while a look is under way, and looks
+come less often where they have shown a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.ptx import Instruction
+
+from .decode import polls
+from .operands import is_clock
+from .ops import semantics
+from .output import BUILTINS
+from .polling import Polls
+from .program import COLLECTIVES, call_parts, is_aligned
+
+if TYPE_CHECKING:
+    from .code import BoundBlock, Plan
+    from .groups import Frame, Group
+    from .scheduler import Scheduler
+
+IDLE_SECONDS: Final = 60.0
+FIRST_LOOK, MOST_BETWEEN = 4, 64  # turns before the first look, and at most before another one
+CALM: Final = 2  # turns of a look without change, after which the schedule holds nobody back
+MOST_STATES: Final = 4096  # kept of one look: threads that count have a new one each turn
+
+_PRIVATE = frozenset({"local", "param", "param::func"})
+_LOOKS = frozenset({"test_wait", "try_wait", "pending_count"})
+_STEADY = frozenset(
+    (
+        *("bra", "brx", "ret", "exit", "mov", "ld", "ldu", "ldmatrix", "cvta", "isspacep", "mapa", "getctarank", "activemask"),
+        *("fence", "membar", "nanosleep", "prefetch", "prefetchu", "applypriority", "createpolicy", "pmevent"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What running a block of the kernel means for a look."""
+
+    changes: bool = False  # others may see it
+    erratic: bool = False  # not a function of registers and memory
+    together: bool = False  # a function of the whole warp's registers
+    polls: bool = False  # a thread may wait for another there
+
+
+def effects_of(block: BoundBlock) -> Effects:
+    """Those of a block, worked out once."""
+    if block.effects is None:
+        code = block.function.code
+        inside = code.instructions[block.code.start : block.code.end]
+        block.effects = Effects(
+            any(map(_changes, inside)) or code.recursive or code.uses_alloca,
+            any(map(_erratic, inside)),
+            any(map(_together, inside)),
+            any(polls(instruction) or _erratic(instruction) for instruction in inside),
+        )
+    return block.effects
+
+
+def _changes(instruction: Instruction) -> bool:
+    """Whether others may see it; atomics tell at run time, since many of them leave the value as it was."""
+    parts = instruction.parts
+    word = parts[0]
+    if word == "st":
+        return _PRIVATE.isdisjoint(parts)
+    if word in ("atom", "red"):
+        return not {"async", "b128", "v2", "v4", "v8"}.isdisjoint(parts)
+    if word == "mbarrier":
+        return parts[1] not in _LOOKS
+    if word in ("bar", "barrier"):
+        return not {"arrive", "red", "cluster"}.isdisjoint(parts)
+    if word == "call":  # blocks of the module's own functions tell for themselves; the machine's print or allocate
+        return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
+    return word not in _STEADY and word not in COLLECTIVES and semantics(parts) is None
+
+
+def _erratic(instruction: Instruction) -> bool:
+    return instruction.parts[0] == "activemask" or any(map(is_clock, instruction.operands))
+
+
+def _together(instruction: Instruction) -> bool:
+    return instruction.parts[0] in COLLECTIVES or is_aligned(instruction)
+
+
+class Progress:
+    """The looks at one wave."""
+
+    def __init__(self, scheduler: Scheduler, idle: float | None) -> None:
+        self.scheduler = scheduler
+        self.plan: Plan = scheduler.plan
+        self.wave = scheduler.wave
+        self.idle = idle
+        self.polls = Polls(self.plan)
+        self.hung = self.idled = False
+        self.turns, self.next, self.between = 0, FIRST_LOOK, FIRST_LOOK
+        self.looking = self.watching = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the wave is given up."""
+        return self.hung or self.idled
+
+    @property
+    def calm(self) -> bool:
+        """Whether the schedule is to hold nobody back: nothing has changed for a while."""
+        return self.looking and self.still >= CALM
+
+    # A look --------------------------------------------------------------------------------------------------------
+
+    def turn(self, group: Group) -> bool:
+        """A group has gone round and round; whether the wave is to be given up."""
+        self.turns += 1
+        if not self.looking:
+            if self.turns >= self.next:
+                self._begin()
+            return False
+        if self._changed():
+            self._end()
+            return False
+        self.still += 1
+        self._record(group)
+        running = self._running(group)
+        if self.cycled[running].all():
+            self._proven()
+        elif self.idle is not None and self.polled[running].all():
+            self.idled = time.monotonic() - self.since > self.idle
+        return self.over
+
+    def _begin(self) -> None:
+        lanes = self.wave.lanes
+        self.looking, self.watching = True, False
+        self.still = 0
+        self.since = time.monotonic()
+        self.changed = False
+        self.states: set[bytes] = set()
+        self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
+        self.wave.watched, self.wave.changed = True, False
+        self.scheduler.run_block = self._run_block
+
+    def _end(self) -> None:
+        self.looking = self.watching = False
+        self.wave.watched = False
+        self.between = min(2 * self.between, MOST_BETWEEN)
+        self.next = self.turns + self.between
+        self.scheduler.run_block = self.scheduler.plain_block
+
+    def _proven(self) -> None:
+        """All that run go round. So it is over, if those that wait have waited all the time, and if it was seen what is polled."""
+        waiting = self.wave.live & ~self.cycled
+        if self.watching and not (waiting & self.touched).any():
+            self.hung = True
+        elif not self.watching or self.still > self.again:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Look once more, at what is polled."""
+        self.watching, self.again = True, self.still + MOST_BETWEEN
+        self.states.clear()
+        self.cycled[...] = self.touched[...] = False
+        self.polls.clear()
+
+    def _changed(self) -> bool:
+        return self.changed or self.wave.changed or bool(self.plan.copies.flying)
+
+    def _run_block(self, group: Group, block: BoundBlock) -> None:
+        """What runs a block while a look is under way."""
+        if block.function.own:
+            effects, sel = effects_of(block), group.sel
+            self.changed |= effects.changes
+            self.moved[sel] = self.touched[sel] = True
+            if effects.polls:
+                self.polled[sel] = True
+            if effects.erratic:
+                self.erratic[sel] = True
+            if effects.together:
+                self.together[sel] = True
+            if self.watching:
+                self.scheduler.count_block(group, block)
+                self.polls.run(group, block)
+                return
+        self.scheduler.plain_block(group, block)
+
+    def _running(self, group: Group) -> npt.NDArray[np.intp]:
+        """All threads that neither wait nor have exited."""
+        return np.concatenate([each.lanes for each in self.scheduler.running(group)])
+
+    # States --------------------------------------------------------------------------------------------------------
+
+    def _record(self, group: Group) -> None:
+        """Note where the group's threads are and what their registers hold; those that were there before have gone round."""
+        lanes = group.lanes
+        if not self.moved[lanes].all() or self.erratic[lanes].any() or (self.together[lanes].any() and not self._whole_warps(lanes)):
+            return
+        self.moved[lanes] = False
+        state = self._state(group)
+        if state in self.states:
+            self.cycled[lanes] = True
+        elif len(self.states) < MOST_STATES:
+            self.states.add(state)
+
+    def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
+        here = self.wave.warp_masks(lanes)
+        return bool((here[here != 0] == self.wave.live_masks()[here != 0]).all())
+
+    def _state(self, group: Group) -> bytes:
+        """A digest of the place in the kernel, the threads, and all that is their own."""
+        frames, place = _place(group)
+        lanes = group.lanes
+        digest = hashlib.blake2b(repr(place).encode() + lanes.tobytes(), digest_size=16)
+        own = [array for frame in frames for array in (*frame.function.own_arrays(), *self._locals(frame))]
+        for array in (*own, *([self.plan.carry] if "carry" in self.plan.__dict__ else [])):
+            digest.update(array[lanes].tobytes())
+        return digest.digest()
+
+    def _locals(self, frame: Frame) -> list[npt.NDArray[Any]]:
+        """The local variables of a function, a row for each lane."""
+        code, wave = frame.function.code, self.wave
+        if not code.local_bytes:
+            return []
+        row = max(-(-wave.shape.local_bytes // 16) * 16, 16)
+        start = self.plan.reach.local.get(code, 0)
+        window = wave.arena.raw[wave.local_offset : wave.local_offset + row * wave.lanes].reshape(wave.lanes, row)
+        return [window[:, start : start + code.local_bytes]]
+
+
+def _place(group: Group) -> tuple[list[Frame], tuple[int, ...]]:
+    """The frames of the kernel's own functions, the innermost first, and where in them the group is: at a call if it is in a hook."""
+    frames, position = [], group.block.position
+    frame: Frame | None = group.stack
+    place: list[int] = []
+    while frame is not None:
+        if frame.function.own:
+            frames.append(frame)
+            place.append(position)
+        call = frame.return_to
+        position = call.following.position if call is not None else 0
+        frame = frame.parent
+    return frames, tuple(place)

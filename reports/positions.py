@@ -1,0 +1,96 @@
+"""Where the threads of a launch stood when it was cut short, in words for a report's `incomplete` reasons.
+
+Takes waiters as findings have them (`block`, `warp`, `lanes`, `why`, `file`, ...). Those that stand at one place are told together, the
+places with the most threads first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from consan.reports.model import plural
+
+Waiter = Mapping[str, Any]
+
+SHOWN: Final = 4  # places; the rest is counted
+RUNNING: Final = "running"
+_WAITS: Final = {
+    "barrier": "waiting at barrier {barrier}",
+    "warp-barrier": "waiting for lanes of the warp",
+    "warp-collective": "waiting for lanes of the warp",
+    "cluster-barrier": "waiting at the barrier of the cluster",
+    "mbarrier": "waiting for phase {phase} of the mbarrier at shared offset {mbarrier}",
+}
+
+
+def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = ()) -> str:
+    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known."""
+    where = positions(waiters)
+    return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")
+
+
+def positions(waiters: Iterable[Waiter]) -> str:
+    """`warps 0 and 1 of CTA (0,0,0), 64 lanes, at k.cu:12:5, `ld.volatile.shared.u32``, and so on."""
+    groups: dict[tuple[str, str], list[Waiter]] = {}
+    for waiter in waiters:
+        groups.setdefault((_state(waiter), _place(waiter)), []).append(waiter)
+    ordered = sorted(groups.items(), key=lambda item: -_lanes(item[1]))
+    told = [", ".join(filter(None, (_who(group), state, place))) for (state, place), group in ordered[:SHOWN]]
+    more = len(ordered) - SHOWN
+    return "; ".join(told + ([f"and {plural(more, 'more place')}"] if more > 0 else []))
+
+
+def _state(waiter: Waiter) -> str:
+    """What a warp waits for, in words; nothing for one that runs."""
+    why = str(waiter.get("why", ""))
+    words = _WAITS.get(why, "" if why == RUNNING else why)
+    return words.format_map({"barrier": "", "phase": "", "mbarrier": "", **waiter})
+
+
+def _place(waiter: Waiter) -> str:
+    ptx = str(waiter.get("ptx") or "").strip()
+    opcode = f", `{_opcode(ptx)}`" if ptx else ""
+    if waiter.get("line"):
+        from consan.reports.phrases import short
+
+        column = f":{waiter['column']}" if waiter.get("column") else ""
+        return f"at {short(str(waiter.get('file', '')))}:{waiter['line']}{column}{opcode}"
+    return f"at PTX line {waiter['ptx_line']}{opcode}" if waiter.get("ptx_line") else ""
+
+
+def _opcode(ptx: str) -> str:
+    """The opcode of an instruction, without its guard predicate and operands."""
+    words = ptx.rstrip(";").split()
+    return words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
+
+
+def _lanes(group: Sequence[Waiter]) -> int:
+    """Threads of a group: a GPU's records count them, the virtual machine gives a mask for each warp."""
+    return sum(int(waiter.get("threads") or int(waiter.get("lanes") or 0).bit_count()) for waiter in group)
+
+
+def _who(group: Sequence[Waiter]) -> str:
+    blocks = list(dict.fromkeys(tuple(waiter["block"]) for waiter in group if waiter.get("block") is not None))
+    warps = sorted({int(waiter["warp"]) for waiter in group if waiter.get("warp") is not None})
+    named = f"warp{'s' * (len(warps) > 1)} {_runs(warps)}" if warps and len(blocks) < 2 else plural(len(group), "warp")
+    return f"{named} of {_ctas(blocks)}, {plural(_lanes(group), 'lane')}"
+
+
+def _ctas(blocks: Sequence[tuple[int, ...]]) -> str:
+    names = ["(" + ",".join(map(str, block)) + ")" for block in blocks]
+    if len(names) < 2:
+        return f"CTA {names[0]}" if names else "a CTA"
+    return f"{plural(len(names), 'CTA')} (the first is {names[0]})"
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """`0`, `0 and 1`, `0 to 3 and 7`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
