@@ -23,6 +23,7 @@ from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
+from consan.instrument.between import TextRelations
 from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
@@ -593,7 +594,7 @@ class Session:
             if not self.device.lost:
                 self._synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: ModuleSites(p.instrumented.sites, p.entries) for p in self._used.values()}
+            modules = {p.number: _sites_of(p) for p in self._used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
@@ -645,6 +646,12 @@ class Session:
         listed = [replace(u, named=self._filter is not None and self._filter.matches(u.name)) for u in listed]
         skipped = [model.Uninstrumented(name, n, reason="left out by a filter") for (_, name), n in self._unchecked.items()]
         return listed + skipped
+
+
+def _sites_of(prepared: Prepared) -> ModuleSites:
+    """What a report says of a module: its text is read again only if there is something to report."""
+    relations = TextRelations.of(prepared.plain, prepared.name)
+    return ModuleSites(prepared.instrumented.sites, prepared.entries, relations)
 
 
 def library_for(variant: Variant, target: str) -> RuntimeLibrary:

@@ -29,10 +29,13 @@ from consan.instrument.layout import (
     Operation,
     Reason,
 )
+from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
+from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase, deadlock
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
+from consan.reports.ordering import Pair, in_program_order
 
 Records = npt.NDArray[np.void]
 
@@ -133,6 +136,7 @@ class ModuleSites:
 
     sites: Sequence[Site]
     entries: Sequence[str]
+    relations: Relations | None = None  # what the text tells of how they follow each other
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""
@@ -197,10 +201,14 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record),
     )
+    pair = _pair(record, finding.accesses, module)
+    finding, pair, shape = in_program_order(finding, pair, module.relations)
     unused = kind in _OF_VALUES and _is_unused(record, module)
     if unused and kind is Kind.UNINITIALIZED_READ:
         return describe(finding, "unused", **_facts(record))
-    described = describe(finding, _situation(record, kind), **_facts(record))
+    situation, facts = _situation(record, kind), _facts(record)
+    described = describe(finding, situation, shape, **facts)
+    described = blame(described, situation, pair, module.relations, facts)
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 
@@ -340,6 +348,15 @@ def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> t
     if not other.role:
         other = replace(other, role="read" if hazard is Hazard.WAR else "write")
     return (own, other) if _turned(kind, hazard, action, own_action) else (other, own)
+
+
+def _pair(record: Any, accesses: Sequence[Access], module: ModuleSites) -> Pair:
+    """The sites of (1) and (2)."""
+    own, other = (module.site(int(record[name])) for name in ("site", "other_site"))
+    if len(accesses) < 2:
+        return own, None
+    first_is_own = own is not None and (own.ptx_line, own.opcode) == (accesses[0].ptx_line, accesses[0].op)
+    return (own, other) if first_is_own else (other, own)
 
 
 def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:

@@ -2,7 +2,7 @@
 
 A kind has situations: which edge is missing decides `missing` and `fix`, and sometimes the sentence and the severity. A
 situation may be written for one operation and one hazard: "name:OPERATION/HAZARD" is looked up first, then "name:OPERATION",
-"name/HAZARD" and "name". `describe` fills a finding's words in; the decoder calls it once for each finding, so that every
+"name/HAZARD" and "name". "name@SHAPE" comes before all of them: accesses of one statement, or of two iterations of a loop. `describe` fills a finding's words in; the decoder calls it once for each finding, so that every
 renderer says the same.
 
 Not decided here: whether something is a finding, and of which kind (the shadow runtime does), or how it is printed.
@@ -20,16 +20,16 @@ from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, 
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
 
-def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Finding:
+def describe(finding: Finding, situation: str | None = None, shape: str = "", **facts: Any) -> Finding:
     """The finding with severity, message, missing and fix filled in.
 
-    `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
+    `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
     `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
     `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
-    chosen = select(kind, _refined(finding, situation), finding.hazard, action.kind if action else "")
+    chosen = select(kind, refined(finding, situation), finding.hazard, action.kind if action else "", shape)
     words = words_of(finding, facts)
     return replace(
         finding,
@@ -41,7 +41,7 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
     )
 
 
-def _refined(finding: Finding, situation: str | None) -> str:
+def refined(finding: Finding, situation: str | None) -> str:
     """The device tells only that an edge is missing; the accesses tell which of several wordings fits."""
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
@@ -49,10 +49,10 @@ def _refined(finding: Finding, situation: str | None) -> str:
     return situation
 
 
-def select(kind: Kind, situation: str, hazard: str | None, operation: str = "") -> Situation:
-    """The row for a situation, that of the operation and hazard first; a name that the kind does not have is the general row."""
-    special = f"{situation}:{operation}"
-    names = (f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
+def select(kind: Kind, situation: str, hazard: str | None, operation: str = "", shape: str = "") -> Situation:
+    """The row for a situation, that of the shape, operation and hazard first; a name that the kind does not have is the general row."""
+    special, shaped = f"{situation}:{operation}", f"{situation}@{shape}"
+    names = (f"{shaped}/{hazard}", shaped, f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
     return next(kind.situations[name] for name in names if name in kind.situations)
 
 

@@ -1,0 +1,384 @@
+"""What stands between two accesses of a kernel, from its control-flow graph (`flow.py`); computed when a finding asks for it.
+
+A function is cut down to the instructions that matter: those of the two accesses, those that synchronise, and calls. Accesses that come
+from one place in the source are one access here (an unrolled loop has several), because findings name places in the source.
+
+Decides
+- which of two accesses the program means to come first (`order`): the only one that the other can follow; in a loop the one that reaches
+  the other without a barrier; else the write, or of two writes the one that stands first. So a race reads the same whichever access the
+  schedule brought first;
+- what synchronises on the way from one to the other, and just before and after each (`stretches`), and whether every path executes it.
+
+Not handled, and answered with None: accesses in two functions or in a function that is called (its callers may run it again), accesses
+whose instruction is not unique in its line, and `stretches` in a kernel that calls functions which synchronise. Branches count as
+independent of each other, so a path of the graph need not be one that a thread can take: `always` is certain, "not always" is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from consan.instrument.isa import lookup
+from consan.instrument.passes.analyse import callee
+from consan.instrument.passes.context import place_of
+from consan.instrument.passes.flow import Graph, Key, graph_of, key_of, written
+from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, parse
+from consan.instrument.relations import Order, Stretches, SyncPoint, Value
+from consan.instrument.sites import Place, Site
+
+_FAMILIES: Final = frozenset(
+    (
+        *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier", "warp-collective"),
+        *("cp.async.commit", "cp.async.wait"),
+    )
+)
+_GROUPS: Final = (
+    *("cp.async.bulk.commit_group", "cp.async.bulk.wait_group"),
+    *("wgmma.commit_group", "wgmma.wait_group", "wgmma.fence"),
+)
+_OPCODES: Final = frozenset(
+    ("bar", "barrier", "cp", "mbarrier", "fence", "membar", "wgmma", "call", "shfl", "vote", "match", "redux", "activemask", "elect")
+)
+_ROLES: Final = ("barrier", "group-count", "mask")  # what `SyncPoint.number` is
+_DEPTH: Final = 12  # of the arithmetic that an operand is followed through
+_END: Final = 0  # the vertex that all returns lead to; 1 is the entry
+_ENTRY: Final = 1
+Vertices = set[int]
+
+
+class TextRelations:
+    """The relations of a module's sites (`relations.Relations`), whose text is read when the first one is asked for."""
+
+    def __init__(self, module: Callable[[], Module]) -> None:
+        self._read = module
+        self._flows: dict[str, _Flow | None] = {}
+        self._known: dict[tuple[str, Place, Place], Stretches | None] = {}
+
+    @classmethod
+    def of(cls, text: str, name: str) -> TextRelations:
+        """Those of a module given as text."""
+        return cls(lambda: parse(text, name))
+
+    def order(self, one: Site, other: Site, barriers: str) -> Order | None:
+        """See `relations.Relations`."""
+        found = self._located(one, other)
+        if found is None or found[1] == found[2]:
+            return None
+        flow, first, second = found
+        # Values go from writes to reads: where the graph allows both orders, the write is meant to come first.
+        reads = one.access == "read", other.access == "read"
+        wanted = reads[0] if reads[0] != reads[1] else None
+        if flow.are_apart(first, second):
+            return None if wanted is None or flow.repeats(first | second) else Order(wanted)
+        return flow.order(first, second, barriers, wanted)
+
+    def stretches(self, first: Site, second: Site) -> Stretches | None:
+        """See `relations.Relations`."""
+        key = (first.function, _place(first), _place(second))
+        if key not in self._known:
+            found = self._located(first, second)
+            self._known[key] = found[0].stretches(*found[1:]) if found and not found[0].calls else None
+        return self._known[key]
+
+    @cached_property
+    def _module(self) -> Module:
+        return self._read()
+
+    def _located(self, one: Site, other: Site) -> tuple[_Flow, Vertices, Vertices] | None:
+        flow = self._flow(one.function) if one.function == other.function else None
+        if flow is None:
+            return None
+        vertices = flow.at(one), flow.at(other)
+        return (flow, *vertices) if all(vertices) else None
+
+    def _flow(self, name: str) -> _Flow | None:
+        if name not in self._flows:
+            function = next((f for f in self._module.functions if f.name == name and f.body is not None), None)
+            self._flows[name] = _Flow(self._module, function) if function and function.kind == "entry" else None
+        return self._flows[name]
+
+
+def _place(site: Site) -> Place:
+    return Place(site.ptx_line, site.ptx, site.file, site.line, site.column, site.inlined)
+
+
+@dataclass
+class _Flow:
+    """The control flow of one kernel. Vertices are instructions that matter, and the tops of the graph's nodes."""
+
+    module: Module
+    function: Function
+    out: list[list[int]] = field(default_factory=lambda: [[], []])
+    instructions: dict[int, Instruction] = field(default_factory=dict)  # by vertex
+    calls: Vertices = field(default_factory=set)  # of functions that synchronise
+
+    def __post_init__(self) -> None:
+        graph = graph_of(self.function)
+        tops = self._add_nodes(graph)
+        for node, (_, last) in zip(graph.nodes, tops, strict=True):
+            self.out[last] = [tops[target][0] for target in node.successors]
+            if not node.taken and (node.falls is None or node.guard is not None):
+                self.out[last].append(_END)
+        self.out[_ENTRY] = [tops[entry][0] for entry in graph.entries]
+
+    def _add_nodes(self, graph: Graph) -> list[tuple[int, int]]:
+        """A chain of vertices for each node: its first and its last one."""
+        accesses = _Syncing(self.module)
+        tops = []
+        for node in graph.nodes:
+            top = self._vertex()
+            for step in node.steps:
+                if _matters(step.instruction):
+                    vertex = self._vertex()
+                    self.out[vertex - 1] = [vertex]
+                    self.instructions[vertex] = step.instruction
+                    if step.instruction.parts[0] == "call" and accesses.synchronises(step.instruction):
+                        self.calls.add(vertex)
+            tops.append((top, len(self.out) - 1))
+        return tops
+
+    def _vertex(self) -> int:
+        self.out.append([])
+        return len(self.out) - 1
+
+    @cached_property
+    def into(self) -> list[list[int]]:
+        """The edges, backwards."""
+        found: list[list[int]] = [[] for _ in self.out]
+        for vertex, targets in enumerate(self.out):
+            for target in targets:
+                found[target].append(vertex)
+        return found
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """The place of each vertex in a reverse postorder: where one comes before another on some path without a loop, it ranks lower."""
+        done = _postorder(self.out, {_ENTRY}, set())
+        ranks = [len(self.out)] * len(self.out)
+        for rank, vertex in enumerate(reversed(done)):
+            ranks[vertex] = rank
+        return ranks
+
+    @cached_property
+    def points(self) -> list[tuple[SyncPoint, Vertices]]:
+        """The synchronising instructions, those of one place in the source together, with their vertices."""
+        found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
+        for vertex, instruction in self.instructions.items():
+            if (point := self._point(instruction)) is not None:
+                key = (_identity(point.place), point.number, point.count)
+                found.setdefault(key, (point, set()))[1].add(vertex)
+        return list(found.values())
+
+    @cached_property
+    def _definitions(self) -> dict[Key, Instruction | None]:
+        """The instruction that writes a register; None where there are several."""
+        found: dict[Key, Instruction | None] = {}
+        for instruction in self.function.instructions():
+            for key in written(instruction):
+                found[key] = None if key in found else instruction
+        return found
+
+    @cached_property
+    def _places(self) -> dict[tuple[object, ...], Vertices]:
+        """The accesses by their place in the source."""
+        found: dict[tuple[object, ...], Vertices] = {}
+        for vertex, instruction in self.instructions.items():
+            found.setdefault(_identity(place_of(self.module, instruction)), set()).add(vertex)
+        return found
+
+    def at(self, site: Site) -> Vertices:
+        """The vertices of an access: all that come from its place in the source."""
+        return self._places.get(_identity(_place(site)), set())
+
+    # --- order ---
+
+    def are_apart(self, one: Vertices, other: Vertices) -> bool:
+        """Whether neither can follow the other."""
+        return not self._reaches(one, other, set()) and not self._reaches(other, one, set())
+
+    def repeats(self, vertices: Vertices) -> bool:
+        """Whether one of them is in a loop."""
+        return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
+
+    def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
+        """The order of two that are not apart. `wanted`: whether they are to be swapped where the graph allows both orders."""
+        walls = self.calls | {v for v, i in self.instructions.items() if _BARRIERS[barriers](i) and i.predicate is None}
+        for blocked in (set[int](), walls):
+            forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
+            if forth != back:
+                return self._ordered(one, other, swapped=back)
+        return self._ordered(one, other, swapped=self._rank(other) < self._rank(one) if wanted is None else wanted)
+
+    def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
+        first, second = (other, one) if swapped else (one, other)
+        return Order(swapped, carried=self._rank(second) < self._rank(first))
+
+    def _rank(self, access: Vertices) -> int:
+        """That of its first occurrence."""
+        return min(self.ranks[vertex] for vertex in access)
+
+    def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
+        return bool(_closure(self.out, first, blocked) & second)
+
+    # --- stretches ---
+
+    def stretches(self, first: Vertices, second: Vertices) -> Stretches:
+        """What synchronises around two accesses."""
+        both = first | second
+        forward, backward = _closure(self.out, first, both), _closure(self.into, second, both)
+        ends = both | {_END, _ENTRY}
+        return Stretches(
+            follows=bool(forward & second),
+            returns=bool(_closure(self.out, second, set()) & first),
+            between=self._stretch(self.out, first, both, second, forward & backward),
+            before_first=self._stretch(self.into, first, both, ends)[::-1],
+            after_first=self._stretch(self.out, first, both, ends),
+            before_second=self._stretch(self.into, second, both, ends)[::-1],
+            after_second=self._stretch(self.out, second, both, ends),
+        )
+
+    def _stretch(
+        self, edges: list[list[int]], sources: Vertices, both: Vertices, ends: Vertices, found: Vertices | None = None
+    ) -> tuple[SyncPoint, ...]:
+        """The points on the way from the sources to the ends, nearest first. One that no path avoids is on all of them."""
+        ranks = {vertex: rank for rank, vertex in enumerate(_postorder(edges, sources, both))}
+        points = []
+        for point, vertices in self.points:
+            here = [vertex for vertex in vertices - both if vertex in ranks and (found is None or vertex in found)]
+            if here:
+                sure = {vertex for vertex in here if self.instructions[vertex].predicate is None}
+                always = not _closure(edges, sources, both | sure) & ends
+                points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
+        return tuple(point for _, point in sorted(points, key=lambda each: -each[0]))
+
+    # --- points ---
+
+    def _point(self, instruction: Instruction) -> SyncPoint | None:
+        row = lookup(instruction.parts)
+        if row is None or not (row.family in _FAMILIES or row.name in _GROUPS):
+            return None
+        roles = dict(zip(row.roles(instruction), instruction.operands, strict=False))
+        number = next((self._value(roles[role], instruction, _DEPTH) for role in _ROLES if role in roles), None)
+        count = self._value(roles["count"], instruction, _DEPTH) if "count" in roles else None
+        return SyncPoint(instruction.opcode, row.family, place_of(self.module, instruction), number, count)
+
+    def _value(self, operand: Operand, instruction: Instruction, depth: int) -> Value:
+        """An operand as arithmetic on what is known of a thread, as far as its registers are written once."""
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return Value("", constant=operand.value)
+        if not isinstance(operand, Register) or not depth:
+            return _UNKNOWN
+        if operand.name.startswith("%tid."):
+            return Value(operand.name)
+        definition = self._definitions.get(key_of(instruction.scope, operand.name))
+        if definition is None or definition.predicate is not None or not _is_plain(definition):
+            return _UNKNOWN
+        return Value(definition.parts[0], tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
+
+
+_UNKNOWN: Final = Value("unknown")
+
+
+def _is_plain(instruction: Instruction) -> bool:
+    """Whether an instruction is arithmetic on 32-bit integers of the kind that `Value` computes."""
+    return set(instruction.parts[1:]) <= {"u32", "s32", "b32", "lo"}
+
+
+def _closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> Vertices:
+    """What is reached from the sources along the edges; what is blocked is reached, and not passed."""
+    found: Vertices = set()
+    pending = [target for vertex in sources for target in edges[vertex]]
+    while pending:
+        vertex = pending.pop()
+        if vertex not in found:
+            found.add(vertex)
+            pending += () if vertex in blocked else edges[vertex]
+    return found
+
+
+def _postorder(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> list[int]:
+    """What is reached from the sources, each after all that is reached through it but for loops; what is blocked is not passed."""
+    done, seen = list[int](), set(sources)
+    for source in sorted(seen):
+        pending = [(source, iter(edges[source]))]
+        while pending:
+            vertex, targets = pending[-1]
+            target = next((each for each in targets if each not in seen), None)
+            if target is None:
+                done.append(vertex)
+                pending.pop()
+            else:
+                seen.add(target)
+                pending.append((target, iter(() if target in blocked else edges[target])))
+    return done
+
+
+def _identity(place: Place) -> tuple[object, ...]:
+    """What instructions of one place in the source share; without line information an instruction is alone."""
+    opcode = next((word for word in place.ptx.rstrip(";").split() if not word.startswith("@")), "")
+    if not place.file:
+        return place.ptx_line, opcode
+    return opcode, place.file, place.line, place.column, place.inlined
+
+
+def _matters(instruction: Instruction) -> bool:
+    """Whether an instruction may be an access or synchronises."""
+    if instruction.parts[0] in _OPCODES:
+        return True
+    row = lookup(instruction.parts)
+    return row is not None and bool(row.touches)
+
+
+def _is_full(instruction: Instruction) -> bool:
+    """A barrier that all threads of the CTA pass together: `bar.sync` without a thread count."""
+    row = lookup(instruction.parts)
+    if row is None or row.family != "barrier" or "arrive" in instruction.parts:
+        return False
+    return "count" not in row.roles(instruction)
+
+
+def _is_warp(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    if instruction.parts[:2] != ("bar", "warp"):
+        return _is_full(instruction)
+    return isinstance(operands[0], Immediate) and int(operands[0].value) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _is_cluster(instruction: Instruction) -> bool:
+    return instruction.parts[:3] == ("barrier", "cluster", "wait")
+
+
+_BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": _is_full, "cluster": _is_cluster}
+
+
+class _Syncing:
+    """Which calls reach a function that synchronises."""
+
+    def __init__(self, module: Module) -> None:
+        self._bodies = {f.name: f for f in module.functions if f.body is not None}
+
+    def synchronises(self, call: Instruction) -> bool:
+        """Whether it may; an indirect call may."""
+        target = callee(call)
+        return target is None or target in self._names
+
+    @cached_property
+    def _names(self) -> set[str]:
+        found = {name for name, f in self._bodies.items() if any(_syncs(i) for i in f.instructions())}
+        while True:
+            more = {name for name, f in self._bodies.items() if name not in found and any(t in found for t in _callees(f))}
+            if not more:
+                return found
+            found |= more
+
+
+def _syncs(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts) if instruction.parts[0] in _OPCODES else None
+    return row is not None and (row.family in _FAMILIES or row.name in _GROUPS)
+
+
+def _callees(function: Function) -> Iterator[str | None]:
+    return (callee(instruction) for instruction in function.instructions() if instruction.parts[0] == "call")
