@@ -9,9 +9,10 @@ Decides
   schedule brought first;
 - what synchronises on the way from one to the other, and just before and after each (`stretches`), and whether every path executes it.
 
-Not handled, and answered with None: accesses in two functions or in a function that is called (its callers may run it again), accesses
-whose instruction is not unique in its line, and `stretches` in a kernel that calls functions which synchronise. Branches count as
-independent of each other, so a path of the graph need not be one that a thread can take: `always` is certain, "not always" is not.
+Not handled, and answered with None: accesses in two functions or in a function that is called (its callers may run it again), and
+`stretches` in a kernel that calls functions which synchronise. A branch is decided where it depends on the thread's place in the CTA
+alone; others count as independent of each other, so a path of the graph need not be one that a thread can take: `always` is certain, and
+so is that an instruction is not in a stretch; "not always" is not.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from typing import Final
 from consan.instrument.isa import lookup
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Graph, Key, graph_of, key_of, written
+from consan.instrument.passes.flow import Graph, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, parse
-from consan.instrument.relations import Order, Stretches, SyncPoint, Value
+from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads, Value, is_plain
 from consan.instrument.sites import Place, Site
 
 _FAMILIES: Final = frozenset(
@@ -55,7 +56,6 @@ class TextRelations:
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
         self._flows: dict[str, _Flow | None] = {}
-        self._known: dict[tuple[str, Place, Place], Stretches | None] = {}
 
     @classmethod
     def of(cls, text: str, name: str) -> TextRelations:
@@ -75,13 +75,10 @@ class TextRelations:
             return None if wanted is None or flow.repeats(first | second) else Order(wanted)
         return flow.order(first, second, barriers, wanted)
 
-    def stretches(self, first: Site, second: Site) -> Stretches | None:
+    def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
         """See `relations.Relations`."""
-        key = (first.function, _place(first), _place(second))
-        if key not in self._known:
-            found = self._located(first, second)
-            self._known[key] = found[0].stretches(*found[1:]) if found and not found[0].calls else None
-        return self._known[key]
+        found = self._located(first, second)
+        return found[0].stretches(*found[1:], threads) if found and not found[0].calls else None
 
     @cached_property
     def _module(self) -> Module:
@@ -105,6 +102,40 @@ def _place(site: Site) -> Place:
     return Place(site.ptx_line, site.ptx, site.file, site.line, site.column, site.inlined)
 
 
+@dataclass(frozen=True)
+class _Branch:
+    """How control leaves a node: the guard of the branch that ends it, where that goes, and where control goes else (None: nowhere)."""
+
+    guard: Guard | None
+    taken: tuple[int, ...]
+    falls: int | None
+
+    def targets(self, value: bool | None) -> list[int]:
+        """Where control can go, given what is known of the guard's register."""
+        taken, falls = self.taken or (_END,), () if self.falls is None else (self.falls,)
+        if self.guard is None:
+            return list(falls or taken)
+        return [*(() if value is not None and value != self.guard.value else taken), *(() if value == self.guard.value else falls)]
+
+
+@dataclass
+class _Edges:
+    """The edges that a thread can take, and backwards; `skipped` are instructions that its guards keep it from, `sure` those it runs."""
+
+    out: list[list[int]]
+    skipped: Vertices
+    sure: Vertices
+
+    @cached_property
+    def into(self) -> list[list[int]]:
+        """The edges, backwards."""
+        found: list[list[int]] = [[] for _ in self.out]
+        for vertex, targets in enumerate(self.out):
+            for target in targets:
+                found[target].append(vertex)
+        return found
+
+
 @dataclass
 class _Flow:
     """The control flow of one kernel. Vertices are instructions that matter, and the tops of the graph's nodes."""
@@ -114,15 +145,17 @@ class _Flow:
     out: list[list[int]] = field(default_factory=lambda: [[], []])
     instructions: dict[int, Instruction] = field(default_factory=dict)  # by vertex
     calls: Vertices = field(default_factory=set)  # of functions that synchronise
+    branches: dict[int, _Branch] = field(default_factory=dict)  # by the last vertex of a node
+    threads: dict[Thread | None, _Edges] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = graph_of(self.function)
         tops = self._add_nodes(graph)
         for node, (_, last) in zip(graph.nodes, tops, strict=True):
-            self.out[last] = [tops[target][0] for target in node.successors]
-            if not node.taken and (node.falls is None or node.guard is not None):
-                self.out[last].append(_END)
+            taken = tuple(tops[target][0] for target in node.taken)
+            self.branches[last] = _Branch(node.guard, taken, None if node.falls is None else tops[node.falls][0])
         self.out[_ENTRY] = [tops[entry][0] for entry in graph.entries]
+        self.out = self.edges(None).out
 
     def _add_nodes(self, graph: Graph) -> list[tuple[int, int]]:
         """A chain of vertices for each node: its first and its last one."""
@@ -144,14 +177,21 @@ class _Flow:
         self.out.append([])
         return len(self.out) - 1
 
-    @cached_property
-    def into(self) -> list[list[int]]:
-        """The edges, backwards."""
-        found: list[list[int]] = [[] for _ in self.out]
-        for vertex, targets in enumerate(self.out):
-            for target in targets:
-                found[target].append(vertex)
-        return found
+    def edges(self, thread: Thread | None) -> _Edges:
+        """The edges that a thread can take, as far as its place in the CTA decides its branches; None: any thread."""
+        if thread not in self.threads:
+            out = list(self.out)
+            for last, branch in self.branches.items():
+                out[last] = branch.targets(self._decided(branch.guard, thread))
+            guards = {v: (g, self._decided(g, thread)) for v, i in self.instructions.items() if (g := guard_of(i)) is not None}
+            sure = {v for v in self.instructions if v not in guards or guards[v][1] == guards[v][0].value}
+            skipped = {v for v, (guard, value) in guards.items() if value is not None and value != guard.value}
+            self.threads[thread] = _Edges(out, skipped, sure)
+        return self.threads[thread]
+
+    def _decided(self, guard: Guard | None, thread: Thread | None) -> bool | None:
+        value = self._value_of(guard.register, _DEPTH).of(thread) if guard and thread else None
+        return None if value is None else bool(value)
 
     @cached_property
     def ranks(self) -> list[int]:
@@ -225,34 +265,42 @@ class _Flow:
 
     # --- stretches ---
 
-    def stretches(self, first: Vertices, second: Vertices) -> Stretches:
+    def stretches(self, first: Vertices, second: Vertices, threads: Threads) -> Stretches:
         """What synchronises around two accesses."""
         both = first | second
-        forward, backward = _closure(self.out, first, both), _closure(self.into, second, both)
-        ends = both | {_END, _ENTRY}
+        of_first, of_second = (self.edges(thread) for thread in threads)
+        forward, backward = _closure(self.out, first, both), _closure(self.edges(None).into, second, both)
+        between = forward & backward if forward & second else None
         return Stretches(
-            follows=bool(forward & second),
-            returns=bool(_closure(self.out, second, set()) & first),
-            between=self._stretch(self.out, first, both, second, forward & backward),
-            before_first=self._stretch(self.into, first, both, ends)[::-1],
-            after_first=self._stretch(self.out, first, both, ends),
-            before_second=self._stretch(self.into, second, both, ends)[::-1],
-            after_second=self._stretch(self.out, second, both, ends),
+            follows=between is not None,
+            repeats=self.repeats(both),
+            between=() if between is None else self._stretch(self.edges(None), first, both, second, between),
+            before_first=self._stretch(of_first, first, both, back=True),
+            after_first=self._stretch(of_first, first, both, None, between),
+            before_second=self._stretch(of_second, second, both, None, between, back=True),
+            after_second=self._stretch(of_second, second, both),
         )
 
     def _stretch(
-        self, edges: list[list[int]], sources: Vertices, both: Vertices, ends: Vertices, found: Vertices | None = None
+        self,
+        edges: _Edges,
+        sources: Vertices,
+        both: Vertices,
+        ends: Vertices | None = None,
+        inside: Vertices | None = None,
+        *,
+        back: bool = False,
     ) -> tuple[SyncPoint, ...]:
-        """The points on the way from the sources to the ends, nearest first. One that no path avoids is on all of them."""
-        ranks = {vertex: rank for rank, vertex in enumerate(_postorder(edges, sources, both))}
+        """The points from the sources to the ends, or back from them, in program order. One that no path avoids is on all of them."""
+        along, ends = edges.into if back else edges.out, both | {_END, _ENTRY} if ends is None else ends
+        ranks = {vertex: rank for rank, vertex in enumerate(_postorder(along, sources, both))}
         points = []
         for point, vertices in self.points:
-            here = [vertex for vertex in vertices - both if vertex in ranks and (found is None or vertex in found)]
+            here = {v for v in vertices - both - edges.skipped if v in ranks and (inside is None or v in inside)}
             if here:
-                sure = {vertex for vertex in here if self.instructions[vertex].predicate is None}
-                always = not _closure(edges, sources, both | sure) & ends
+                always = not _closure(along, sources, both | here & edges.sure) & ends
                 points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
-        return tuple(point for _, point in sorted(points, key=lambda each: -each[0]))
+        return tuple(point for _, point in sorted(points, key=lambda each: each[0], reverse=not back))
 
     # --- points ---
 
@@ -273,18 +321,17 @@ class _Flow:
             return _UNKNOWN
         if operand.name.startswith("%tid."):
             return Value(operand.name)
-        definition = self._definitions.get(key_of(instruction.scope, operand.name))
-        if definition is None or definition.predicate is not None or not _is_plain(definition):
+        return self._value_of(key_of(instruction.scope, operand.name), depth)
+
+    def _value_of(self, register: Key, depth: int) -> Value:
+        """What the one instruction that writes a register computes."""
+        definition = self._definitions.get(register)
+        if definition is None or definition.predicate is not None or not is_plain(definition.parts):
             return _UNKNOWN
-        return Value(definition.parts[0], tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
+        return Value(definition.opcode, tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
 
 
 _UNKNOWN: Final = Value("unknown")
-
-
-def _is_plain(instruction: Instruction) -> bool:
-    """Whether an instruction is arithmetic on 32-bit integers of the kind that `Value` computes."""
-    return set(instruction.parts[1:]) <= {"u32", "s32", "b32", "lo"}
 
 
 def _closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> Vertices:

@@ -15,6 +15,8 @@ from consan.instrument.sites import Place, Site
 
 Thread = tuple[int, int, int]
 
+Threads = tuple[Thread | None, Thread | None]  # those of (1) and of (2)
+
 _MASK: Final = 0xFFFFFFFF
 _OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
     "mov": lambda a: a,
@@ -22,18 +24,41 @@ _OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
+    "mad": lambda a, b, c: a * b + c,
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,
+    "not": lambda a: int(not a),  # of predicates only (`is_plain`)
     "shl": lambda a, b: a << min(b, 32),
-    "shr": lambda a, b: None if a > _MASK >> 1 else a >> min(b, 32),  # of a negative number it depends on the type
-    "mad": lambda a, b, c: a * b + c,
+    "shr": lambda a, b: None if _is_negative(a) else a >> min(b, 32),  # of a negative number it depends on the type
+    "setp.eq": operator.eq,
+    "setp.ne": operator.ne,
+    "setp.lt": operator.lt,
+    "setp.le": operator.le,
+    "setp.gt": operator.gt,
+    "setp.ge": operator.ge,
 }
+_TYPES: Final = frozenset(("u32", "s32", "b32", "lo"))
+
+
+def is_plain(parts: tuple[str, ...]) -> bool:
+    """Whether an opcode is arithmetic that `Value` computes: on 32-bit integers and on predicates."""
+    name, rest = _split(parts)
+    return name in _OPERATORS and (set(rest) == {"pred"} or (name != "not" and set(rest) <= _TYPES))
+
+
+def _split(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    words = 2 if parts[0] == "setp" else 1
+    return ".".join(parts[:words]), parts[words:]
+
+
+def _is_negative(number: int) -> bool:
+    return number > _MASK >> 1
 
 
 @dataclass(frozen=True)
 class Value:
-    """An operand as 32-bit arithmetic on constants and %tid: `operation` is a name of the table above, a register, or empty for a constant."""
+    """An operand as arithmetic on constants and %tid: `operation` is an opcode, a register, or empty for a constant."""
 
     operation: str
     operands: tuple[Value, ...] = ()
@@ -45,12 +70,15 @@ class Value:
             return self.constant
         if self.operation.startswith("%tid."):
             return None if thread is None else thread["xyz".index(self.operation[-1])]
+        name, rest = _split(tuple(self.operation.split(".")))
         numbers = [operand.of(thread) for operand in self.operands]
         known = [number for number in numbers if number is not None]
-        if self.operation not in _OPERATORS or len(known) < len(numbers):
+        if name not in _OPERATORS or len(known) < len(numbers):
             return None
-        result = _OPERATORS[self.operation](*known)
-        return None if result is None else result & _MASK
+        if name.startswith("setp") and "s32" in rest:
+            known = [number - (_MASK + 1) if _is_negative(number) else number for number in known]
+        result = _OPERATORS[name](*known)
+        return None if result is None else int(result) & _MASK
 
 
 @dataclass(frozen=True)
@@ -89,12 +117,13 @@ class Order:
 class Stretches:
     """The synchronising instructions around two accesses, each stretch in program order. No stretch passes (1) or (2).
 
-    `between` is on paths from (1) to (2), empty also where there is none (`follows` tells). The others reach from an access to the next
-    (1), (2) or end of the kernel, and from there to the access. `returns`: (1) can come again after (2), in a loop.
+    `between` is on paths of any thread from (1) to (2), empty also where there is none (`follows` tells). The others are of one thread,
+    that of the access: from it to the next (1), (2) or end of the kernel, and from there to it. Where (2) can follow (1), `after_first`
+    and `before_second` have only what lies between. `repeats`: (1) or (2) is in a loop.
     """
 
     follows: bool
-    returns: bool
+    repeats: bool
     between: tuple[SyncPoint, ...] = ()
     before_first: tuple[SyncPoint, ...] = ()
     after_first: tuple[SyncPoint, ...] = ()
@@ -112,6 +141,6 @@ class Relations(Protocol):
         """
         ...
 
-    def stretches(self, first: Site, second: Site) -> Stretches | None:
-        """What synchronises around (1) and (2); None where the text does not tell."""
+    def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
+        """What synchronises around (1) and (2), for the threads of the two; None where the text does not tell."""
         ...

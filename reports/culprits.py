@@ -10,6 +10,8 @@ words stay as they are.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -46,16 +48,6 @@ class Case:
         """The kind of asynchronous operation that (1) is."""
         return self.first.asynchronous.kind if self.first.asynchronous else ""
 
-    @property
-    def before_second(self) -> tuple[SyncPoint, ...]:
-        """What a thread passes before (2), and after (1) where it passes both."""
-        return self.around.between if self.around.follows else self.around.before_second
-
-    @property
-    def after_first(self) -> tuple[SyncPoint, ...]:
-        """What a thread passes after (1), and before (2) where it passes both."""
-        return self.around.between if self.around.follows else self.around.after_first
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -75,7 +67,8 @@ def blame(finding: Finding, situation: str | None, pair: Pair, relations: Relati
         return finding
     name = refined(finding, situation)
     rules = [rule for rule in _RULES if rule.kind == finding.kind and name in rule.situations]
-    around = relations.stretches(first, second) if rules else None
+    one, other = finding.accesses[:2]
+    around = relations.stretches(first, second, (one.thread, other.thread)) if rules else None
     if around is None:
         return finding
     case = Case(finding, name, around, facts)
@@ -179,25 +172,36 @@ _GROUP_WAITS: Final = {
 _COMMITS: Final = {"cp.async": "cp.async.commit_group", "bulk store": "cp.async.bulk.commit_group", "wgmma": "wgmma.commit_group"}
 
 
-def _group_waits(case: Case) -> list[SyncPoint]:
-    return [point for point in case.before_second if point.opcode.startswith(_GROUP_WAITS.get(case.operation, ("-",)))]
+def _group_waits(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
+    """The waits for groups of the kind of (1)."""
+    return [point for point in points if point.opcode.startswith(_GROUP_WAITS.get(case.operation, ("-",)))]
+
+
+def _waits_for_operation(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
+    """The waits for what (1) is completed by: its group, or a phase of an mbarrier."""
+    points = tuple(points)
+    return _group_waits(case, points) if case.operation in _GROUP_WAITS else list(filter(_is_phase_wait, points))
+
+
+def _same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
+    """Whether the points have this one, on every path or not."""
+    return any(each.place == point.place and each.opcode == point.opcode for each in points)
 
 
 def _warp_barrier(case: Case) -> Found:
     """`__syncwarp` between accesses of two warps, and nothing that joins them."""
-    if case.first.warp == case.second.warp or any(map(_is_barrier, case.after_first)):
+    if case.first.warp == case.second.warp or any(map(_is_barrier, case.around.between)):
         return None
     return _last(case.around.between, lambda point: point.family == "warp-barrier" and point.always)
 
 
 def _two_barriers(case: Case) -> Found:
-    """The thread of (1) comes to one barrier, the thread of (2) has waited at another one."""
-    one = _first(case.after_first, _is_barrier)
-    other = _last(case.before_second, _is_barrier)
+    """The thread of (1) comes to one barrier, the thread of (2) has been at another one."""
+    one, other = _first(case.around.after_first, _is_barrier), _last(case.around.before_second, _is_barrier)
     if one is None or other is None or not (one.always and other.always and one.number and other.number):
         return None
     numbers = one.number.of(case.first.thread), other.number.of(case.second.thread)
-    if None in numbers or numbers[0] == numbers[1]:
+    if None in numbers or numbers[0] == numbers[1] or case.around.repeats:
         return None
     one_at, other_at = place(_access(one)), place(_access(other))
     return other, {
@@ -213,27 +217,82 @@ def _verb(barrier: SyncPoint) -> str:
 
 def _arrives_only(case: Case) -> Found:
     """The last barrier before (2) is one that its thread does not wait at."""
-    last = _last(case.before_second, _is_barrier)
-    return last if last and last.always and not _waits(last) and _constant(last) is not None else None
+    last = _last(case.around.before_second, _is_barrier)
+    return last if last and last.always and not _waits(last) and case.around.follows else None
 
 
 def _too_few(case: Case) -> Found:
     """One barrier with a thread count, passed by both threads once: they were in different rounds."""
-    if case.around.returns:
+    one, other = _first(case.around.after_first, _is_barrier), _last(case.around.before_second, _is_barrier)
+    if case.around.repeats or one != other or one is None or not (one.always and _waits(one) and one.number and one.count):
         return None
-    point = _last(case.around.between, _is_barrier)
-    if point is None or not (point.always and _waits(point) and point.number and point.count and case.first.warp != case.second.warp):
-        return None
-    numbers, threads = {point.number.of(access.thread) for access in case.finding.accesses}, point.count.of(case.first.thread)
-    return (point, {"threads": str(threads)}) if len(numbers) == 1 and None not in numbers and threads is not None else None
+    numbers, threads = {one.number.of(access.thread) for access in case.finding.pair}, one.count.of(case.first.thread)
+    return (one, {"threads": str(threads)}) if len(numbers) == 1 and None not in numbers and threads is not None else None
 
 
-def _not_on_every_path(case: Case) -> Found:
+def _passed_by(case: Case) -> Found:
+    """A barrier between (1) and (2) that one of the two threads cannot come to in between."""
+    point = _last(case.around.between, _waits)
+    if point is None:
+        return None
+    sides = ((case.first, case.around.after_first), (case.second, case.around.before_second))
+    absent = [_thread(access) for access, points in sides if not _same(point, points)]
+    return (point, {"absent": absent[0]}) if absent else None
+
+
+def _in_branch(case: Case) -> Found:
     """A barrier of the CTA that a path from (1) to (2) passes by: both threads did not pass it, or it would have ordered them."""
     barriers = [point for point in case.around.between if _is_barrier(point)]
-    if case.around.returns or any(point.always for point in barriers):
+    if case.around.repeats or any(point.always for point in barriers):
         return None
     return _last(barriers, lambda point: _waits(point) and point.count is None)
+
+
+def _released_early(case: Case) -> Found:
+    """A reader's arrival that comes after its wait and before its read; it makes none between the read and its next wait."""
+    around = case.around
+    for access, before, after in (
+        (case.first, around.before_first, around.after_first),
+        (case.second, around.before_second, around.after_second),
+    ):
+        for arrives, waits in ((_is_release, _is_phase_wait), (_is_bar_arrival, _waits)) if access.role == "read" else ():
+            arrival, wait = _last(before, arrives), _last(before, waits)
+            if arrival is None or wait is None or before.index(arrival) < before.index(wait):
+                continue
+            if not any(map(arrives, itertools.takewhile(functools.partial(_fails, waits), after))):
+                return arrival, {"reader_at": place(access), "reader_role": access.role}
+    return None
+
+
+def _fails(holds: Callable[[SyncPoint], bool], point: SyncPoint) -> bool:
+    return not holds(point)
+
+
+def _is_release(point: SyncPoint) -> bool:
+    return _is_arrival(point) and "relaxed" not in point.parts
+
+
+def _is_bar_arrival(point: SyncPoint) -> bool:
+    return _is_barrier(point) and not _waits(point)
+
+
+def _published_early(case: Case) -> Found:
+    """The thread of (1) arrives at an mbarrier right before (1) and not after it, and the thread of (2) waits at one."""
+    if any(map(_is_arrival, case.around.after_first)) or case.around.repeats or case.first.role != "write":
+        return None
+    if not any(_is_phase_wait(point) and point.always for point in case.around.before_second):
+        return None
+    return _last(case.around.before_first, lambda point: _is_arrival(point) and point.always)
+
+
+def _other_arrival(case: Case) -> Found:
+    """(1) is published by an arrival and (2) waits, once each: not for the phase that this arrival is of, or they would be ordered."""
+    arrival, wait = _first(case.around.after_first, _is_arrival), _last(case.around.before_second, _is_phase_wait)
+    if case.around.repeats or arrival is None or wait is None or not (arrival.always and wait.always):
+        return None
+    if "relaxed" in (*arrival.parts, *wait.parts) or arrival.family != wait.family:
+        return None
+    return wait, {"arrival_at": place(_access(arrival)), "the_arrival": _named(arrival)}
 
 
 def _orders_nothing(family: str) -> Callable[[Case], Found]:
@@ -252,15 +311,15 @@ def _relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case]
     """A finder of the last of some instructions of a stretch, if it is .relaxed."""
 
     def find(case: Case) -> Found:
-        last = _last(getattr(case, points), holds)
+        last = _last(getattr(case.around, points), holds)
         return last if last and last.always and "relaxed" in last.parts else None
 
     return find
 
 
 def _leaves(case: Case) -> Found:
-    """The last wait between (1) and (2) lets more groups be in flight than would cover (1); of several, all do."""
-    waits, leave = _group_waits(case), case.facts.get("leave")
+    """The last wait after (1) lets more groups be in flight than would cover (1); of several, all do."""
+    waits, leave = _group_waits(case, case.around.after_first), case.facts.get("leave")
     numbers = [_constant(point) for point in waits]
     if not waits or leave is None or any(number is None or number <= leave for number in numbers):
         return None
@@ -269,73 +328,72 @@ def _leaves(case: Case) -> Found:
 
 def _commit_after_wait(case: Case) -> Found:
     """The commit of (1) comes after the wait that was to cover it."""
-    points = [point for point in case.before_second if point.always]
-    wait = _last(points, lambda point: point in _group_waits(case))
+    points = [point for point in case.around.after_first if point.always]
+    wait = next(iter(_group_waits(case, points)[::-1]), None)
     commit = _first(points, lambda point: point.opcode.startswith(_COMMITS.get(case.operation, "-")))
     if wait is None or commit is None or points.index(commit) < points.index(wait):
         return None
-    return commit, {"wait_at": place(_access(wait)), "the_wait": _named(wait)}
+    return commit, _beside("wait", wait)
+
+
+def _beside(name: str, point: SyncPoint) -> dict[str, str]:
+    """The words for a second instruction that a sentence names."""
+    return {f"{name}_at": place(_access(point)), f"the_{name}": _named(point)}
 
 
 def _never_committed(case: Case) -> Found:
-    """A wait between (1) and (2), and no commit on any path."""
-    waits = _group_waits(case)
-    commits = (point for point in case.before_second if point.opcode.startswith(_COMMITS.get(case.operation, "-")))
-    return waits[-1] if waits and case.around.follows and not any(True for _ in commits) else None
+    """A wait after (1), and no commit on any path."""
+    waits = _group_waits(case, case.around.after_first)
+    commits = [point for point in case.around.after_first if point.opcode.startswith(_COMMITS.get(case.operation, "-"))]
+    return waits[-1] if waits and not commits else None
+
+
+def _not_by_issuer(case: Case) -> Found:
+    """A wait between (1) and (2) that the thread of (1) cannot come to."""
+    waits = _group_waits(case, case.around.between)
+    return (waits[-1], {"issuer": _thread(case.first)}) if waits and not _group_waits(case, case.around.after_first) else None
 
 
 def _barrier_before_wait(case: Case) -> Found:
-    """The barrier comes before the wait that it should publish, and none comes after."""
-    waits = [point for point in (*_group_waits(case), *filter(_is_phase_wait, case.before_second))]
-    barrier = _last(case.before_second, _is_barrier)
+    """Between (1) and (2) the barrier comes before the wait that it should publish, and none comes after."""
+    points = case.around.between
+    waits, barrier = _waits_for_operation(case, points), _last(points, _is_barrier)
     if not waits or barrier is None or not (barrier.always and _waits(barrier) and barrier.count is None):
         return None
-    points = case.before_second
-    if points.index(barrier) > points.index(waits[-1]):
+    return (barrier, _beside("wait", waits[-1])) if points.index(barrier) < points.index(waits[-1]) else None
+
+
+def _wait_of_another(case: Case) -> Found:
+    """A wait between (1) and (2) that the thread of (2) cannot come to, and no barrier after it."""
+    points = case.around.between
+    waits, barrier = _waits_for_operation(case, points), _last(points, _is_barrier)
+    if not waits or _waits_for_operation(case, case.around.before_second):
         return None
-    return barrier, {"wait_at": place(_access(waits[-1])), "the_wait": _named(waits[-1])}
-
-
-def _wait_of_some(case: Case) -> Found:
-    """A wait in a branch: the thread of (2) has passed it by."""
-    waits = [*_group_waits(case), *filter(_is_phase_wait, case.before_second)]
-    return waits[-1] if waits and not any(point.always for point in waits) else None
+    if barrier is not None and points.index(barrier) > points.index(waits[-1]):
+        return None
+    return waits[-1], {"absent": _thread(case.second)}
 
 
 def _source_only(case: Case) -> Found:
-    return _last(case.before_second, lambda point: point.opcode.startswith("cp.async.bulk.wait_group.read"))
+    points = (*case.around.after_first, *case.around.before_second)
+    return _last(points, lambda point: point.opcode.startswith("cp.async.bulk.wait_group.read"))
 
 
 def _foreign_wait(case: Case) -> Found:
-    waits = _group_waits(case)
+    waits = _group_waits(case, case.around.before_second)
     return waits[-1] if waits else None
 
 
 def _other_phase(case: Case) -> Found:
     """The thread of (2) always waits before it: not for the phase of (1), or there would be no finding."""
     wait = _last(case.around.before_second, _is_phase_wait)
-    return wait if wait and wait.always else None
-
-
-def _released_early(access: str, before: str, after: str) -> Callable[[Case], Found]:
-    """A finder of the arrival that a reader makes after its wait and before its read, with none after it."""
-
-    def find(case: Case) -> Found:
-        points = getattr(case.around, before)
-        arrival, wait = _last(points, _is_arrival), _last(points, _is_phase_wait)
-        if arrival is None or wait is None or not (arrival.always and wait.always) or points.index(arrival) < points.index(wait):
-            return None
-        if any(map(_is_arrival, getattr(case.around, after))) or getattr(case, access).asynchronous:
-            return None
-        return arrival
-
-    return find
+    return wait if wait and wait.always and case.operation in ("bulk load", "st.async") else None
 
 
 def _of_other_space(case: Case) -> Found:
     """A proxy fence that is for the other kind of memory."""
     wrong = ("global",) if case.first.space == "shared" else ("shared::cta", "shared::cluster")
-    fences = [point for point in case.before_second if _is_proxy_fence(point) and "async" in point.parts]
+    fences = [point for point in case.around.before_second if _is_proxy_fence(point) and "async" in point.parts]
     if not fences or not all(any(part in wrong for part in point.parts) for point in fences):
         return None
     return fences[-1], {"space": "global" if case.first.space == "shared" else "shared", "own": case.first.space}
@@ -343,37 +401,37 @@ def _of_other_space(case: Case) -> Found:
 
 def _fence_of_some(case: Case) -> Found:
     """A proxy fence in a branch: of the two threads none has executed it where it would serve."""
-    fences = [point for point in case.before_second if _is_proxy_fence(point) and "async" in point.parts]
+    fences = [point for point in case.around.before_second if _is_proxy_fence(point) and "async" in point.parts]
     return fences[-1] if fences and not any(point.always for point in fences) else None
 
 
 def _fence_before(case: Case) -> Found:
     """A proxy fence right before (1), and none after it."""
-    if any(map(_is_proxy_fence, case.after_first)) or any(map(_is_proxy_fence, case.before_second)):
+    if any(map(_is_proxy_fence, case.around.after_first)) or any(map(_is_proxy_fence, case.around.before_second)):
         return None
     return _last(case.around.before_first, lambda point: _is_proxy_fence(point) and "async" in point.parts and point.always)
 
 
 def _thread_fence(case: Case) -> Found:
     """A fence of the generic proxy where a proxy fence is needed."""
-    if any(map(_is_proxy_fence, case.before_second)):
+    if any(map(_is_proxy_fence, case.around.before_second)):
         return None
-    return _last(case.after_first, lambda point: point.family == "fence" and point.always)
+    return _last(case.around.after_first, lambda point: point.family == "fence" and point.always)
 
 
 def _fence_after_barrier(case: Case) -> Found:
-    points = case.before_second
+    points = case.around.before_second
     fence, barrier = _last(points, _is_proxy_fence), _last(points, _waits)
     if fence is None or barrier is None or points.index(fence) < points.index(barrier):
         return None
-    return fence, {"barrier_at": place(_access(barrier)), "the_barrier": _named(barrier)}
+    return fence, _beside("barrier", barrier)
 
 
 def _of_cta_scope(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
     """A finder of the instruction that makes the edge, if its scope is that of the CTA."""
 
     def find(case: Case) -> Found:
-        last = _last(getattr(case, points), holds)
+        last = _last(getattr(case.around, points), holds)
         return last if last and last.always and "cluster" not in last.parts else None
 
     return find
@@ -404,13 +462,19 @@ _RACES: Final = (
     ),
     (
         _CTA + _ENGINES,
+        _passed_by,
+        "{absent} does not come to the {culprit} at {culprit_at} in between",
+        "let the threads of both sides pass the {culprit} at {culprit_at}, or put __syncthreads() after {first_at} and before {second_at}",
+    ),
+    (
+        _CTA + _ENGINES,
         _too_few,
         "the {culprit} at {culprit_at} joins {threads} threads at a time, and those of (1) and (2) passed it in different rounds",
         "let the barrier at {culprit_at} count all threads of both sides: __syncthreads(), or a larger thread count",
     ),
     (
         _CTA + _ENGINES,
-        _not_on_every_path,
+        _in_branch,
         "the {culprit} at {culprit_at} is in a branch, and the threads of (1) and (2) did not both pass it in between",
         "move the {culprit} at {culprit_at} out of its branch, so that all threads pass it after {first_at} and before {second_at}",
     ),
@@ -445,10 +509,22 @@ _RACES: Final = (
         "put __syncwarp() beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
     ),
     (
-        ("refilled-too-early",),
-        _released_early("first", "before_first", "after_first"),
-        "the {culprit} at {culprit_at} gives the stage back before the {first_role} at {first_at}",
-        "move the {culprit} at {culprit_at} after the {first_role} at {first_at}, the last one of the stage",
+        ("no-barrier", "refilled-too-early"),
+        _released_early,
+        "the {culprit} at {culprit_at} gives the bytes back before the {reader_role} at {reader_at}",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of the stage",
+    ),
+    (
+        ("no-barrier",),
+        _published_early,
+        "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and publishes only what came before it",
+        "move the {culprit} at {culprit_at} after the {first_role} at {first_at}",
+    ),
+    (
+        ("no-barrier",),
+        _other_arrival,
+        "the {culprit} at {culprit_at} is not for the phase that the {the_arrival} at {arrival_at} is part of",
+        "wait at {culprit_at} on the mbarrier of {arrival_at}, with the parity of the phase that this arrival completes",
     ),
 )
 _WAITS: Final = (
@@ -471,6 +547,18 @@ _WAITS: Final = (
         "put {commit} after {first_at} and before the {culprit} at {culprit_at}",
     ),
     (
+        ("not-waited", "source-overwritten", "global-not-waited"),
+        _not_by_issuer,
+        "{issuer}, which executed {first_at}, does not come to the {culprit} at {culprit_at}: it waits for its own thread's groups only",
+        "execute the {culprit} at {culprit_at} in every thread that executes {first_at}",
+    ),
+    (
+        ("waited-no-barrier",),
+        _relaxed("before_second", _is_phase_wait),
+        "the {culprit} at {culprit_at} is relaxed: what comes after it acquires nothing",
+        "write .acquire (the default) instead of .relaxed on the wait at {culprit_at}",
+    ),
+    (
         ("waited-no-barrier", "global-waited-no-barrier"),
         _barrier_before_wait,
         "the {culprit} at {culprit_at} comes before the {the_wait} at {wait_at}, and no barrier comes after it",
@@ -478,9 +566,9 @@ _WAITS: Final = (
     ),
     (
         ("waited-no-barrier", "global-waited-no-barrier"),
-        _wait_of_some,
-        "the {culprit} at {culprit_at} serves the thread that executes it, and no barrier comes after it",
-        "put __syncthreads() after the {culprit} at {culprit_at} and before {second_at}",
+        _wait_of_another,
+        "{absent} does not come to the {culprit} at {culprit_at}, and no barrier comes after it",
+        "put __syncthreads() after the {culprit} at {culprit_at} and before {second_at}, or let all threads wait there",
     ),
     (
         ("global-read-wait-only",),
@@ -497,14 +585,14 @@ _WAITS: Final = (
     (
         ("not-waited",),
         _other_phase,
-        "the {culprit} at {culprit_at} is for another phase or another mbarrier",
-        "wait for {group} at {culprit_at}: parity {parity}, on {barrier}",
+        "the {culprit} at {culprit_at} does not wait for {group}: its parity or its mbarrier is another one",
+        "wait at {culprit_at} for {group}, which has parity {parity}",
     ),
     (
         ("refilled",),
-        _released_early("second", "before_second", "after_second"),
-        "the {culprit} at {culprit_at} gives the stage back before the {second_role} at {second_at}",
-        "move the {culprit} at {culprit_at} after the {second_role} at {second_at}, the last one of the stage",
+        _released_early,
+        "the {culprit} at {culprit_at} gives the bytes back before the {reader_role} at {reader_at}",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of the stage",
     ),
 )
 _FENCES: Final = (
@@ -517,8 +605,8 @@ _FENCES: Final = (
     (
         ("no-proxy-fence", "global-no-proxy-fence"),
         _fence_of_some,
-        "the {culprit} at {culprit_at} is in a branch, and neither the thread of (1) nor that of (2) executes it in between",
-        "move the {culprit} at {culprit_at} out of its branch: every thread that writes executes it after {first_at} and before the barrier",
+        "the {culprit} at {culprit_at} is in a branch or loop, and neither the thread of (1) nor that of (2) executed it in between",
+        "move the {culprit} at {culprit_at} out of its branch or loop, before the barrier: every thread that executes {first_at} needs it",
     ),
     (
         ("no-proxy-fence", "global-no-proxy-fence"),

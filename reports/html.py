@@ -40,6 +40,7 @@ pre span { display: block; padding: 0 .75rem; white-space: pre; overflow-wrap: n
 .finding { border: 1px solid var(--line); border-radius: .4rem; padding: 1rem; margin: 1rem 0; background: var(--soft); }
 .sides { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); margin: .75rem 0; }
 .side { min-width: 0; } .side:first-child { --mark: var(--one); } .side + .side { --mark: var(--two); }
+.side + .side + .side { --mark: var(--warning); }
 .side h3 span { color: var(--mark); } .side p { margin: .1rem 0; color: var(--quiet); font-size: .9rem; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .5rem 0; } dt { color: var(--quiet); }
 dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; }

@@ -2,8 +2,8 @@
 
 A kind has situations: which edge is missing decides `missing` and `fix`, and sometimes the sentence and the severity. A
 situation may be written for one operation and one hazard: "name:OPERATION/HAZARD" is looked up first, then "name:OPERATION",
-"name/HAZARD" and "name". "name@SHAPE" comes before all of them: accesses of one statement, or of two iterations of a loop. `describe` fills a finding's words in; the decoder calls it once for each finding, so that every
-renderer says the same.
+"name/HAZARD" and "name". "name@SHAPE" comes before all of them: accesses of one statement, or of two iterations of a loop. `describe`
+fills a finding's words in; the decoder calls it once for each finding, so that every renderer says the same.
 
 Not decided here: whether something is a finding, and of which kind (the shadow runtime does), or how it is printed.
 """
@@ -23,9 +23,10 @@ __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", 
 def describe(finding: Finding, situation: str | None = None, shape: str = "", **facts: Any) -> Finding:
     """The finding with severity, message, missing and fix filled in.
 
-    `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
-    `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
-    `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
+    `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the
+    accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
+    `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `shared_bytes`,
+    `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
@@ -61,7 +62,7 @@ def _first(finding: Finding) -> Access:
 
 
 def _last(finding: Finding) -> Access:
-    return finding.accesses[-1]
+    return finding.pair[-1]
 
 
 def _one_atomic(finding: Finding) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.model import CULPRIT, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
 
 MAX_WAITS: Final = 8  # lines about who waits where
 
@@ -39,7 +39,9 @@ def who(access: Access, dot: str = ", ") -> str:
 
 
 def what(access: Access, dot: str = ", ") -> str:
-    """`shared bytes 640..643, generic proxy, cp.async group 2`."""
+    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing of a culprit, which touches no memory."""
+    if access.role == CULPRIT:
+        return ""
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
 
 
@@ -203,7 +205,7 @@ def _value(value: object) -> str:
 def _suppressed(finding: Finding) -> str:
     """`data-race in kernel k, k.cu:5 and k.cu:9: REASON (k.cu:5)`."""
     assert finding.suppressed is not None
-    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.pair))
     at = f", {where}" if where else ""
     return f"{finding.kind} in kernel {finding.kernel}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
 
