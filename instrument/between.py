@@ -203,6 +203,12 @@ class _Flow:
         return ranks
 
     @cached_property
+    def _onward(self) -> list[list[int]]:
+        """The edges without those that lead back in a loop."""
+        ranks = self.ranks
+        return [[target for target in targets if ranks[target] > ranks[vertex]] for vertex, targets in enumerate(self.out)]
+
+    @cached_property
     def points(self) -> list[tuple[SyncPoint, Vertices]]:
         """The synchronising instructions, those of one place in the source together, with their vertices."""
         found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
@@ -254,7 +260,10 @@ class _Flow:
 
     def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
         first, second = (other, one) if swapped else (one, other)
-        return Order(swapped, carried=self._rank(second) < self._rank(first))
+        carried = self._rank(second) < self._rank(first)
+        if len(first | second) == 2:  # of an unrolled loop there are more, and no edge leads back
+            carried = carried and not _closure(self._onward, first, set()) & second
+        return Order(swapped, carried)
 
     def _rank(self, access: Vertices) -> int:
         """That of its first occurrence."""
