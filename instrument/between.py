@@ -183,10 +183,12 @@ class _Flow:
             out = list(self.out)
             for last, branch in self.branches.items():
                 out[last] = branch.targets(self._decided(branch.guard, thread))
+            reached = _closure(out, {_ENTRY}, set()) | {_ENTRY}
+            out = [targets if vertex in reached else [] for vertex, targets in enumerate(out)]
             guards = {v: (g, self._decided(g, thread)) for v, i in self.instructions.items() if (g := guard_of(i)) is not None}
             sure = {v for v in self.instructions if v not in guards or guards[v][1] == guards[v][0].value}
             skipped = {v for v, (guard, value) in guards.items() if value is not None and value != guard.value}
-            self.threads[thread] = _Edges(out, skipped, sure)
+            self.threads[thread] = _Edges(out, skipped | (self.instructions.keys() - reached), sure)
         return self.threads[thread]
 
     def _decided(self, guard: Guard | None, thread: Thread | None) -> bool | None:
