@@ -113,7 +113,9 @@ def test_a_thread_takes_the_branch_that_its_place_in_the_cta_decides() -> None:
     assert shown(found.between) == ["bar.sync %r6, 64 ?", "bar.arrive %r6, 64 ?"]
     (first,), (second,) = found.after_first, found.before_second
     assert (shown((first,)), shown((second,))) == (["bar.sync %r6, 64"], ["bar.arrive %r6, 64"])
-    assert first.number is not None and second.number is not None and first.count is not None
+    assert first.number is not None
+    assert second.number is not None
+    assert first.count is not None
     assert (first.number.of(THREADS[0]), second.number.of(THREADS[1]), first.count.of(None)) == (1, 2, 64)
     unknown = around(*BRANCHES, threads=(None, None))
     assert shown(unknown.after_first) == ["bar.sync %r6, 64 ?", "bar.arrive %r6, 64 ?"]
