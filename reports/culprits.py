@@ -189,10 +189,12 @@ def _same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
 
 
 def _warp_barrier(case: Case) -> Found:
-    """`__syncwarp` between accesses of two warps, and nothing that joins them."""
-    if case.first.warp == case.second.warp or any(map(_is_barrier, case.around.between)):
+    """`__syncwarp` between accesses of two warps, which both threads execute, and nothing that joins the warps."""
+    around = case.around
+    if case.first.warp == case.second.warp or any(map(_is_barrier, around.between)):
         return None
-    return _last(case.around.between, lambda point: point.family == "warp-barrier" and point.always)
+    both = [point for point in around.after_first if point.always and point in around.before_second]
+    return _last(both, lambda point: point.family == "warp-barrier")
 
 
 def _two_barriers(case: Case) -> Found:
