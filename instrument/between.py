@@ -319,7 +319,8 @@ class _Flow:
         row = lookup(instruction.parts)
         if row is None or not (row.family in _FAMILIES or row.name in _GROUPS):
             return None
-        roles = dict(zip(row.roles(instruction), instruction.operands, strict=False))
+        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait") or row.name.endswith("wait_group")
+        roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
         number = next((self._value(roles[role], instruction, _DEPTH) for role in _ROLES if role in roles), None)
         count = self._value(roles["count"], instruction, _DEPTH) if "count" in roles else None
         return SyncPoint(instruction.opcode, row.family, place_of(self.module, instruction), number, count)

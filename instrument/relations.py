@@ -67,7 +67,7 @@ class Value:
     def of(self, thread: Thread | None) -> int | None:
         """The number that a thread has there; None where it cannot be told."""
         if not self.operation:
-            return self.constant
+            return self.constant & _MASK
         if self.operation.startswith("%tid."):
             return None if thread is None else thread["xyz".index(self.operation[-1])]
         name, rest = _split(tuple(self.operation.split(".")))
