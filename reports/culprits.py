@@ -403,7 +403,9 @@ def _of_other_space(case: Case) -> Found:
 
 def _fence_of_some(case: Case) -> Found:
     """A proxy fence in a branch: of the two threads none has executed it where it would serve."""
-    fences = [point for point in case.around.before_second if _is_proxy_fence(point) and "async" in point.parts]
+    around = case.around
+    points = (*around.after_first, *around.before_second, *around.between)
+    fences = [point for point in points if _is_proxy_fence(point) and "async" in point.parts]
     return fences[-1] if fences and not any(point.always for point in fences) else None
 
 
