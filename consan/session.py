@@ -23,6 +23,7 @@ from consan import faults
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Dim3
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
+from consan.instrument.between import TextRelations
 from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
@@ -639,8 +640,10 @@ class Session:
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
     def _sites_of(self, prepared: Prepared) -> ModuleSites:
-        """What reports know of a module."""
-        return ModuleSites(prepared.instrumented.sites, prepared.entries, prepared.framework, prepared.layout, self.address_name)
+        """What a report says of a module: its text is read again only if there is something to report."""
+        relations = TextRelations.of(prepared.plain, prepared.name)
+        sites, entries = prepared.instrumented.sites, prepared.entries
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, self.address_name, relations)
 
     def take(self) -> model.Report | None:
         """The report of what was launched since the last `take`, and a new beginning; None if nothing was launched."""

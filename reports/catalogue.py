@@ -25,7 +25,31 @@ _RACE_MESSAGES = {
     "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
     "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
 }
+_WARP_BARRIER = "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)"
 _CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
+
+_NEXT = "put {barrier_call} between two iterations of the loop: after the {first_role} at {first_at}, at the end of the loop's body"
+_HALVES = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
+_REGISTER = " (load into a register before it, store after it)"
+# A race within one statement, or one that only the next iteration of a loop brings about.
+_SHAPED_RACES = {
+    f"{name}@{shape}/{hazard}": Situation(missing, fix.replace("{barrier_call}", call) + more, message, severity)
+    for name, call, missing, severity in (
+        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ""),
+        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "warning"),
+    )
+    for shape, hazard, fix, message, more in (
+        ("next-iteration", "RAW", _NEXT, "the {second_role} at {second_at}, in the next iteration, can run before the {first_role} at"
+         " {first_at} has stored its value", ""),
+        ("next-iteration", "WAR", _NEXT, "the {second_role} at {second_at}, in the next iteration, can overwrite the bytes before the"
+         " {first_role} at {first_at} has loaded them", ""),
+        ("next-iteration", "WAW", _NEXT, "the {first_role} at {first_at} and the {second_role} at {second_at} of the next iteration can"
+         " land in either order", ""),
+        ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
+        ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
+        ("statement", "WAW", "give each thread bytes of its own; or " + _HALVES, _RACE_MESSAGES["WAW"], ""),
+    )
+}  # fmt: skip
 
 _DATA_RACE = Kind(
     "data-race",
@@ -50,6 +74,7 @@ _DATA_RACE = Kind(
             _RACE_MESSAGES["WAW"],
         ),
         "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
+        **_SHAPED_RACES,
         "same-site": Situation(
             "an order between the threads that execute {second_at}",
             "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",
@@ -83,7 +108,7 @@ _DATA_RACE = Kind(
             "warning",
         ),
         "no-warp-sync": Situation(
-            "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)",
+            _WARP_BARRIER,
             "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",
             "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
             "warning",

@@ -29,11 +29,14 @@ from consan.instrument.layout import (
     Operation,
     Reason,
 )
+from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
 from consan.reports import frameworks
+from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase, deadlock, mbarrier
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding
+from consan.reports.ordering import Pair, in_program_order
 from consan.reports.places import located, shown_at
 from consan.reports.variables import Layout
 
@@ -140,6 +143,7 @@ class ModuleSites:
     framework: str = frameworks.CUDA  # whose words the fixes are in
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
+    relations: Relations | None = None  # what the text tells of how they follow each other
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""
@@ -204,10 +208,14 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record, module),
     )
+    pair = _pair(record, finding.accesses, module)
+    finding, pair, shape = in_program_order(finding, pair, module.relations)
     unused = kind in _OF_VALUES and _is_unused(record, module)
     if unused and kind is Kind.UNINITIALIZED_READ:
         return describe(finding, "unused", framework=module.framework, **_facts(record, module))
-    described = describe(finding, _situation(record, kind), framework=module.framework, **_facts(record, module))
+    situation, facts = _situation(record, kind), _facts(record, module)
+    described = describe(finding, situation, shape, framework=module.framework, **facts)
+    described = blame(described, situation, pair, module.relations, facts, module.framework)
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 
@@ -365,6 +373,15 @@ def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> t
     if not other.role:
         other = replace(other, role="read" if hazard is Hazard.WAR else "write")
     return (own, other) if _turned(kind, hazard, action, own_action) else (other, own)
+
+
+def _pair(record: Any, accesses: Sequence[Access], module: ModuleSites) -> Pair:
+    """The sites of (1) and (2)."""
+    own, other = (module.site(int(record[name])) for name in ("site", "other_site"))
+    if len(accesses) < 2:
+        return own, None
+    first_is_own = own is not None and (own.ptx_line, own.opcode) == (accesses[0].ptx_line, accesses[0].op)
+    return (own, other) if first_is_own else (other, own)
 
 
 def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:

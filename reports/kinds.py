@@ -2,8 +2,8 @@
 
 A kind has situations: which edge is missing decides `missing` and `fix`, and sometimes the sentence and the severity. A
 situation may be written for one operation and one hazard: "name:OPERATION/HAZARD" is looked up first, then "name:OPERATION",
-"name/HAZARD" and "name". `describe` fills a finding's words in; the decoder calls it once for each finding, so that every
-renderer says the same.
+"name/HAZARD" and "name". "name@SHAPE" comes before all of them: accesses of one statement, or of two iterations of a loop. `describe`
+fills a finding's words in; the decoder calls it once for each finding, so that every renderer says the same.
 
 Not decided here: whether something is a finding, and of which kind (the shadow runtime does), or how it is printed.
 """
@@ -21,17 +21,20 @@ from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, 
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
 
-def describe(finding: Finding, situation: str | None = None, *, framework: str = frameworks.CUDA, **facts: Any) -> Finding:
+def describe(
+    finding: Finding, situation: str | None = None, shape: str = "", *, framework: str = frameworks.CUDA, **facts: Any
+) -> Finding:
     """The finding with severity, message, missing and fix filled in, in the words of a framework (frameworks.py).
 
-    `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
-    `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
-    `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
+    `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the
+    accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
+    `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `shared_bytes`,
+    `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
-    name = _refined(finding, situation)
-    chosen = select(kind, name, finding.hazard, action.kind if action else "")
+    name = refined(finding, situation)
+    chosen = select(kind, name, finding.hazard, action.kind if action else "", shape)
     words = words_of(finding, facts, framework)
     return replace(
         finding,
@@ -49,7 +52,7 @@ def _advice(chosen: Situation, kind: Kind, framework: str) -> str:
     return "" if chosen.severity == "note" else frameworks.advice(framework, kind.id)
 
 
-def _refined(finding: Finding, situation: str | None) -> str:
+def refined(finding: Finding, situation: str | None) -> str:
     """The device tells only that an edge is missing; the accesses tell which of several wordings fits."""
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
@@ -57,10 +60,10 @@ def _refined(finding: Finding, situation: str | None) -> str:
     return situation
 
 
-def select(kind: Kind, situation: str, hazard: str | None, operation: str = "") -> Situation:
-    """The row for a situation, that of the operation and hazard first; a name that the kind does not have is the general row."""
-    special = f"{situation}:{operation}"
-    names = (f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
+def select(kind: Kind, situation: str, hazard: str | None, operation: str = "", shape: str = "") -> Situation:
+    """The row for a situation, that of the shape, operation and hazard first; a name that the kind does not have is the general row."""
+    special, shaped = f"{situation}:{operation}", f"{situation}@{shape}"
+    names = (f"{shaped}/{hazard}", shaped, f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
     return next(kind.situations[name] for name in names if name in kind.situations)
 
 
@@ -69,7 +72,7 @@ def _first(finding: Finding) -> Access:
 
 
 def _last(finding: Finding) -> Access:
-    return finding.accesses[-1]
+    return finding.pair[-1]
 
 
 def _one_atomic(finding: Finding) -> bool:

@@ -39,6 +39,8 @@ NOTHING_RAN: Final = "no instrumented kernel was launched"
 EXIT_VIOLATIONS: Final = 66
 EXIT_INCOMPLETE: Final = 67
 
+CULPRIT: Final = "culprit"  # the role of what stands between two accesses and does not serve
+
 Dim3 = tuple[int, int, int]
 
 
@@ -158,6 +160,11 @@ class Finding:
     suppressed: Suppressed | None = None
     tests: tuple[str, ...] = ()  # the tests of a pytest run in which it was seen
     situation: str = ""  # the row of the catalogue that the words come from, such as "waited-no-barrier"
+
+    @property
+    def pair(self) -> tuple[Access, ...]:
+        """The accesses in conflict: those of the finding without the culprit."""
+        return tuple(access for access in self.accesses if access.role != CULPRIT)
 
 
 @dataclass(frozen=True)
@@ -389,7 +396,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def merge_key(finding: Finding) -> tuple[Any, ...]:
     """Unordered: a pair met once as RAW and once as WAR is one defect, and `hazard` stays as first observed."""
-    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.accesses))
+    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.model import CULPRIT, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
@@ -44,7 +44,9 @@ def who(access: Access, dot: str = ", ") -> str:
 
 
 def what(access: Access, dot: str = ", ") -> str:
-    """`shared bytes 640..643, generic proxy, cp.async group 2`."""
+    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing of a culprit, which touches no memory."""
+    if access.role == CULPRIT:
+        return ""
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
 
 
@@ -230,7 +232,7 @@ def _value(value: object) -> str:
 def _suppressed(finding: Finding) -> str:
     """`data-race in kernel k, k.cu:5 and k.cu:9: REASON (k.cu:5)`."""
     assert finding.suppressed is not None
-    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.pair))
     at = f", {where}" if where else ""
     return f"{finding.kind} in kernel {kernel_name(finding.kernel)}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
 

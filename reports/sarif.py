@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0 (OASIS), for code scanning services and editors.
 
-A finding becomes a result: both accesses are locations (the first one is where viewers put it), related locations that its text links to,
-and the two threads of a code flow, which is what a race is. Rules are the kinds, with their pages as help. What was not checked is a
-notification, so that a run without results cannot be taken for a clean one.
+A finding becomes a result: both accesses are locations (the first one is where viewers put it) and the two threads of a code flow, which is
+what a race is. They and the culprit are related locations that the text links to. Rules are the kinds, with their pages as help. What was
+not checked is a notification, so that a run without results cannot be taken for a clean one.
 
 Fingerprints survive that lines move: they are made of the kind, the kernel, and of each access the file, what it does and the text of its
 line; of several findings that are the same by that, each has a number.
@@ -101,9 +101,10 @@ class _Writer:
             yield self._result(finding) | ({"suppressions": _suppressions(finding.suppressed)} if suppressing else {})
 
     def _result(self, finding: Finding) -> Json:
-        places = [self._location(finding, access, number) for number, access in enumerate(finding.accesses)]
+        told = [self._location(finding, access, number) for number, access in enumerate(finding.accesses)]
+        places = told[: len(finding.pair)]
         where = {"locations": places or [{"logicalLocations": [_kernel(finding)]}]}
-        related = {"relatedLocations": [place | {"id": number} for number, place in enumerate(places, 1)]} if len(places) > 1 else {}
+        related = {"relatedLocations": [place | {"id": number} for number, place in enumerate(told, 1)]} if len(told) > 1 else {}
         return {
             "ruleId": finding.kind,
             "ruleIndex": self._index[finding.kind],
@@ -134,7 +135,7 @@ class _Writer:
     def _flow(self, finding: Finding, places: list[Json]) -> Json:
         """Each access is a thread of its own; the calls that were inlined on the way to it come before it."""
         flows = []
-        for number, (access, place) in enumerate(zip(finding.accesses, places, strict=True), 1):
+        for number, (access, place) in enumerate(zip(finding.pair, places, strict=True), 1):
             calls = [self._call(frame) for frame in reversed(access.inlined) if frame.file and frame.line]
             last = place if access.innermost is None else place | {"physicalLocation": self._physical(access.innermost)}
             steps = [{"location": step} for step in (*calls, last)]
@@ -148,7 +149,7 @@ class _Writer:
         }
 
     def _fingerprint(self, finding: Finding) -> str:
-        accesses = sorted(self._trait(access) for access in finding.accesses)
+        accesses = sorted(self._trait(access) for access in finding.pair)
         digest = hashlib.sha256("\x1f".join((finding.kind, finding.kernel, *accesses)).encode()).hexdigest()[:32]
         number = self._seen[digest] = self._seen.get(digest, 0) + 1
         return f"{digest}:{number}"
@@ -162,7 +163,8 @@ class _Writer:
 
 def _message(finding: Finding) -> str:
     text = finding.message[:1].upper() + finding.message[1:] + "."
-    links = "" if len(finding.accesses) < 2 else " See [(1)](1) and [(2)](2)."
+    numbers = [f"[({number})]({number})" for number in range(1, len(finding.accesses) + 1)]
+    links = "" if len(numbers) < 2 else f" See {', '.join(numbers[:-1])} and {numbers[-1]}."
     missing = f" Missing: {finding.missing}." if finding.missing else ""
     fix = f" Fix: {finding.fix}." if finding.fix else ""
     return _escaped(text + missing + fix) + links

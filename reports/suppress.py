@@ -82,7 +82,7 @@ def suppress(report: Report, rules: Iterable[Rule]) -> Report:
 
 
 def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
-    places = {place for access in finding.accesses for place in steps(access)}
+    places = {place for access in finding.pair for place in steps(access)}
     comments = [rule for place in sorted(places) for rule in comment_rules(*place, lines)]
     covering = next((rule for rule in (*comments, *rules) if rule.covers(finding)), None)
     return replace(finding, suppressed=covering.mark) if covering else finding
@@ -132,7 +132,7 @@ def _rules_of(text: str, file: str, line: int) -> Iterator[Rule]:
 
 
 def _files(finding: Finding) -> set[str]:
-    return {file for access in finding.accesses for file, _ in steps(access)}
+    return {file for access in finding.pair for file, _ in steps(access)}
 
 
 def _matches(file: str, pattern: str) -> bool:
@@ -151,7 +151,7 @@ def to_toml(report: Report, folder: str) -> str:
 
 
 def _first_file(finding: Finding, folder: str) -> str:
-    file = next((access.file for access in finding.accesses if access.file), "").replace("\\", "/")
+    file = next((access.file for access in finding.pair if access.file), "").replace("\\", "/")
     start = folder.rstrip("/") + "/"
     return file[len(start) :] if file.startswith(start) else file
 

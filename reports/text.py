@@ -44,10 +44,10 @@ class Glyphs:
 ASCII: Final = Glyphs(rule="=", bar="|", top="-->", bottom="=", caret="^", dot=", ")
 UNICODE: Final = Glyphs(rule="\u2501", bar="\u2502", top="\u256d\u2500", bottom="\u251c\u2500", caret="\u2594", dot=" \u00b7 ")
 
-# Styles by what is shown; the two accesses keep their colours through title, excerpt and label.
+# Styles by what is shown; the accesses and the culprit keep their colours through title, excerpt and label.
 SEVERITY_STYLE: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 VERDICT_STYLE: Final = {VIOLATIONS: "bold red", INCOMPLETE: "bold yellow", CLEAN: "bold green"}
-MARK_STYLE: Final = ("bold cyan", "bold magenta")
+MARK_STYLE: Final = ("bold cyan", "bold magenta", "bold yellow")
 LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 
@@ -156,7 +156,7 @@ class _Printer:
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 
     def _access(self, access: Access, number: int) -> None:
-        mark, style, dot = f"({number + 1})", MARK_STYLE[min(number, 1)], self._glyphs.dot
+        mark, style, dot = f"({number + 1})", MARK_STYLE[min(number, len(MARK_STYLE) - 1)], self._glyphs.dot
         self._line(Text.assemble("  ", (mark, style), " ", (access.role, "bold"), f"  {access.op}"))
         excerpt = self._sources.excerpt(access)
         gutter = max((len(str(line)) for line, _, _ in excerpt.lines), default=3) if excerpt else 3

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import Access, Finding, plural
+from consan.reports.model import CULPRIT, Access, Finding, plural
 
-CULPRIT: Final = "culprit"  # the role of an access that stands between the two and does not order them
 MOST_WAITERS: Final = 3  # groups of waiting warps that are drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2
 
@@ -223,7 +222,7 @@ def _place_event(draft: _Draft, access: Access, lane: int, kind: str = "access",
 
 
 def _sides(finding: Finding) -> list[Access]:
-    return [access for access in finding.accesses if access.role != CULPRIT]
+    return list(finding.pair)
 
 
 def _flight(draft: _Draft, access: Access) -> tuple[int, int]:

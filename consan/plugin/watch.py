@@ -221,7 +221,7 @@ def failure_of(report: Report, *, strict: bool) -> str | None:
 def line(finding: Finding) -> str:
     """`error[data-race]: RAW in kernel k, k.cu:5 and k.cu:9, 64 times`."""
     hazard = f"{finding.hazard} " if finding.hazard else ""
-    where = " and ".join(dict.fromkeys(place(access) for access in finding.accesses))
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.pair))
     parts = (f"{finding.severity}[{finding.kind}]: {hazard}in kernel {kernel_name(finding.kernel)}", where, plural(finding.count, "time"))
     return ", ".join(filter(None, parts))
 

@@ -108,13 +108,14 @@ def _nodes(body: Block) -> tuple[list[Node], dict[Key, int], dict[Key, Directive
         elif isinstance(statement, Directive) and statement.label:
             tables[owners[id(statement)], statement.label] = statement
         elif isinstance(statement, Instruction):
-            nodes[-1].steps.append(Step(statement, _guard(statement)))
+            nodes[-1].steps.append(Step(statement, guard_of(statement)))
             if statement.parts[0] in _CONTROL:
                 nodes.append(Node())
     return nodes, labels, tables
 
 
-def _guard(instruction: Instruction) -> Guard | None:
+def guard_of(instruction: Instruction) -> Guard | None:
+    """The guard of an instruction, if it has one."""
     predicate = instruction.predicate
     return Guard(key_of(instruction.scope, predicate.register), not predicate.negated) if predicate else None
 

@@ -112,7 +112,7 @@ def encoded(value: Any, size: int) -> bytes:
 def places(finding: Finding, source: str) -> tuple[str, ...]:
     """Kind, then the sorted markers (or line numbers) of the accesses."""
     names = markers(source)
-    return (finding.kind, *sorted(names.get(access.line, str(access.line)) for access in finding.accesses))
+    return (finding.kind, *sorted(names.get(access.line, str(access.line)) for access in finding.pair))
 
 
 def found(report: Report, source: str, kernel: str | None = None) -> set[tuple[str, ...]]:

@@ -50,7 +50,7 @@ def _lines(access: Any, path: Path) -> set[int]:
 
 def _places(finding: Any, path: Path) -> list[set[int]]:
     waiting = [{waiter["line"]} for waiter in finding.waiters if waiter.get("line")]
-    return [_lines(access, path) for access in finding.accesses] + waiting
+    return [_lines(access, path) for access in finding.pair] + waiting
 
 
 def _covers(places: list[set[int]], markers: tuple[str, ...], spec: KernelFile) -> bool:

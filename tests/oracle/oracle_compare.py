@@ -41,7 +41,7 @@ class Agreement:
 
 
 def _lines(finding: Any) -> Pair:
-    return frozenset(access.ptx_line for access in finding.accesses)
+    return frozenset(access.ptx_line for access in finding.pair)
 
 
 def _hides(named: dict[Pair, Found], pair: Pair, found: Found) -> bool:

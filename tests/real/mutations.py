@@ -118,7 +118,7 @@ class Outcome:
 
 def _told_of(finding: Finding) -> Told:
     words = finding.kind if finding.severity == "error" else f"{finding.kind} {finding.severity}"
-    return words, frozenset(access.ptx_line for access in finding.accesses)
+    return words, frozenset(access.ptx_line for access in finding.pair)
 
 
 def run(kernel: Kernel, ptx: str, seed: int = 0, steps: int = hopper_cases.STEPS) -> Outcome:

@@ -70,7 +70,7 @@ def test_nearly_each_barrier_is_needed(name: str) -> None:
     assert len(reports) > len(_named(SURVIVORS, name))
     for report in reports.values():
         assert _kinds(report) <= {"data-race", "missing-wait"}, report
-        assert all(len(finding.accesses) == 2 for finding in report.findings)
+        assert all(len(finding.pair) == 2 for finding in report.findings)
 
 
 @pytest.mark.parametrize("name", LATER)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 # Folder -> the modules of ours that it may import from: everything else would turn the layers upside down.
 LAYERS = {
     "instrument": ("consan._errors", "consan.instrument"),
-    "reports": ("consan._errors", "consan.instrument.layout", "consan.instrument.sites", "consan.reports"),
+    "reports": ("consan._errors", "consan.instrument.layout", "consan.instrument.relations", "consan.instrument.sites", "consan.reports"),
     "consan/backends": ("consan._errors", "consan.backends", "consan.instrument.ptx", "consan.tensormap", "consan.toolchain"),
     "consan/toolchain": ("consan._errors", "consan.toolchain"),
 }

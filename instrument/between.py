@@ -1,0 +1,443 @@
+"""What stands between two accesses of a kernel, from its control-flow graph (`flow.py`); computed when a finding asks for it.
+
+A function is cut down to the instructions that matter: those of the two accesses, those that synchronise, and calls. Accesses that come
+from one place in the source are one access here (an unrolled loop has several), because findings name places in the source.
+
+Decides
+- which of two accesses the program means to come first (`order`): the only one that the other can follow; in a loop the one that reaches
+  the other without a barrier; else the write, or of two writes the one that stands first. So a race reads the same whichever access the
+  schedule brought first;
+- what synchronises on the way from one to the other, and just before and after each (`stretches`), and whether every path executes it.
+
+Not handled, and answered with None: accesses in two functions or in a function that is called (its callers may run it again), and
+`stretches` in a kernel that calls functions which synchronise. A branch is decided where it depends on the thread's place in the CTA
+alone; others count as independent of each other, so a path of the graph need not be one that a thread can take: `always` is certain, and
+so is that an instruction is not in a stretch; "not always" is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from consan.instrument.isa import lookup
+from consan.instrument.passes.analyse import callee
+from consan.instrument.passes.context import place_of
+from consan.instrument.passes.flow import Graph, Guard, Key, graph_of, guard_of, key_of, written
+from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, parse
+from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads, Value, is_plain
+from consan.instrument.sites import Place, Site
+
+_FAMILIES: Final = frozenset(
+    (
+        *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier", "warp-collective"),
+        *("cp.async.commit", "cp.async.wait"),
+    )
+)
+_GROUPS: Final = (
+    *("cp.async.bulk.commit_group", "cp.async.bulk.wait_group"),
+    *("wgmma.commit_group", "wgmma.wait_group", "wgmma.fence"),
+)
+_OPCODES: Final = frozenset(
+    ("bar", "barrier", "cp", "mbarrier", "fence", "membar", "wgmma", "call", "shfl", "vote", "match", "redux", "activemask", "elect")
+)
+_ROLES: Final = ("barrier", "group-count", "mask")  # what `SyncPoint.number` is
+_DEPTH: Final = 12  # of the arithmetic that an operand is followed through
+_END: Final = 0  # the vertex that all returns lead to; 1 is the entry
+_ENTRY: Final = 1
+Vertices = set[int]
+
+
+class TextRelations:
+    """The relations of a module's sites (`relations.Relations`), whose text is read when the first one is asked for."""
+
+    def __init__(self, module: Callable[[], Module]) -> None:
+        self._read = module
+        self._flows: dict[str, _Flow | None] = {}
+
+    @classmethod
+    def of(cls, text: str, name: str) -> TextRelations:
+        """Those of a module given as text."""
+        return cls(lambda: parse(text, name))
+
+    def order(self, one: Site, other: Site, barriers: str) -> Order | None:
+        """See `relations.Relations`."""
+        found = self._located(one, other)
+        if found is None or found[1] == found[2]:
+            return None
+        flow, first, second = found
+        # Values go from writes to reads: where the graph allows both orders, the write is meant to come first.
+        reads = one.access == "read", other.access == "read"
+        wanted = reads[0] if reads[0] != reads[1] else None
+        if flow.are_apart(first, second):
+            return None if wanted is None or flow.repeats(first | second) else Order(wanted)
+        return flow.order(first, second, barriers, wanted)
+
+    def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
+        """See `relations.Relations`."""
+        found = self._located(first, second)
+        return found[0].stretches(*found[1:], threads) if found and not found[0].calls else None
+
+    @cached_property
+    def _module(self) -> Module:
+        return self._read()
+
+    def _located(self, one: Site, other: Site) -> tuple[_Flow, Vertices, Vertices] | None:
+        flow = self._flow(one.function) if one.function == other.function else None
+        if flow is None:
+            return None
+        vertices = flow.at(one), flow.at(other)
+        return (flow, *vertices) if all(vertices) else None
+
+    def _flow(self, name: str) -> _Flow | None:
+        if name not in self._flows:
+            function = next((f for f in self._module.functions if f.name == name and f.body is not None), None)
+            self._flows[name] = _Flow(self._module, function) if function and function.kind == "entry" else None
+        return self._flows[name]
+
+
+def _place(site: Site) -> Place:
+    return Place(site.ptx_line, site.ptx, site.file, site.line, site.column, site.inlined)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """How control leaves a node: the guard of the branch that ends it, where that goes, and where control goes else (None: nowhere)."""
+
+    guard: Guard | None
+    taken: tuple[int, ...]
+    falls: int | None
+
+    def targets(self, value: bool | None) -> list[int]:
+        """Where control can go, given what is known of the guard's register."""
+        taken, falls = self.taken or (_END,), () if self.falls is None else (self.falls,)
+        if self.guard is None:
+            return list(falls or taken)
+        return [*(() if value is not None and value != self.guard.value else taken), *(() if value == self.guard.value else falls)]
+
+
+@dataclass
+class _Edges:
+    """The edges that a thread can take, and backwards; `skipped` are instructions that its guards keep it from, `sure` those it runs."""
+
+    out: list[list[int]]
+    skipped: Vertices
+    sure: Vertices
+
+    @cached_property
+    def into(self) -> list[list[int]]:
+        """The edges, backwards."""
+        found: list[list[int]] = [[] for _ in self.out]
+        for vertex, targets in enumerate(self.out):
+            for target in targets:
+                found[target].append(vertex)
+        return found
+
+
+@dataclass
+class _Flow:
+    """The control flow of one kernel. Vertices are instructions that matter, and the tops of the graph's nodes."""
+
+    module: Module
+    function: Function
+    out: list[list[int]] = field(default_factory=lambda: [[], []])
+    instructions: dict[int, Instruction] = field(default_factory=dict)  # by vertex
+    calls: Vertices = field(default_factory=set)  # of functions that synchronise
+    branches: dict[int, _Branch] = field(default_factory=dict)  # by the last vertex of a node
+    threads: dict[Thread | None, _Edges] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        graph = graph_of(self.function)
+        tops = self._add_nodes(graph)
+        for node, (_, last) in zip(graph.nodes, tops, strict=True):
+            taken = tuple(tops[target][0] for target in node.taken)
+            self.branches[last] = _Branch(node.guard, taken, None if node.falls is None else tops[node.falls][0])
+        self.out[_ENTRY] = [tops[entry][0] for entry in graph.entries]
+        self.out = self.edges(None).out
+
+    def _add_nodes(self, graph: Graph) -> list[tuple[int, int]]:
+        """A chain of vertices for each node: its first and its last one."""
+        accesses = _Syncing(self.module)
+        tops = []
+        for node in graph.nodes:
+            top = self._vertex()
+            for step in node.steps:
+                if _matters(step.instruction):
+                    vertex = self._vertex()
+                    self.out[vertex - 1] = [vertex]
+                    self.instructions[vertex] = step.instruction
+                    if step.instruction.parts[0] == "call" and accesses.synchronises(step.instruction):
+                        self.calls.add(vertex)
+            tops.append((top, len(self.out) - 1))
+        return tops
+
+    def _vertex(self) -> int:
+        self.out.append([])
+        return len(self.out) - 1
+
+    def edges(self, thread: Thread | None) -> _Edges:
+        """The edges that a thread can take, as far as its place in the CTA decides its branches; None: any thread."""
+        if thread not in self.threads:
+            out = list(self.out)
+            for last, branch in self.branches.items():
+                out[last] = branch.targets(self._decided(branch.guard, thread))
+            reached = _closure(out, {_ENTRY}, set()) | {_ENTRY}
+            out = [targets if vertex in reached else [] for vertex, targets in enumerate(out)]
+            guards = {v: (g, self._decided(g, thread)) for v, i in self.instructions.items() if (g := guard_of(i)) is not None}
+            sure = {v for v in self.instructions if v not in guards or guards[v][1] == guards[v][0].value}
+            skipped = {v for v, (guard, value) in guards.items() if value is not None and value != guard.value}
+            self.threads[thread] = _Edges(out, skipped | (self.instructions.keys() - reached), sure)
+        return self.threads[thread]
+
+    def _decided(self, guard: Guard | None, thread: Thread | None) -> bool | None:
+        value = self._value_of(guard.register, _DEPTH).of(thread) if guard and thread else None
+        return None if value is None else bool(value)
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """The place of each vertex in a reverse postorder: where one comes before another on some path without a loop, it ranks lower."""
+        done = _postorder(self.out, {_ENTRY}, set())
+        ranks = [len(self.out)] * len(self.out)
+        for rank, vertex in enumerate(reversed(done)):
+            ranks[vertex] = rank
+        return ranks
+
+    @cached_property
+    def _onward(self) -> list[list[int]]:
+        """The edges without those that lead back in a loop."""
+        ranks = self.ranks
+        return [[target for target in targets if ranks[target] > ranks[vertex]] for vertex, targets in enumerate(self.out)]
+
+    @cached_property
+    def points(self) -> list[tuple[SyncPoint, Vertices]]:
+        """The synchronising instructions, those of one place in the source together, with their vertices."""
+        found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
+        for vertex, instruction in self.instructions.items():
+            if (point := self._point(instruction)) is not None:
+                key = (_identity(point.place), point.number, point.count)
+                found.setdefault(key, (point, set()))[1].add(vertex)
+        return list(found.values())
+
+    @cached_property
+    def _definitions(self) -> dict[Key, Instruction | None]:
+        """The instruction that writes a register; None where there are several."""
+        found: dict[Key, Instruction | None] = {}
+        for instruction in self.function.instructions():
+            for key in written(instruction):
+                found[key] = None if key in found else instruction
+        return found
+
+    @cached_property
+    def _places(self) -> dict[tuple[object, ...], Vertices]:
+        """The accesses by their place in the source."""
+        found: dict[tuple[object, ...], Vertices] = {}
+        for vertex, instruction in self.instructions.items():
+            found.setdefault(_identity(place_of(self.module, instruction)), set()).add(vertex)
+        return found
+
+    def at(self, site: Site) -> Vertices:
+        """The vertices of an access: all that come from its place in the source."""
+        return self._places.get(_identity(_place(site)), set())
+
+    # --- order ---
+
+    def are_apart(self, one: Vertices, other: Vertices) -> bool:
+        """Whether neither can follow the other."""
+        return not self._reaches(one, other, set()) and not self._reaches(other, one, set())
+
+    def repeats(self, vertices: Vertices) -> bool:
+        """Whether one of them is in a loop."""
+        return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
+
+    def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
+        """The order of two that are not apart. `wanted`: whether they are to be swapped where the graph allows both orders."""
+        walls = self.calls | {v for v, i in self.instructions.items() if _BARRIERS[barriers](i) and i.predicate is None}
+        for blocked in (set[int](), walls):
+            forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
+            if forth != back:
+                return self._ordered(one, other, swapped=back)
+        return self._ordered(one, other, swapped=self._rank(other) < self._rank(one) if wanted is None else wanted)
+
+    def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
+        first, second = (other, one) if swapped else (one, other)
+        carried = self._rank(second) < self._rank(first)
+        if len(first | second) == 2:  # of an unrolled loop there are more, and no edge leads back
+            carried = carried and not _closure(self._onward, first, set()) & second
+        return Order(swapped, carried)
+
+    def _rank(self, access: Vertices) -> int:
+        """That of its first occurrence."""
+        return min(self.ranks[vertex] for vertex in access)
+
+    def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
+        return bool(_closure(self.out, first, blocked) & second)
+
+    # --- stretches ---
+
+    def stretches(self, first: Vertices, second: Vertices, threads: Threads) -> Stretches:
+        """What synchronises around two accesses."""
+        both = first | second
+        of_first, of_second = (self.edges(thread) for thread in threads)
+        forward, backward = _closure(self.out, first, both), _closure(self.edges(None).into, second, both)
+        between = forward & backward if forward & second else None
+        return Stretches(
+            follows=between is not None,
+            repeats=self.repeats(both),
+            between=() if between is None else self._stretch(self.edges(None), first, both, second, between),
+            before_first=self._stretch(of_first, first, both, back=True),
+            after_first=self._stretch(of_first, first, both, None, between),
+            before_second=self._stretch(of_second, second, both, None, between, back=True),
+            after_second=self._stretch(of_second, second, both),
+        )
+
+    def _stretch(
+        self,
+        edges: _Edges,
+        sources: Vertices,
+        both: Vertices,
+        ends: Vertices | None = None,
+        inside: Vertices | None = None,
+        *,
+        back: bool = False,
+    ) -> tuple[SyncPoint, ...]:
+        """The points from the sources to the ends, or back from them, in program order. One that no path avoids is on all of them."""
+        along, ends = edges.into if back else edges.out, both | {_END, _ENTRY} if ends is None else ends
+        ranks = {vertex: rank for rank, vertex in enumerate(_postorder(along, sources, both))}
+        points = []
+        for point, vertices in self.points:
+            here = {v for v in vertices - both - edges.skipped if v in ranks and (inside is None or v in inside)}
+            if here:
+                always = not _closure(along, sources, both | here & edges.sure) & ends
+                points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
+        return tuple(point for _, point in sorted(points, key=lambda each: each[0], reverse=not back))
+
+    # --- points ---
+
+    def _point(self, instruction: Instruction) -> SyncPoint | None:
+        row = lookup(instruction.parts)
+        if row is None or not (row.family in _FAMILIES or row.name in _GROUPS):
+            return None
+        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait") or row.name.endswith("wait_group")
+        roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
+        number = next((self._value(roles[role], instruction, _DEPTH) for role in _ROLES if role in roles), None)
+        count = self._value(roles["count"], instruction, _DEPTH) if "count" in roles else None
+        return SyncPoint(instruction.opcode, row.family, place_of(self.module, instruction), number, count)
+
+    def _value(self, operand: Operand, instruction: Instruction, depth: int) -> Value:
+        """An operand as arithmetic on what is known of a thread, as far as its registers are written once."""
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return Value("", constant=operand.value)
+        if not isinstance(operand, Register) or not depth:
+            return _UNKNOWN
+        if operand.name.startswith("%tid."):
+            return Value(operand.name)
+        return self._value_of(key_of(instruction.scope, operand.name), depth)
+
+    def _value_of(self, register: Key, depth: int) -> Value:
+        """What the one instruction that writes a register computes."""
+        definition = self._definitions.get(register)
+        if definition is None or definition.predicate is not None or not is_plain(definition.parts):
+            return _UNKNOWN
+        return Value(definition.opcode, tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
+
+
+_UNKNOWN: Final = Value("unknown")
+
+
+def _closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> Vertices:
+    """What is reached from the sources along the edges; what is blocked is reached, and not passed."""
+    found: Vertices = set()
+    pending = [target for vertex in sources for target in edges[vertex]]
+    while pending:
+        vertex = pending.pop()
+        if vertex not in found:
+            found.add(vertex)
+            pending += () if vertex in blocked else edges[vertex]
+    return found
+
+
+def _postorder(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> list[int]:
+    """What is reached from the sources, each after all that is reached through it but for loops; what is blocked is not passed."""
+    done, seen = list[int](), set(sources)
+    for source in sorted(seen):
+        pending = [(source, iter(edges[source]))]
+        while pending:
+            vertex, targets = pending[-1]
+            target = next((each for each in targets if each not in seen), None)
+            if target is None:
+                done.append(vertex)
+                pending.pop()
+            else:
+                seen.add(target)
+                pending.append((target, iter(() if target in blocked else edges[target])))
+    return done
+
+
+def _identity(place: Place) -> tuple[object, ...]:
+    """What instructions of one place in the source share; without line information an instruction is alone."""
+    opcode = next((word for word in place.ptx.rstrip(";").split() if not word.startswith("@")), "")
+    if not place.file:
+        return place.ptx_line, opcode
+    return opcode, place.file, place.line, place.column, place.inlined
+
+
+def _matters(instruction: Instruction) -> bool:
+    """Whether an instruction may be an access or synchronises."""
+    if instruction.parts[0] in _OPCODES:
+        return True
+    row = lookup(instruction.parts)
+    return row is not None and bool(row.touches)
+
+
+def _is_full(instruction: Instruction) -> bool:
+    """A barrier that all threads of the CTA pass together: `bar.sync` without a thread count."""
+    row = lookup(instruction.parts)
+    if row is None or row.family != "barrier" or "arrive" in instruction.parts:
+        return False
+    return "count" not in row.roles(instruction)
+
+
+def _is_warp(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    if instruction.parts[:2] != ("bar", "warp"):
+        return _is_full(instruction)
+    return isinstance(operands[0], Immediate) and int(operands[0].value) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _is_cluster(instruction: Instruction) -> bool:
+    return instruction.parts[:3] == ("barrier", "cluster", "wait")
+
+
+_BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": _is_full, "cluster": _is_cluster}
+
+
+class _Syncing:
+    """Which calls reach a function that synchronises."""
+
+    def __init__(self, module: Module) -> None:
+        self._bodies = {f.name: f for f in module.functions if f.body is not None}
+
+    def synchronises(self, call: Instruction) -> bool:
+        """Whether it may; an indirect call may."""
+        target = callee(call)
+        return target is None or target in self._names
+
+    @cached_property
+    def _names(self) -> set[str]:
+        found = {name for name, f in self._bodies.items() if any(_syncs(i) for i in f.instructions())}
+        while True:
+            more = {name for name, f in self._bodies.items() if name not in found and any(t in found for t in _callees(f))}
+            if not more:
+                return found
+            found |= more
+
+
+def _syncs(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts) if instruction.parts[0] in _OPCODES else None
+    return row is not None and (row.family in _FAMILIES or row.name in _GROUPS)
+
+
+def _callees(function: Function) -> Iterator[str | None]:
+    return (callee(instruction) for instruction in function.instructions() if instruction.parts[0] == "call")

@@ -1,0 +1,146 @@
+"""What the text of a kernel says of two instructions of it: which can follow which, and what synchronises on the way.
+
+Plain data, so that `reports` can speak of it without reading PTX; `between.py` computes it from a module. All of it is about one
+thread: which instructions one thread can execute in which order. What other threads do meanwhile is the shadow runtime's business.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from consan.instrument.sites import Place, Site
+
+Thread = tuple[int, int, int]
+
+Threads = tuple[Thread | None, Thread | None]  # those of (1) and of (2)
+
+_MASK: Final = 0xFFFFFFFF
+_OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
+    "mov": lambda a: a,
+    "cvt": lambda a: a,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "mad": lambda a, b, c: a * b + c,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": lambda a: int(not a),  # of predicates only (`is_plain`)
+    "shl": lambda a, b: a << min(b, 32),
+    "shr": lambda a, b: None if _is_negative(a) else a >> min(b, 32),  # of a negative number it depends on the type
+    "setp.eq": operator.eq,
+    "setp.ne": operator.ne,
+    "setp.lt": operator.lt,
+    "setp.le": operator.le,
+    "setp.gt": operator.gt,
+    "setp.ge": operator.ge,
+}
+_TYPES: Final = frozenset(("u32", "s32", "b32", "lo"))
+
+
+def is_plain(parts: tuple[str, ...]) -> bool:
+    """Whether an opcode is arithmetic that `Value` computes: on 32-bit integers and on predicates."""
+    name, rest = _split(parts)
+    return name in _OPERATORS and (set(rest) == {"pred"} or (name != "not" and set(rest) <= _TYPES))
+
+
+def _split(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    words = 2 if parts[0] == "setp" else 1
+    return ".".join(parts[:words]), parts[words:]
+
+
+def _is_negative(number: int) -> bool:
+    return number > _MASK >> 1
+
+
+@dataclass(frozen=True)
+class Value:
+    """An operand as arithmetic on constants and %tid: `operation` is an opcode, a register, or empty for a constant."""
+
+    operation: str
+    operands: tuple[Value, ...] = ()
+    constant: int = 0
+
+    def of(self, thread: Thread | None) -> int | None:
+        """The number that a thread has there; None where it cannot be told."""
+        if not self.operation:
+            return self.constant & _MASK
+        if self.operation.startswith("%tid."):
+            return None if thread is None else thread["xyz".index(self.operation[-1])]
+        name, rest = _split(tuple(self.operation.split(".")))
+        numbers = [operand.of(thread) for operand in self.operands]
+        known = [number for number in numbers if number is not None]
+        if name not in _OPERATORS or len(known) < len(numbers):
+            return None
+        if name.startswith("setp") and "s32" in rest:
+            known = [number - (_MASK + 1) if _is_negative(number) else number for number in known]
+        result = _OPERATORS[name](*known)
+        return None if result is None else int(result) & _MASK
+
+
+@dataclass(frozen=True)
+class SyncPoint:
+    """A synchronising instruction; several of one place in the source (an unrolled loop) are one.
+
+    `number` is the group count of a wait, the barrier of a `bar`, the mask of a `bar.warp.sync`; `count` the threads of a `bar`.
+    `always`: every path of the stretch that it was found on executes it.
+    """
+
+    opcode: str
+    family: str
+    place: Place
+    number: Value | None = None
+    count: Value | None = None
+    always: bool = True
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The opcode split at its dots."""
+        return tuple(self.opcode.split("."))
+
+
+@dataclass(frozen=True)
+class Order:
+    """Two accesses in the order of the program. `swapped`: the second one given comes first.
+
+    `carried`: only the next iteration of a loop brings (2) after (1).
+    """
+
+    swapped: bool
+    carried: bool = False
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """The synchronising instructions around two accesses, each stretch in program order. No stretch passes (1) or (2).
+
+    `between` is on paths of any thread from (1) to (2), empty also where there is none (`follows` tells). The others are of one thread,
+    that of the access: from it to the next (1), (2) or end of the kernel, and from there to it. Where (2) can follow (1), `after_first`
+    and `before_second` have only what lies between. `repeats`: (1) or (2) is in a loop.
+    """
+
+    follows: bool
+    repeats: bool
+    between: tuple[SyncPoint, ...] = ()
+    before_first: tuple[SyncPoint, ...] = ()
+    after_first: tuple[SyncPoint, ...] = ()
+    before_second: tuple[SyncPoint, ...] = ()
+    after_second: tuple[SyncPoint, ...] = ()
+
+
+class Relations(Protocol):
+    """What a module's text tells of its sites."""
+
+    def order(self, one: Site, other: Site, barriers: str) -> Order | None:
+        """In which order a program that lacks a barrier means two accesses; None where the text does not tell.
+
+        `barriers` are those that would order them: those of a "warp", a "cta" or a "cluster".
+        """
+        ...
+
+    def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
+        """What synchronises around (1) and (2), for the threads of the two; None where the text does not tell."""
+        ...

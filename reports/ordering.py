@@ -1,0 +1,49 @@
+"""Races in the order that the program means, whichever access the schedule brought first.
+
+A device reports a race when the second access comes, so that one and the same race is a RAW in one run and a WAR in the next. What the
+text of the kernel tells (`instrument/between.py`) decides which of the two is (1). Pairs with an asynchronous operation stay as they are:
+there (1) and (2) have fixed parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.relations import Order, Relations
+from consan.instrument.sites import Site
+from consan.reports.model import Access, Finding
+
+Pair = tuple[Site | None, Site | None]
+
+#: How the accesses of a race lie in the program (`kinds.describe`): most need no word for it.
+NEXT_ITERATION: Final = "next-iteration"
+STATEMENT: Final = "statement"
+_MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
+
+
+def in_program_order(finding: Finding, pair: Pair, relations: Relations | None) -> tuple[Finding, Pair, str]:
+    """The finding with (1) before (2), the sites of the two, and how they lie."""
+    first, second = pair
+    if finding.kind != "data-race" or first is None or second is None or any(access.asynchronous for access in finding.accesses):
+        return finding, pair, ""
+    order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
+    if order is not None and order.swapped:
+        hazard = _MIRRORED.get(finding.hazard or "", finding.hazard)
+        finding, pair = replace(finding, accesses=finding.accesses[::-1], hazard=hazard), (second, first)
+    return finding, pair, _shape(finding, order)
+
+
+def _shape(finding: Finding, order: Order | None) -> str:
+    first, second = finding.accesses
+    if order is not None and order.carried:
+        return NEXT_ITERATION
+    one_line = first.line and (first.file, first.line) == (second.file, second.line)
+    return STATEMENT if one_line and first.site != second.site else ""
+
+
+def _barriers(first: Access, second: Access) -> str:
+    """Which barriers would order the two."""
+    if first.block != second.block:
+        return "cluster"
+    return "warp" if first.warp == second.warp else "cta"

@@ -1,0 +1,146 @@
+"""What the text of a kernel tells of two accesses: their order, and what synchronises between, before and after them."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan.instrument.between import TextRelations
+from consan.instrument.relations import Order, Stretches, SyncPoint, Threads
+from consan.instrument.sites import Site
+
+HEAD = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n"
+WRITE, READ = "st.shared.u32 [%r1], %r2;", "ld.shared.u32 %r3, [%r1];"
+THREADS: Threads = ((0, 0, 0), (40, 0, 0))
+
+
+def site(text: str, instruction: str, occurrence: int = 0, function: str = "k") -> Site:
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line == instruction]
+    access = "write" if instruction.startswith("st") else "read"
+    return Site(1, function, instruction.split()[0], "load", access, "shared", 4, lines[occurrence], instruction)
+
+
+def kernel(*lines: str) -> tuple[TextRelations, Site, Site]:
+    """A kernel of these lines, and its write and its read."""
+    text = HEAD + "\n".join(lines) + "\nret;\n}\n"
+    return TextRelations.of(text, "k.ptx"), site(text, WRITE), site(text, READ)
+
+
+LOOP_TOP, LOOP_END = "LOOP:", "@%p1 bra LOOP;"
+BARRIER = "bar.sync 0;"
+FORWARD, BACKWARD = Order(swapped=False), Order(swapped=True)
+NEXT = {name: Order(swapped, carried=True) for name, swapped in (("write first", False), ("read first", True))}
+
+
+@pytest.mark.parametrize(
+    ("lines", "order"),
+    [
+        ((WRITE, READ), FORWARD),
+        ((READ, WRITE), BACKWARD),
+        ((LOOP_TOP, WRITE, READ, LOOP_END), FORWARD),
+        ((LOOP_TOP, READ, WRITE, LOOP_END), NEXT["write first"]),  # values go from writes to reads
+        ((LOOP_TOP, WRITE, BARRIER, READ, LOOP_END), NEXT["read first"]),
+        ((LOOP_TOP, READ, BARRIER, WRITE, LOOP_END), NEXT["write first"]),
+        ((LOOP_TOP, READ, WRITE, BARRIER, LOOP_END), BACKWARD),
+        ((LOOP_TOP, WRITE, "bar.sync 1, 64;", READ, LOOP_END), FORWARD),  # not a barrier of all threads
+        ((LOOP_TOP, WRITE, "@%p2 bar.sync 0;", READ, LOOP_END), FORWARD),
+        (("@%p1 bra ELSE;", READ, "bra END;", "ELSE:", WRITE, "END:"), FORWARD),  # a thread takes one of the branches
+        ((LOOP_TOP, "@%p2 bra ELSE;", READ, "ret;", "ELSE:", WRITE, LOOP_END), NEXT["write first"]),  # the read ends the kernel
+    ],
+)
+def test_order(lines: tuple[str, ...], order: Order) -> None:
+    relations, write, read = kernel(*lines)
+    assert relations.order(write, read, "cta") == order
+    found = relations.order(read, write, "cta")
+    assert found is not None
+    assert (found.swapped, found.carried) == (not order.swapped, order.carried)
+
+
+def test_the_barriers_of_the_pair_decide() -> None:
+    relations, write, read = kernel(LOOP_TOP, WRITE, "bar.warp.sync -1;", READ, LOOP_END)
+    assert relations.order(write, read, "warp") == NEXT["read first"]
+    assert relations.order(write, read, "cta") == FORWARD
+
+
+def test_what_the_text_does_not_tell() -> None:
+    loops = (LOOP_TOP, READ, LOOP_END, "ret;", "OTHER:", WRITE, "@%p2 bra OTHER;")
+    relations, write, read = kernel("@%p3 bra OTHER;", *loops)
+    assert relations.order(write, read, "cta") is None
+    assert relations.order(write, write, "cta") is None
+    _, elsewhere, _ = kernel("", WRITE, READ)
+    assert relations.order(write, Site(**(vars(elsewhere) | {"function": "f"})), "cta") is None
+    assert relations.stretches(write, Site(**(vars(elsewhere) | {"ptx_line": 999})), THREADS) is None
+
+
+def around(*lines: str, threads: Threads = THREADS) -> Stretches:
+    relations, write, read = kernel(*lines)
+    found = relations.stretches(write, read, threads)
+    assert found is not None
+    return found
+
+
+def shown(points: tuple[SyncPoint, ...]) -> list[str]:
+    return [point.place.ptx.rstrip(";") + ("" if point.always else " ?") for point in points]
+
+
+def test_what_stands_between_is_in_program_order() -> None:
+    found = around(BARRIER, WRITE, "cp.async.commit_group;", "cp.async.wait_group 1;", READ, "fence.proxy.async;")
+    assert (found.follows, found.repeats) == (True, False)
+    assert shown(found.between) == ["cp.async.commit_group", "cp.async.wait_group 1"]
+    assert shown(found.before_first) == ["bar.sync 0"]
+    assert shown(found.after_second) == ["fence.proxy.async"]
+    assert [point.number and point.number.of(None) for point in found.between] == [None, 1]
+
+
+def test_the_way_round_a_loop() -> None:
+    found = around(LOOP_TOP, "cp.async.wait_group 2;", READ, WRITE, "cp.async.commit_group;", LOOP_END)
+    assert found.repeats
+    assert shown(found.between) == ["cp.async.commit_group", "cp.async.wait_group 2"]
+
+
+def test_a_branch_is_not_on_every_path_and_a_guard_neither() -> None:
+    found = around(WRITE, "@%p1 bra SKIP;", "bar.sync 0;", "SKIP:", "@%p2 bar.warp.sync -1;", READ)
+    assert shown(found.between) == ["bar.sync 0 ?", "@%p2 bar.warp.sync -1 ?"]
+
+
+BRANCHES = (
+    *("mov.u32 %r4, %tid.x;", "shr.u32 %r5, %r4, 5;", "setp.ne.s32 %p1, %r5, 0;", "add.s32 %r6, %r5, 1;", WRITE),
+    *("@%p1 bra ELSE;", "bar.sync %r6, 64;", "bra END;", "ELSE:", "bar.arrive %r6, 64;", "END:", READ),
+)
+
+
+def test_a_thread_takes_the_branch_that_its_place_in_the_cta_decides() -> None:
+    found = around(*BRANCHES)
+    assert shown(found.between) == ["bar.sync %r6, 64 ?", "bar.arrive %r6, 64 ?"]
+    (first,), (second,) = found.after_first, found.before_second
+    assert (shown((first,)), shown((second,))) == (["bar.sync %r6, 64"], ["bar.arrive %r6, 64"])
+    assert first.number is not None
+    assert second.number is not None
+    assert first.count is not None
+    assert (first.number.of(THREADS[0]), second.number.of(THREADS[1]), first.count.of(None)) == (1, 2, 64)
+    unknown = around(*BRANCHES, threads=(None, None))
+    assert shown(unknown.after_first) == ["bar.sync %r6, 64 ?", "bar.arrive %r6, 64 ?"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        (("mov.u32 %r4, %tid.x;", "and.b32 %r6, %r4, 7;"), 0),
+        (("mov.u32 %r4, %tid.x;", "mul.lo.s32 %r5, %r4, 3;", "sub.s32 %r6, %r5, 119;"), 1),
+        (("mov.u32 %r4, %tid.x;", "mad.lo.s32 %r6, %r4, 2, 1;"), 81),
+        (("mov.u32 %r4, %ntid.x;", "add.s32 %r6, %r4, 1;"), None),
+        (("mov.u32 %r6, 1;", "mov.u32 %r6, 2;"), None),  # written twice
+        (("@%p1 mov.u32 %r6, 1;",), None),
+    ],
+)
+def test_operands_are_computed_from_the_thread(lines: tuple[str, ...], value: int | None) -> None:
+    (point,) = around(*lines, WRITE, "bar.sync %r6;", READ).between
+    assert point.number is not None
+    assert point.number.of((40, 0, 0)) == value
+
+
+def test_a_call_of_something_that_synchronises_hides_what_is_between() -> None:
+    callee = ".func f()\n{\nbar.sync 0;\nret;\n}\n"
+    text = HEAD.replace(".visible .entry", callee + ".visible .entry") + "\n".join((WRITE, "call f;", READ, "ret;", "}"))
+    relations = TextRelations.of(text, "k.ptx")
+    assert relations.stretches(site(text, WRITE), site(text, READ), THREADS) is None
+    assert relations.order(site(text, WRITE), site(text, READ), "cta") == FORWARD
