@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
-_DIVERGENT: Final = "divergent-barrier"
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
     """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
-    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in _ADDRESS_FAULTS]
 
 
 def located(error: NotSupported, prepared: Prepared) -> NotSupported:
@@ -49,7 +48,6 @@ def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
 def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
-    found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     if stats.timed_out and timeout is not None:
@@ -82,13 +80,6 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
-
-
-def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
-    """Lanes of a warp that met at one barrier from different instructions; the last to come is named."""
-    place = prepared.instrumented.original(fault.ptx_line)
-    access = Access(role="barrier", op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
-    return describe(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), "divergent", barrier=f"barrier {fault.address}")
 
 
 def _where(place: Any) -> dict[str, Any]:

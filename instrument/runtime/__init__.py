@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from consan.instrument.layout import header
 
-_PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "async.cuh",
+_PARTS = ("base.cuh", "report.cuh", "slot.cuh", "clock.cuh", "access.cuh", "barrier.cuh", "convergence.cuh", "async.cuh",
           "mbarrier.cuh", "deadlock.cuh", "operation.cuh", "bulk.cuh", "globals.cuh", "written.cuh", "fetches.cuh",
           "matrix.cuh", "tensormap.cuh", "maps.cuh", "cluster.cuh")
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)

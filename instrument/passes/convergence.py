@@ -1,0 +1,78 @@
+"""Checks before warp-synchronous instructions: whether the lanes that must come together do (ISA ".aligned", "shfl.sync").
+
+A check looks at the mask of active lanes, and calls the runtime only where a member is not among them (runtime/convergence.cuh).
+Which instructions are checked, and where, is points.py's to say.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from consan.instrument.isa import lookup
+from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.ptx import Instruction
+
+_ALL = "0xffffffff"
+_ALIGNED, _WHOLE, _FIRST_OPCODE, _LAST_OPCODE = 0, 1, 2, 254  # `what` of runtime/convergence.cuh
+_WHAT, _JOIN = 16, 24
+
+
+def run(context: Context) -> None:
+    """Insert a check at every point and every join."""
+    opcodes: dict[str, int] = {}
+    labels = itertools.count()
+    for plan in context.plans.values():
+        if not plan.needs_slot:
+            continue
+        points, joins = find_points(plan.function)
+        for point in points:
+            try:
+                _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
+            except Unsupported:
+                context.unmodelled(plan, point.instruction)
+        for join in joins:
+            _check_join(context, plan, join)
+
+
+def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> None:
+    instruction, snippet = point.instruction, Snippet()
+    guard = instruction.predicate
+    if guard is not None:
+        snippet.add(f"@{'' if guard.negated else '!'}{guard.register} bra {label};")
+    mask = _ALL if point.members.mask is None else word(point.members.mask, snippet, instruction.scope)
+    code = _site(context, plan, instruction) | _what(point, opcodes) << _WHAT | point.join << _JOIN
+    _call_if_missing(context, snippet, mask, "__consan_split", [("b32", mask), ("b32", str(code))])
+    if guard is not None:
+        snippet.add(f"{label}:")
+    context.edits.insert_before(instruction, "\n" + snippet.text())
+
+
+def _what(point: Point, opcodes: dict[str, int]) -> int:
+    """The instruction itself, or for those with a mask their opcode: lanes may come to two of them that are alike."""
+    if point.members.mask is None:
+        return _WHOLE if point.members.whole else _ALIGNED
+    return min(opcodes.setdefault(point.instruction.opcode, _FIRST_OPCODE + len(opcodes)), _LAST_OPCODE)
+
+
+def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
+    snippet = Snippet()
+    code = _site(context, plan, join.instruction) | join.number << _JOIN
+    _call_if_missing(context, snippet, _ALL, "__consan_joined", [("b32", str(code))])
+    (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
+
+
+def _call_if_missing(context: Context, snippet: Snippet, mask: str, hook: str, arguments: list[tuple[str, str]]) -> None:
+    """Call where not all lanes of a mask are active."""
+    active, missing = snippet.register("b32"), snippet.register("pred")
+    snippet.add(f"activemask.b32 {active};")
+    if mask != _ALL:
+        snippet.add(f"and.b32 {active}, {active}, {mask};")
+    snippet.add(f"setp.ne.b32 {missing}, {active}, {mask};")
+    snippet.call(context.hook(hook), [("b64", SLOT), ("b64", STATE), ("b32", SELF), *arguments], guard=f"@{missing} ")
+
+
+def _site(context: Context, plan: FunctionPlan, instruction: Instruction) -> int:
+    row = lookup(instruction.parts)
+    return context.site_of(plan, instruction, row.family if row else "", "none", "none", 0).number
