@@ -31,6 +31,7 @@ from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
+from consan.reports.divergence import blame_divergence
 from consan.reports.static import static_findings
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
 from consan.toolchain.cache import Cache, key
@@ -535,7 +536,7 @@ class Session:
         return model.assemble(
             device=self.backend.device_name,
             kernels=self._summaries(drained),
-            findings=[*self._findings, *found, *self._static(drained)],
+            findings=blame_divergence([*self._findings, *found, *self._static(drained)]),
             checked=CHECKED,
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,

@@ -25,7 +25,7 @@ def describe(finding: Finding, situation: str | None = None, **facts: Any) -> Fi
 
     `facts` are what the accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy),
     `barrier` ("named barrier 1"), `phase`, `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for),
-    `registers` ("%f1, %f2"), `shared_bytes`, `bytes` (a phrase).
+    `registers` ("%f1, %f2"), `point`, `came` and `others` (a divergence), `shared_bytes`, `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
@@ -140,6 +140,9 @@ def words_of(finding: Finding, facts: dict[str, Any]) -> dict[str, str]:
         "lacking": "a signal",
         "registers": "registers",
         "shared_bytes": "less",
+        "point": "the instruction",
+        "came": "some lanes",
+        "others": "others do not",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     wait, wait_cpp = WAITS.get(operation, WAITS["cp.async"])

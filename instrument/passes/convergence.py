@@ -58,7 +58,7 @@ def _what(point: Point, opcodes: dict[str, int]) -> int:
 
 def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
-    code = _site(context, plan, join.instruction) | join.number << _JOIN
+    code = _site(context, plan, join.shown) | join.number << _JOIN
     _call_if_missing(context, snippet, _ALL, "__consan_joined", [("b32", str(code))])
     (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from consan.instrument.isa import lookup
 from consan.instrument.passes.flow import Graph, Node, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
@@ -55,6 +56,7 @@ class Join:
     instruction: Instruction
     after: bool
     number: int
+    shown: Instruction  # what a reader is shown of it: the first access or wait there
 
 
 def members_of(instruction: Instruction) -> Members | None:
@@ -116,7 +118,8 @@ class _Joins:
             steps = self.graph.nodes[where].steps
             if len(self.found) == MOST_JOINS:
                 return 0
-            self.found[place] = Join(steps[max(position - 1, 0)].instruction, position > 0, len(self.found) + 1)
+            shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), steps[min(position, len(steps) - 1)].instruction)
+            self.found[place] = Join(steps[max(position - 1, 0)].instruction, position > 0, len(self.found) + 1, shown)
         return self.found[place].number
 
     def _place(self, node: int, index: int, point: Point) -> tuple[int, int] | None:
@@ -149,6 +152,11 @@ class _Joins:
 
 def _has_effect(instruction: Instruction) -> bool:
     return instruction.parts[0] in _EFFECTS
+
+
+def _is_shown(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and instruction.loc is not None and (row.touches or _has_effect(instruction))
 
 
 def _effects(graph: Graph) -> list[bool]:

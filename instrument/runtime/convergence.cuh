@@ -7,6 +7,7 @@
 //   - two lanes are noted at different points, and each is a member of the other's: neither can go on as the ISA wants; or
 //   - a lane is at a join (what every path from a point comes to, and no path leads back from) and another one at that point; or
 //   - a point that needs the whole warp finds that some of it have exited (ISA "mma", "ldmatrix", "stmatrix").
+// After a divergent .aligned instruction the behaviour of the CTA is undefined: nothing that follows there is reported (report.cuh).
 // Lanes that exited without passing a join of the point are not waited for (ISA "bar", "exit").
 //
 // Slot.split: lanes of each warp that are noted. Slot.points, one of each lane: members | site << 32 | what << 48 | join << 56,
@@ -43,6 +44,7 @@ COLD void report_split(u64 slot, u64 state, u32 me, u64 point, u32 here, u32 sit
     Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, site, base + __ffs(others) - 1, 0);
     f.reason = REASON_DIVERGENT; f.flags = 0; f.group = others & exited; f.commits = here; f.retired = others; f.parity = how;
     report(slot, f);
+    if (what_of(point) == ALIGNED) raise32(FIELD(slot, Slot, lanes_left), AFTER_DIVERGENCE);
 }
 
 // A lane that goes on from a point has been let go by it, and so are the others there.
@@ -79,7 +81,7 @@ DEVICE void look_at_point(u64 slot, u64 state, u32 me, u64 point, u32 here) {
 }
 
 // Lanes `here` have come to a join: who waits for them at a point before it.
-DEVICE void look_back(u64 slot, u64 state, u32 me, u64 joined, u32 here) {
+DEVICE void look_back(u64 slot, u64 state, u32 me, u32 join, u32 site, u32 here) {
     for (u32 rest = load32(split_at(slot, me)) & ~here; rest;) {
         u64 point = load64(point_at(slot, me, __ffs(rest) - 1));
         u32 there = 0;
@@ -88,8 +90,8 @@ DEVICE void look_back(u64 slot, u64 state, u32 me, u64 joined, u32 here) {
             if (load64(point_at(slot, me, lane)) == point) there |= 1u << lane;
         }
         rest &= ~(there | (rest & 0 - rest));
-        if (what_of(point) != JOINED && has_passed(joined, point) && low_word(point) & here)
-            report_split(slot, state, me, point, there, site_of(joined), low_word(point) & here, SPLIT_PAST);
+        if (what_of(point) != JOINED && join_of(point) == join && low_word(point) & here)
+            report_split(slot, state, me, point, there, site, low_word(point) & here, SPLIT_PAST);
     }
 }
 
@@ -100,7 +102,7 @@ DEVICE u32 note_point(u64 slot, u32 me, u64 point) {
     if (load32(split_at(slot, me)) >> (me & 31) & 1) settle(slot, me);
     __syncwarp(here);
     store64(point_at(slot, me, me & 31), point);
-    store32(FIELD(slot, Slot, lanes_left), 1);
+    raise32(FIELD(slot, Slot, lanes_left), 1);
     __syncwarp(here);
     if (first) set_bits(split_at(slot, me), here);
     record_fence();  // of two groups, the later one sees the earlier
@@ -124,6 +126,6 @@ HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 code) {
     u32 joins = 1u << ((code >> 24) - 1) | (what_of(before) == JOINED ? low_word(before) : 0);
     u64 joined = pack(joins, (code & 0xffff) | JOINED << 16);
     u32 here = note_point(slot, me, joined);
-    if (lane_id() == __ffs(here) - 1) look_back(slot, state, me, joined, here);
+    if (lane_id() == __ffs(here) - 1) look_back(slot, state, me, code >> 24, code & 0xffff, here);
     __syncwarp(here);
 }

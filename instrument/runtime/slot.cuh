@@ -577,7 +577,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     // Who asks is what is left of the warp. A whole warp leaves nobody.
     if (slot && mask != ~0u) {
         gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
-        gpu_store32(FIELD(slot, Slot, lanes_left), 1);
+        gpu_max32(FIELD(slot, Slot, lanes_left), 1);
     }
 #endif
 #if CONSAN_CLUSTER

@@ -90,8 +90,10 @@ def is_collective(instruction: Instruction) -> bool:
 
 
 def is_aligned(instruction: Instruction) -> bool:
-    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin)."""
-    return "aligned" in instruction.parts and not ends_block(instruction)
+    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin). Of barriers an arrival, which does not wait for
+    other warps but for its own (ISA "bar, barrier"); those that wait are met in parts, as a chip counts them."""
+    parts = instruction.parts
+    return ("aligned" in parts or parts[0] == "bar") and (not ends_block(instruction) or "arrive" in parts)
 
 
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:
