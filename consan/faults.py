@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, deadlock
+from consan.reports.divergence import TOGETHER, executed_in_part
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, Frame
 
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
+_DIVERGENT: Final = "divergent"
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
 
 
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[str]:
     """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert)."""
-    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in _ADDRESS_FAULTS]
+    return [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
 
 
 def located(error: NotSupported, prepared: Prepared) -> NotSupported:
@@ -48,6 +50,7 @@ def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
 def findings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[Finding]:
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
+    found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     if stats.timed_out and timeout is not None:
@@ -80,6 +83,21 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
+
+
+def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    """A matrix instruction that part of a warp has executed; where the others are is for the kernel's own record to say."""
+    place = prepared.instrumented.original(fault.ptx_line)
+    access = Access(
+        role=TOGETHER,
+        op=fault.opcode,
+        block=fault.ctaid,
+        thread=fault.tid,
+        warp=int(fault.message),
+        lane=(fault.address & -fault.address).bit_length() - 1,
+        **_where(place),
+    )
+    return executed_in_part(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), fault.address)
 
 
 def _where(place: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from consan.instrument.layout import (
 )
 from consan.instrument.sites import Site
 from consan.reports.deadlocks import Phase, deadlock
-from consan.reports.divergence import Split, divergence
+from consan.reports.divergence import TOGETHER, Split, divergence
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding, Frame
 
@@ -429,7 +429,7 @@ def _role(site: Site, action: AsyncInfo | None) -> str:
     if action is not None:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
     if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):
-        return "warp-synchronous instruction"
+        return TOGETHER
     named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
     return named or _ROLES[site.access]
 

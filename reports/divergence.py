@@ -16,6 +16,7 @@ from consan.reports.kinds import describe, place
 from consan.reports.model import Access, Finding
 
 _PAST, _EXITED = 1, 2  # FindingRecord.parity
+TOGETHER: Final = "warp-synchronous instruction"
 _ELSEWHERE: Final = "where the other lanes are"
 _ADVICE: Final = {
     "barrier": "divergent",
@@ -51,6 +52,15 @@ def divergence(finding: Finding, split: Split, site: Site | None) -> Finding:
     finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
     facts = {"point": point, "came": f"{lanes_phrase(split.came)} of {warp}", "others": f"{lanes_phrase(split.others)} {others}"}
     return describe(finding, _ADVICE.get(site.family if site else "", "divergent-warp"), **facts)
+
+
+def executed_in_part(finding: Finding, came: int) -> Finding:
+    """What is known where the virtual machine comes to an instruction that part of a warp executes: who came."""
+    first = finding.accesses[0]
+    warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
+    finding = replace(finding, waiters=(_waiter(first, first, came, "came"),))
+    facts = {"point": first.op, "came": f"{lanes_phrase(came)} of {warp}", "others": "the others do not"}
+    return describe(finding, "divergent-warp", **facts)
 
 
 def _where(finding: Finding, split: Split) -> str:

@@ -1,6 +1,7 @@
 """Checks before warp-synchronous instructions: whether the lanes that must come together do (ISA ".aligned", "shfl.sync").
 
-A check looks at the mask of active lanes, and calls the runtime only where a member is not among them (runtime/convergence.cuh).
+A check looks at the mask of active lanes, and calls the runtime only where a member is not among them (runtime/convergence.cuh). At a
+join, which a thread comes to once, the runtime is always called: lanes that a point has let go may have met the others again.
 Which instructions are checked, and where, is points.py's to say.
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 import itertools
 
 from consan.instrument.isa import lookup
-from consan.instrument.passes.context import Context, FunctionPlan, Work
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.passes.context import Context, FunctionPlan, caller_arguments
+from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.ptx import Instruction
 
@@ -43,7 +44,7 @@ def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: di
         snippet.add(f"@{'' if guard.negated else '!'}{guard.register} bra {label};")
     mask = _ALL if point.members.mask is None else word(point.members.mask, snippet, instruction.scope)
     code = _site(context, plan, instruction) | _what(point, opcodes) << _WHAT | point.join << _JOIN
-    _call_if_missing(context, snippet, mask, "__consan_split", [("b32", mask), ("b32", str(code))])
+    _call_if_missing(context, snippet, mask, [("b32", mask), ("b32", str(code))])
     if guard is not None:
         snippet.add(f"{label}:")
     context.edits.insert_before(instruction, "\n" + snippet.text())
@@ -59,18 +60,18 @@ def _what(point: Point, opcodes: dict[str, int]) -> int:
 def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
     code = _site(context, plan, join.shown) | join.number << _JOIN
-    _call_if_missing(context, snippet, _ALL, "__consan_joined", [("b32", str(code))])
+    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), ("b32", str(code))])
     (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
 
 
-def _call_if_missing(context: Context, snippet: Snippet, mask: str, hook: str, arguments: list[tuple[str, str]]) -> None:
+def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:
     """Call where not all lanes of a mask are active."""
     active, missing = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"activemask.b32 {active};")
     if mask != _ALL:
         snippet.add(f"and.b32 {active}, {active}, {mask};")
     snippet.add(f"setp.ne.b32 {missing}, {active}, {mask};")
-    snippet.call(context.hook(hook), [("b64", SLOT), ("b64", STATE), ("b32", SELF), *arguments], guard=f"@{missing} ")
+    snippet.call(context.hook("__consan_split"), [*caller_arguments(), *arguments], guard=f"@{missing} ")
 
 
 def _site(context: Context, plan: FunctionPlan, instruction: Instruction) -> int:

@@ -90,7 +90,7 @@ def _points(node: Node) -> Iterator[tuple[int, Point]]:
         members = members_of(instruction)
         if instruction.parts[0] == "call":
             together = False
-        if members is None or together:
+        if members is None or (together and step.guard is None):
             continue
         yield index, Point(instruction, members)
         together = together or (step.guard is None and members.is_warp)
@@ -125,7 +125,7 @@ class _Joins:
     def _place(self, node: int, index: int, point: Point) -> tuple[int, int] | None:
         """A node and how many of its steps come before the join."""
         guarded = point.instruction.predicate is not None
-        if not guarded and self.always >> node & 1:
+        if not guarded and self.always >> node & 1 and not self._repeats(node):
             return None
         if guarded and not self._repeats(node):
             return node, index + 1
@@ -133,8 +133,9 @@ class _Joins:
         if join is None or not self.graph.nodes[join].steps:
             return None
         # Lanes that go from here straight to the exit have ended early: the point does not wait for them. If nothing follows
-        # the point either, it serves nothing but those that were to be held there.
-        return (join, 0) if self.effects[join] or not self._effect_follows(node, index) else None
+        # the point either, it serves nothing but those that were to be held there. Matrix instructions allow no exited lanes.
+        held = point.members.whole or self.effects[join] or not self._effect_follows(node, index)
+        return (join, 0) if held else None
 
     def _effect_follows(self, node: int, index: int) -> bool:
         rest = self.graph.nodes[node].steps[index + 1 :]

@@ -80,31 +80,32 @@ DEVICE void look_at_point(u64 slot, u64 state, u32 me, u64 point, u32 here) {
     if (!(wanted & ~exited & ~there)) clear_bits(split_at(slot, me), there);
 }
 
-// Lanes `here` have come to a join: who waits for them at a point before it.
+// Lanes `here` have come to a join: who is noted at a point before it that they did not come to.
 DEVICE void look_back(u64 slot, u64 state, u32 me, u32 join, u32 site, u32 here) {
-    for (u32 rest = load32(split_at(slot, me)) & ~here; rest;) {
+    for (u32 rest = load32(split_at(slot, me)); rest;) {
         u64 point = load64(point_at(slot, me, __ffs(rest) - 1));
         u32 there = 0;
         for (u32 left = rest; left; left &= left - 1) {
             u32 lane = __ffs(left) - 1;
-            if (load64(point_at(slot, me, lane)) == point) there |= 1u << lane;
+            if (same_point(load64(point_at(slot, me, lane)), point)) there |= 1u << lane;
         }
         rest &= ~(there | (rest & 0 - rest));
-        if (what_of(point) != JOINED && join_of(point) == join && low_word(point) & here)
-            report_split(slot, state, me, point, there, site, low_word(point) & here, SPLIT_PAST);
+        u32 others = low_word(point) & here & ~there;
+        if (what_of(point) != JOINED && join_of(point) == join && others) report_split(slot, state, me, point, there, site, others, SPLIT_PAST);
     }
 }
+
+DEVICE bool first_of(u32 lanes) { return lane_id() == __ffs(lanes) - 1; }
 
 // Notes the caller's lanes; returns those that came together.
 DEVICE u32 note_point(u64 slot, u32 me, u64 point) {
     u32 here = __match_any_sync(active_mask(), point);
-    bool first = lane_id() == __ffs(here) - 1;
     if (load32(split_at(slot, me)) >> (me & 31) & 1) settle(slot, me);
     __syncwarp(here);
     store64(point_at(slot, me, me & 31), point);
     raise32(FIELD(slot, Slot, lanes_left), 1);
     __syncwarp(here);
-    if (first) set_bits(split_at(slot, me), here);
+    if (first_of(here)) set_bits(split_at(slot, me), here);
     record_fence();  // of two groups, the later one sees the earlier
     __syncwarp(here);
     return here;
@@ -115,17 +116,24 @@ HOOK void __consan_split(u64 slot, u64 state, u32 me, u32 members, u32 code) {
     if (!slot) return;
     u64 point = pack(members, code);
     u32 here = note_point(slot, me, point);
-    if (lane_id() == __ffs(here) - 1) look_at_point(slot, state, me, point, here);
+    if (first_of(here)) look_at_point(slot, state, me, point, here);
     __syncwarp(here);
 }
 
-// At a join: not all of the warp is active. `code`: site | join << 24.
+// At a join. A lane that is noted at a point of this join keeps the note: the others may come here later. `code`: site | join << 24.
 HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 code) {
     if (!slot) return;
-    u64 before = load32(split_at(slot, me)) >> (me & 31) & 1 ? load64(point_at(slot, me, me & 31)) : 0;
-    u32 joins = 1u << ((code >> 24) - 1) | (what_of(before) == JOINED ? low_word(before) : 0);
-    u64 joined = pack(joins, (code & 0xffff) | JOINED << 16);
-    u32 here = note_point(slot, me, joined);
-    if (lane_id() == __ffs(here) - 1) look_back(slot, state, me, code >> 24, code & 0xffff, here);
+    u32 here = active_mask(), split = load32(split_at(slot, me)), join = code >> 24;
+    if (here == ~0u && !split) return;
+    here = __match_any_sync(here, code);
+    bool noted = split >> (me & 31) & 1;
+    if (first_of(here)) look_back(slot, state, me, join, code & 0xffff, here);
+    u64 before = noted ? load64(point_at(slot, me, me & 31)) : 0;
+    bool keeps = noted && what_of(before) != JOINED && join_of(before) == join;
+    here = __ballot_sync(here, !keeps);
+    if (keeps || here == ~0u) return;
+    u32 joins = 1u << (join - 1) | (noted && what_of(before) == JOINED ? low_word(before) : 0);
+    here = note_point(slot, me, pack(joins, (code & 0xffff) | JOINED << 16));
+    if (first_of(here)) look_back(slot, state, me, join, code & 0xffff, here);
     __syncwarp(here);
 }
