@@ -29,15 +29,21 @@ def run(context: Context) -> None:
             continue
         points, joins = find_points(plan.function)
         for point in points:
-            try:
-                _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
-            except Unsupported:
-                context.unmodelled(plan, point.instruction)
+            _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
         for join in joins:
             _check_join(context, plan, join)
 
 
 def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> None:
+    try:
+        snippet = _point_check(context, plan, point, opcodes, label)
+    except Unsupported:
+        context.unmodelled(plan, point.instruction)
+        return
+    context.edits.insert_before(point.instruction, "\n" + snippet.text())
+
+
+def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> Snippet:
     instruction, snippet = point.instruction, Snippet()
     guard = instruction.predicate
     if guard is not None:
@@ -47,7 +53,7 @@ def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: di
     _call_if_missing(context, snippet, mask, [("b32", mask), ("b32", str(code))])
     if guard is not None:
         snippet.add(f"{label}:")
-    context.edits.insert_before(instruction, "\n" + snippet.text())
+    return snippet
 
 
 def _what(point: Point, opcodes: dict[str, int]) -> int:

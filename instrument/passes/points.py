@@ -21,7 +21,7 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 _MASKED = frozenset({"shfl", "vote", "match", "redux", "elect"})
 _MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wmma"})
 _EFFECTS = frozenset(
-    {"st", "atom", "red", "call", "bar", "barrier", "cp", "mbarrier", "multimem", "wgmma", "stmatrix", "tcgen05", "wmma", "sust", "clusterlaunchcontrol"}
+    {"st", "atom", "red", "call", "bar", "barrier", "cp", "mbarrier", "multimem", "wgmma", "stmatrix", "tcgen05", "wmma", "sust"}
 )
 _ALL = 0xFFFFFFFF
 MOST_JOINS = 32
@@ -118,7 +118,8 @@ class _Joins:
             steps = self.graph.nodes[where].steps
             if len(self.found) == MOST_JOINS:
                 return 0
-            shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), steps[min(position, len(steps) - 1)].instruction)
+            first = steps[min(position, len(steps) - 1)].instruction
+            shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), first)
             self.found[place] = Join(steps[max(position - 1, 0)].instruction, position > 0, len(self.found) + 1, shown)
         return self.found[place].number
 
