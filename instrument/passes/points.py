@@ -158,7 +158,7 @@ def _has_effect(instruction: Instruction) -> bool:
 
 def _is_shown(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and instruction.loc is not None and (row.touches or _has_effect(instruction))
+    return row is not None and instruction.loc is not None and (bool(row.touches) or _has_effect(instruction))
 
 
 def _effects(graph: Graph) -> list[bool]:

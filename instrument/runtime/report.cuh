@@ -49,7 +49,7 @@ DEVICE void count_cta(u64 slot, u64 entry, u32 index) {
 // is undefined (ISA "bar, barrier"), so it is the only finding of what follows, but for a deadlock, which the host tells with it.
 #define AFTER_DIVERGENCE 2u
 DEVICE bool follows_divergence(u64 slot, const Finding &f) {
-    return load32(FIELD(slot, Slot, lanes_left)) == AFTER_DIVERGENCE && f.reason != REASON_DIVERGENT && f.kind != KIND_DEADLOCK && f.kind != KIND_WAITER;
+    return load32(FIELD(slot, Slot, lanes_left)) == AFTER_DIVERGENCE && f.kind != KIND_DEADLOCK && f.kind != KIND_WAITER;
 }
 
 COLD void report(u64 slot, const Finding &f) {
