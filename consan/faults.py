@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
 from consan.reports.deadlocks import Phase, Poll, deadlock
+from consan.reports.divergence import TOGETHER, executed_in_part
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Finding, plural
 from consan.reports.places import located as place_fields
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from consan.session import Prepared
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
-_DIVERGENT: Final = "divergent-barrier"
+_DIVERGENT: Final = "divergent"
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
 _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
@@ -157,10 +158,18 @@ def _touched(fault: Fault) -> tuple[int, int] | None:
 
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
-    """Lanes of a warp that met at one barrier from different instructions; the last to come is named."""
+    """A matrix instruction that part of a warp has executed; where the others are is for the kernel's own record to say."""
     place = prepared.instrumented.original(fault.ptx_line)
-    access = Access(role="barrier", op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
-    return describe(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), "divergent", barrier=f"barrier {fault.address}")
+    access = Access(
+        role=TOGETHER,
+        op=fault.opcode,
+        block=fault.ctaid,
+        thread=fault.tid,
+        warp=int(fault.message),
+        lane=(fault.address & -fault.address).bit_length() - 1,
+        **_where(place),
+    )
+    return executed_in_part(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), fault.address)
 
 
 def _where(place: Place | None) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from consan.progress import SILENT, Progress
 from consan.registers import assemble_with_hooks
 from consan.reports import model
 from consan.reports.decode import ModuleSites, decode
+from consan.reports.divergence import blame_divergence
 from consan.reports.frameworks import CUDA
 from consan.reports.positions import unfinished
 from consan.reports.static import static_findings
@@ -568,7 +569,7 @@ class Session:
         return model.assemble(
             device=self.backend.device_name,
             kernels=self._summaries(drained),
-            findings=[*self._findings, *found, *self._static(drained)],
+            findings=blame_divergence([*self._findings, *found, *self._static(drained)]),
             checked=CHECKED,
             uninstrumented=self._listed(),
             dropped=counters.dropped_findings if counters else 0,

@@ -218,7 +218,7 @@ def slot(ctas: int) -> Struct:
         u32 thread_count; u32 warp_count; u32 entry; u32 module; u32 latest; u32 has_old; u32 found_any; u32 read_scrub;
         u32 full_epoch[{2 * ctas}]; u32 write_scrub; u32 lanes_left; u32 epochs[{warps}]; u32 row_scrub[{warps}];
         u64 named[{NAMED_BARRIERS * ctas}]; u32 named_sites[{NAMED_BARRIERS * ctas}]; u32 named_lanes[{NAMED_BARRIERS * warps}];
-        u32 exited[{warps}]; {cluster} u32 found[{TABLE_ENTRIES // 32}]""",
+        u32 exited[{warps}]; u32 split[{warps}]; u64 points[{32 * warps}]; {cluster} u32 found[{TABLE_ENTRIES // 32}]""",
     )
 
 

@@ -242,9 +242,20 @@ _BARRIER_MISUSE = Kind(
             "{barrier} is used with different thread counts at {first_at} and {second_at}",
         ),
         "divergent": Situation(
-            "convergence: the .aligned form needs all threads of the warp at the same instruction",
-            "move the barrier out of the divergent branch, or use barrier.sync without .aligned",
-            "an aligned barrier is reached by some lanes of a warp only, at {first_at}",
+            "the other lanes of the warp at {point}: an aligned barrier waits for all that have not exited",
+            "move the barrier at {first_at} out of the branch, or make the branch uniform for the warp; "
+            "for a subset of lanes use __syncwarp(mask)",
+            "{came} reach {point} at {first_at}; {others}",
+        ),
+        "divergent-mask": Situation(
+            "the other lanes that the mask of {point} names",
+            "name in the mask at {first_at} only lanes that execute it, or move it out of the branch",
+            "{came} reach {point} at {first_at}, whose mask names more lanes; {others}",
+        ),
+        "divergent-warp": Situation(
+            "the other lanes of the warp at {point}: the .aligned form needs all of them",
+            "move the instruction at {first_at} out of the branch, or make the branch uniform for the warp",
+            "{came} reach {point} at {first_at}; {others}",
         ),
         **MBARRIER_MISUSE,
         GENERAL: Situation("the protocol of the barrier", "see `consan explain barrier-misuse`"),

@@ -34,6 +34,7 @@ from consan.instrument.sites import Site
 from consan.reports import frameworks
 from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase, deadlock, mbarrier
+from consan.reports.divergence import TOGETHER, Split, divergence
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Dim3, Finding
 from consan.reports.ordering import Pair, in_program_order
@@ -75,7 +76,6 @@ _SITUATIONS: Final = {
     Reason.NO_COMPLETE: "no-complete",
     Reason.SIGNALS_PENDING: "signals-pending",
     Reason.WAITERS_PENDING: "waiters-pending",
-    Reason.DIVERGENT: "divergent",
     Reason.NO_PROXY_FENCE: "no-proxy-fence",
     Reason.WRITER_NO_FENCE: "writer-no-fence",
     Reason.READ_NO_FENCE: "read-no-fence",
@@ -131,6 +131,8 @@ _BARRIER_ROLES: Final = {
 # The word that holds an mbarrier's state (runtime/mbarrier.cuh): phase, pending arrivals, bytes still to come (signed).
 _PENDING, _COUNT_BITS, _TX_BITS = 22, 20, 22
 _MBARRIER_BYTES = 8
+# What a whole warp executes together, and is no barrier.
+_WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "special", "tcgen05")
 _CLUSTER_BARRIER = 16  # runtime/barrier.cuh
 
 
@@ -208,6 +210,8 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         accesses=_accesses(record, kind, hazard, module),
         barrier=_barrier(record, module),
     )
+    if int(record["reason"]) == Reason.DIVERGENT:
+        return divergence(finding, Split.of(record), module.site(int(record["site"])))
     pair = _pair(record, finding.accesses, module)
     finding, pair, shape = in_program_order(finding, pair, module.relations)
     unused = kind in _OF_VALUES and _is_unused(record, module)
@@ -372,7 +376,8 @@ def _accesses(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> t
         other = replace(other, role=_ROLES["rmw"])
     if not other.role:
         other = replace(other, role="read" if hazard is Hazard.WAR else "write")
-    return (own, other) if _turned(kind, hazard, action, own_action) else (other, own)
+    turned = int(record["reason"]) == Reason.DIVERGENT or _turned(kind, hazard, action, own_action)
+    return (own, other) if turned else (other, own)
 
 
 def _pair(record: Any, accesses: Sequence[Access], module: ModuleSites) -> Pair:
@@ -463,6 +468,8 @@ def _operation_of(site: Site) -> AsyncInfo | None:
 def _role(site: Site, action: AsyncInfo | None) -> str:
     if action is not None:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
+    if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):
+        return TOGETHER
     named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
     return named or _ROLES[site.access]
 

@@ -166,14 +166,16 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --smem 256 --arg f32[64]=zeros",
     ),
     "barrier-misuse": Explanation(
-        about="""A barrier is used against its own protocol. Named barriers (bar.sync id, count): the counts disagree, or an
-            aligned barrier is reached by some lanes of a warp only. mbarrier: used before its init is visible or after
-            mbarrier.inval, initialised twice, its eight bytes used as data, more arrivals in a phase than its count, two phases
-            completed with no wait between them, a byte count out of range, invalidated while bytes are still to come. The
-            hardware does not complain; it hangs or lets threads through too early. The report names the mbarrier by its offset in
-            shared memory, with its phase and counts.""",
+        about="""A barrier is used against its own protocol. Named barriers (bar.sync id, count): the counts disagree. A warp-
+            synchronous instruction (__syncthreads() and every other .aligned one, or a .sync with a mask of lanes) is reached by
+            some of its lanes only: the report names it, the lanes that came, and where the others are. mbarrier: used before its
+            init is visible or after mbarrier.inval, initialised twice, its eight bytes used as data, more arrivals in a phase
+            than its count, two phases completed with no wait between them, a byte count out of range, invalidated while bytes are
+            still to come. The hardware does not complain; it hangs or lets threads through too early. The report names the
+            mbarrier by its offset in shared memory, with its phase and counts.""",
         isa="""A named barrier releases its threads when as many have arrived as the count says, so all that meet must say the
-            same; of a warp, all threads execute the aligned form together. On memory that holds no mbarrier no mbarrier operation but
+            same; of a warp, all threads that have not exited execute the aligned form together, and of a .sync with a mask all
+            that the mask names; matrix instructions want the whole warp. On memory that holds no mbarrier no mbarrier operation but
             init is defined, and on one that is initialised nothing but mbarrier operations, init not among them. In every phase a wait
             has to succeed before anybody arrives for the next one.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.3 Lifecycle of the mbarrier object", "9.7.13.15.4 Phase of the mbarrier object"),
@@ -215,7 +217,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         repair="""Initialise an mbarrier once, in one thread, with the number of arrivals of one phase, and with a barrier between
             the init and the first use; invalidate it before its bytes are used for anything else. Wait once for every phase. Give
             all that meet at a named barrier the same id and the same count: every thread that arrives or waits, in whole warps.
-            Keep __syncthreads() out of divergent branches.""",
+            Move __syncthreads() out of the branch, or make the branch uniform for the warp; for a subset of lanes use
+            __syncwarp(mask), with a mask that names just those that execute it.""",
         launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "deadlock": Explanation(

@@ -28,8 +28,8 @@ def describe(
 
     `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the
     accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
-    `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `shared_bytes`,
-    `bytes` (a phrase).
+    `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `point`, `came` and
+    `others` (a divergence), `shared_bytes`, `bytes` (a phrase).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
@@ -151,6 +151,9 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "lacking": "a signal",
         "registers": "registers",
         "shared_bytes": "less",
+        "point": "the instruction",
+        "came": "some lanes",
+        "others": "others do not",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     wait = WAITS.get(operation, WAITS["cp.async"])

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from consan.instrument.isa import Row, is_memory_or_sync, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
 from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, Unmodelled
@@ -38,7 +39,7 @@ def _plan(function: Function) -> FunctionPlan:
     assert function.body is not None
     for instruction in function.body.instructions():
         _classify(plan, instruction)
-    plan.needs_slot = bool(plan.work)
+    plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence", "cluster-barrier", "tensormap")
     plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
     return plan

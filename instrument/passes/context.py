@@ -133,16 +133,21 @@ class Context:
         snippet.paste(self.library.inlined(fast, values, label), guard, label)
 
     def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int, *, unused: bool = False) -> Site:
+        """Number an instruction that is instrumented for what its row says."""
+        return self.site_of(plan, work.instruction, work.row.family, access, space, nbytes, unused=unused)
+
+    def site_of(
+        self, plan: FunctionPlan, instruction: Instruction, family: str, access: str, space: str, nbytes: int, *, unused: bool = False
+    ) -> Site:
         """Number an instruction. A module with more sites than a record can name has instructions that are not checked."""
         if len(self.sites) >= SITE_LIMIT:
             raise Unsupported(f"more than {SITE_LIMIT} sites")
-        instruction = work.instruction
         place = place_of(self.module, instruction)
         site = Site(
             number=len(self.sites) + 1,
             function=plan.function.name,
             opcode=instruction.opcode,
-            family=work.row.family,
+            family=family,
             access=access,
             space=space,
             bytes=nbytes,

@@ -53,7 +53,7 @@ DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
     u32 before = or32(at, mask);
     if (lanes_missing(slot, me, before | mask)) {
-        store32(FIELD(slot, Slot, lanes_left), 1);
+        raise32(FIELD(slot, Slot, lanes_left), 1);
         record_fence();  // who ends now sees these lanes, or is seen here
         if (lanes_missing(slot, me, before | mask)) return false;
     }

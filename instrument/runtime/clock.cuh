@@ -9,13 +9,6 @@
 
 #include "slot.cuh"
 
-#if CONSAN_PARTIAL
-// Lanes that release together do so at the latest epoch of any of them, and all go on from there.
-DEVICE u64 together(u64 state, u32 mask) { return pack(maximum_over(mask, low_word(state)), high_word(state)); }
-
-DEVICE u64 clock_row(u64 slot, u32 warp) { return load64(FIELD(slot, Slot, vectors)) + 4ull * VECTOR * warp; }
-DEVICE u64 own_vector(u64 slot, u32 me) { return clock_row(slot, me >> 5); }
-
 DEVICE u32 existing_lanes(u64 slot, u32 me) {
     u32 threads = load32(FIELD(slot, Slot, thread_count)) - (tid_of(slot, me) & ~31u);
 #if CONSAN_CLUSTER
@@ -26,6 +19,13 @@ DEVICE u32 existing_lanes(u64 slot, u32 me) {
 
 // The lanes of the caller's warp that have not exited.
 DEVICE u32 living_lanes(u64 slot, u32 me) { return existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)); }
+
+#if CONSAN_PARTIAL
+// Lanes that release together do so at the latest epoch of any of them, and all go on from there.
+DEVICE u64 together(u64 state, u32 mask) { return pack(maximum_over(mask, low_word(state)), high_word(state)); }
+
+DEVICE u64 clock_row(u64 slot, u32 warp) { return load64(FIELD(slot, Slot, vectors)) + 4ull * VECTOR * warp; }
+DEVICE u64 own_vector(u64 slot, u32 me) { return clock_row(slot, me >> 5); }
 #endif
 
 #if CONSAN_ENGINE

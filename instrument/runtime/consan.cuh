@@ -6,6 +6,7 @@
 #include "async.cuh"
 #include "barrier_hooks.cuh"
 #include "bulk_hooks.cuh"
+#include "convergence.cuh"
 #include "exit.cuh"
 #include "globals_hooks.cuh"
 #include "matrix_hooks.cuh"

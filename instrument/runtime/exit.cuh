@@ -79,6 +79,12 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     if (lane_id() != leader) return;
 #if CONSAN_PARTIAL && !CONSAN_ENGINE
     if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+#elif !CONSAN_PARTIAL
+    // Who asks is what is left of the warp. A whole warp leaves nobody.
+    if (slot && mask != ~0u) {
+        gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
+        gpu_max32(FIELD(slot, Slot, lanes_left), 1);
+    }
 #endif
 #if CONSAN_CLUSTER
     if (slot && gpu_add32(FIELD(slot, Slot, exits) + 4 * cluster_rank(), __popc(mask)) + __popc(mask) == thread_total()) cta_exits(slot, state);

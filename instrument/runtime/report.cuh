@@ -47,7 +47,15 @@ DEVICE void count_cta(u64 slot, u64 entry, u32 index) {
     if (!(gpu_or32(word, 1u << (index % 32)) & (1u << (index % 32)))) gpu_count32(FIELD(entry, TableEntry, ctas), 1);
 }
 
+// Slot.lanes_left: 0; or what the next CTA must clear, 1; or 2, once an .aligned instruction was divergent. What the CTA does then
+// is undefined (ISA "bar, barrier"), so it is the only finding of what follows, but for a deadlock, which the host tells with it.
+#define AFTER_DIVERGENCE 2u
+DEVICE bool follows_divergence(u64 slot, const Finding &f) {
+    return load32(FIELD(slot, Slot, lanes_left)) == AFTER_DIVERGENCE && f.kind != KIND_DEADLOCK && f.kind != KIND_WAITER;
+}
+
 COLD void report(u64 slot, const Finding &f) {
+    if (follows_divergence(slot, f)) return;
     u64 runtime = load64(FIELD(slot, Slot, runtime)), table = load64(FIELD(runtime, Runtime, table));
     u64 key = finding_key(f, load32(FIELD(slot, Slot, module)));
     u32 index = (u32)((key * 0x9E3779B97F4A7C15ull) >> 40) % TABLE_ENTRIES;

@@ -328,11 +328,13 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     gpu_store64(FIELD(slot, Slot, flight_low), ~0ull);
     gpu_store64(FIELD(slot, Slot, flight_high), 0);
     for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, epochs) + 4 * w, pack(base, base));
-#if CONSAN_PARTIAL
     if (gpu_load32(FIELD(slot, Slot, lanes_left))) {
         for (u32 i = 0; i < NAMED_BARRIERS * MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, named_lanes) + 4 * i, 0);
+        for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, split) + 4 * i, 0);
+        for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
         gpu_store32(FIELD(slot, Slot, lanes_left), 0);
     }
+#if CONSAN_PARTIAL
     for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
 #endif
 #if CONSAN_ENGINE

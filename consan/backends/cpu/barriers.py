@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .faults import LaneError
 from .groups import Frame
 from .wave import WARP, Wave
 
@@ -98,24 +97,12 @@ class CtaBarriers:
         wave, partial = self.wave, self.partial[barrier]
         whole = (partial > 0) & (partial >= wave.warp_live)
         if whole.any():
-            self._check_convergence(barrier, whole)
             partial[whole] = 0
             self.arrived[barrier] += whole.reshape(-1, wave.warps_per_cta).sum(1) * WARP
         arrived, expected = self.arrived[barrier], self.expected[barrier]
         needed = np.where(expected == ALL, wave.cta_live_warps * WARP, expected)
         done = (arrived > 0) & (arrived >= needed)
         return self._release(barrier, done) if done.any() else []
-
-    def _check_convergence(self, barrier: int, whole: npt.NDArray[np.bool_]) -> None:
-        """The .aligned form (and all of `bar`) needs a warp's threads at the same instruction; otherwise undefined behaviour."""
-        places: dict[int, Site] = {}
-        for waiter in self.waiters[barrier]:
-            if not is_aligned(waiter.site):
-                continue
-            for warp in np.unique(self.wave.warp_of[waiter.lanes[whole[self.wave.warp_of[waiter.lanes]]]]):
-                if places.setdefault(int(warp), waiter.site) != waiter.site:
-                    lane = int(waiter.lanes[self.wave.warp_of[waiter.lanes] == warp][0])
-                    raise LaneError("divergent-barrier", lane, waiter.site, address=barrier)
 
     def _release(self, barrier: int, done: npt.NDArray[np.bool_]) -> list[Waiter]:
         released: list[Waiter] = []
@@ -147,12 +134,6 @@ class CtaBarriers:
             return []
         used = [b for b in range(BARRIERS) if self.waiters[b] or self.partial[b].any()]
         return [waiter for barrier in used for waiter in self.settle(barrier)]
-
-
-def is_aligned(site: Site) -> bool:
-    """Whether the barrier at this place is one that whole warps reach together (ISA "bar, barrier")."""
-    parts = site.opcode.split(".")
-    return parts[0] == "bar" or "aligned" in parts
 
 
 REDUCTIONS = {

@@ -36,7 +36,8 @@ class Site:
 class Fault:
     """Why a launch ended early, with the first thread that caused it."""
 
-    # "out-of-bounds" | "misaligned" | "divergent-barrier" (address: its number) | "trap" | "assert" | "unknown-opcode"
+    # "out-of-bounds" | "misaligned" | "divergent" (address: mask of the lanes that came; message: warp)
+    # | "trap" | "assert" | "unknown-opcode"
     # | "remote-wait" | "remote-init" (a wait, init or inval of another CTA's mbarrier)
     kind: str
     opcode: str

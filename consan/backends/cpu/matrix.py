@@ -16,6 +16,7 @@ from consan.instrument.ptx import Operand
 
 from .access import SPACES, locator
 from .address import Locator
+from .faults import LaneError
 from .lanes import active_warps
 from .operands import Context, flatten
 from .steps import Step, selective
@@ -36,11 +37,21 @@ def _prepare(context: Context, address: Operand, access: str) -> tuple[Locator, 
     return locator(context, space, address, 16, access), count
 
 
+def require_whole_warps(context: Context, mask: Array, slots: Array) -> None:
+    """End the launch where a warp executes an instruction in part: that is undefined. Both arrays are [warps, 32]."""
+    if mask.all():
+        return
+    warp = int((~mask.all(1)).nonzero()[0][0])
+    here = mask[warp]
+    lanes = int(np.packbits(here, bitorder="little").view(np.uint32)[0])
+    first = int(slots[warp][here][0])
+    raise LaneError("divergent", first, context.site, address=lanes, message=str(context.wave.warp_in_cta[first]))
+
+
 def _rows(context: Context, found: Locator, count: int, lanes: Array) -> tuple[Array, Array, Array]:
     """The view of 16-byte rows, their indices [warps, 8 * count], and the lanes of the warps."""
     mask, slots = active_warps(context.wave, lanes)
-    if not mask.all():
-        raise context.unsupported("by part of a warp (its behaviour is undefined)")
+    require_whole_warps(context, mask, slots)
     senders = slots[:, : 8 * count]
     view, index = found.part(senders.reshape(-1))
     return view, index.reshape(senders.shape), slots

@@ -90,8 +90,11 @@ def is_collective(instruction: Instruction) -> bool:
 
 
 def is_aligned(instruction: Instruction) -> bool:
-    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin)."""
-    return "aligned" in instruction.parts and not ends_block(instruction)
+    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin). Of the barriers those that do not wait for other
+    warps, but for their own all the same (ISA "bar, barrier", "barrier.cluster"); the others are met in parts, as a chip counts them."""
+    parts = instruction.parts
+    waits_for_own = "arrive" in parts or parts[:3] == CLUSTER_WAIT
+    return ("aligned" in parts or parts[0] == "bar") and (not ends_block(instruction) or waits_for_own)
 
 
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:

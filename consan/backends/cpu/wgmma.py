@@ -30,6 +30,7 @@ from .address import WindowLocator
 from .copies import AsyncCopies, Bools, Lanes, Operation
 from .descriptors import chunk_addresses
 from .faults import Site
+from .matrix import require_whole_warps
 from .operands import Context, flatten
 from .program import FunctionCode, RegisterVariable
 from .steps import Selection, Step, nothing, selective
@@ -205,8 +206,7 @@ def _issue(
 
     def issue(sel: Selection) -> None:
         mask, slots = lane_steps.active_warps(wave, wave.ids[sel])
-        if not mask.all():
-            raise context.unsupported("by part of a warp (its behaviour is undefined)")
+        require_whole_warps(context, mask, slots)
         leaders = slots[:, 0]
         rows = a.chunks(leaders, wave.warp_in_cta[leaders] % 4 * ROWS) if isinstance(a, _Matrix) else a
         sharing, which = b.distinct(leaders, wave.cta_of[leaders])

@@ -1,0 +1,85 @@
+"""Checks before warp-synchronous instructions: whether the lanes that must come together do (ISA ".aligned", "shfl.sync").
+
+A check looks at the mask of active lanes, and calls the runtime only where a member is not among them (runtime/convergence.cuh). At a
+join, which a thread comes to once, the runtime is always called: lanes that a point has let go may have met the others again.
+Which instructions are checked, and where, is points.py's to say.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from consan.instrument.isa import lookup
+from consan.instrument.passes.context import Context, FunctionPlan, caller_arguments
+from consan.instrument.passes.emit import Snippet, Unsupported, word
+from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.ptx import Instruction
+
+_ALL = "0xffffffff"
+_ALIGNED, _WHOLE, _FIRST_OPCODE, _LAST_OPCODE = 0, 1, 2, 254  # `what` of runtime/convergence.cuh
+_WHAT, _JOIN = 16, 24
+
+
+def run(context: Context) -> None:
+    """Insert a check at every point and every join."""
+    opcodes: dict[str, int] = {}
+    labels = itertools.count()
+    for plan in context.plans.values():
+        if not plan.needs_slot:
+            continue
+        points, joins = find_points(plan.function)
+        for point in points:
+            _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
+        for join in joins:
+            _check_join(context, plan, join)
+
+
+def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> None:
+    try:
+        snippet = _point_check(context, plan, point, opcodes, label)
+    except Unsupported:
+        context.unmodelled(plan, point.instruction)
+        return
+    context.edits.insert_before(point.instruction, "\n" + snippet.text())
+
+
+def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> Snippet:
+    instruction, snippet = point.instruction, Snippet()
+    guard = instruction.predicate
+    if guard is not None:
+        snippet.add(f"@{'' if guard.negated else '!'}{guard.register} bra {label};")
+    mask = _ALL if point.members.mask is None else word(point.members.mask, snippet, instruction.scope)
+    code = _site(context, plan, instruction) | _what(point, opcodes) << _WHAT | point.join << _JOIN
+    _call_if_missing(context, snippet, mask, [("b32", mask), ("b32", str(code))])
+    if guard is not None:
+        snippet.add(f"{label}:")
+    return snippet
+
+
+def _what(point: Point, opcodes: dict[str, int]) -> int:
+    """The instruction itself, or for those with a mask their opcode: lanes may come to two of them that are alike."""
+    if point.members.mask is None:
+        return _WHOLE if point.members.whole else _ALIGNED
+    return min(opcodes.setdefault(point.instruction.opcode, _FIRST_OPCODE + len(opcodes)), _LAST_OPCODE)
+
+
+def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
+    snippet = Snippet()
+    code = _site(context, plan, join.shown) | join.number << _JOIN
+    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), ("b32", str(code))])
+    (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
+
+
+def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:
+    """Call where not all lanes of a mask are active."""
+    active, missing = snippet.register("b32"), snippet.register("pred")
+    snippet.add(f"activemask.b32 {active};")
+    if mask != _ALL:
+        snippet.add(f"and.b32 {active}, {active}, {mask};")
+    snippet.add(f"setp.ne.b32 {missing}, {active}, {mask};")
+    snippet.call(context.hook("__consan_split"), [*caller_arguments(), *arguments], guard=f"@{missing} ")
+
+
+def _site(context: Context, plan: FunctionPlan, instruction: Instruction) -> int:
+    row = lookup(instruction.parts)
+    return context.site_of(plan, instruction, row.family if row else "", "none", "none", 0).number

@@ -1,0 +1,147 @@
+"""The finding of a warp-synchronous instruction that some lanes of a warp do not reach, from the device's record.
+
+(1) is the instruction, (2) where the other lanes are: at an instruction of the same kind, past it, or nowhere, having exited. Of two
+instructions that lanes of one warp wait at, (1) is the one that stands first in the text. Who came and who did not are `waiters`, with
+their lanes as a mask. The record's fields for this are written in runtime/convergence.cuh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from consan.instrument.sites import Site
+from consan.reports.kinds import describe, place
+from consan.reports.model import Access, Finding
+
+_PAST, _EXITED = 1, 2  # FindingRecord.parity
+TOGETHER: Final = "warp-synchronous instruction"
+_ELSEWHERE: Final = "where the other lanes are"
+_ADVICE: Final = {
+    "barrier": "divergent",
+    "warp-barrier": "divergent-mask",
+    "warp-collective": "divergent-mask",
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """The masks of the lanes that came and of those that did not, which of these have exited, and how they went."""
+
+    came: int
+    others: int
+    exited: int
+    how: int
+
+    @classmethod
+    def of(cls, record: Any) -> Split:
+        """What a record says."""
+        return cls(*(int(record[name]) for name in ("commits", "retired", "group", "parity")))
+
+
+def divergence(finding: Finding, split: Split, site: Site | None) -> Finding:
+    """Fill in the words and the waiters; the accesses are (1) and, unless the others have exited, (2)."""
+    first = finding.accesses[0]
+    point = _name_of(site)
+    warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
+    others = _where(finding, split)
+    accesses = (first, *(replace(access, role=_ELSEWHERE) for access in finding.accesses[1:]))
+    if split.how != _PAST and len(accesses) > 1:
+        accesses = (first, replace(accesses[1], role=first.role))
+    finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
+    facts = {"point": point, "came": f"{lanes_phrase(split.came)} of {warp}", "others": f"{lanes_phrase(split.others)} {others}"}
+    return describe(finding, _ADVICE.get(site.family if site else "", "divergent-warp"), **facts)
+
+
+def executed_in_part(finding: Finding, came: int) -> Finding:
+    """What is known where the virtual machine comes to an instruction that part of a warp executes: who came."""
+    first = finding.accesses[0]
+    warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
+    finding = replace(finding, waiters=(_waiter(first, first, came, "came"),))
+    facts = {"point": first.op, "came": f"{lanes_phrase(came)} of {warp}", "others": "the others do not"}
+    return describe(finding, "divergent-warp", **facts)
+
+
+def _where(finding: Finding, split: Split) -> str:
+    """What the others do, as the end of a sentence about them."""
+    verb = "has" if split.others.bit_count() == 1 else "have"
+    if split.how == _EXITED:
+        return f"{verb} exited"
+    there = place(finding.accesses[-1])
+    if split.how == _PAST:
+        tail = f", and {verb} exited" if split.exited == split.others else ""
+        return f"went past it, to {there}{tail}"
+    return f"{'is' if verb == 'has' else 'are'} at {finding.accesses[-1].op.partition(';')[0]} at {there}"
+
+
+def _waiters(accesses: tuple[Access, ...], split: Split) -> Iterable[dict[str, Any]]:
+    yield _waiter(accesses[0], accesses[0], split.came, "came")
+    why = "exited" if split.how == _EXITED or split.exited == split.others else "went past it" if split.how == _PAST else "waits elsewhere"
+    yield _waiter(accesses[0], accesses[-1] if len(accesses) > 1 else None, split.others, why)
+
+
+def _waiter(who: Access, where: Access | None, lanes: int, why: str) -> dict[str, Any]:
+    waiter: dict[str, Any] = {"block": list(who.block or ()), "warp": who.warp, "lanes": lanes, "why": why}
+    if who.cluster_rank is not None:
+        waiter["cluster_rank"] = who.cluster_rank
+    if where is not None:
+        waiter |= {"file": where.file, "line": where.line, "column": where.column, "ptx_line": where.ptx_line, "ptx": where.ptx}
+    return waiter
+
+
+def _name_of(site: Site | None) -> str:
+    """`__syncthreads() (bar.sync 0)`: the instruction as its author knows it."""
+    if site is None:
+        return "the instruction"
+    if site.family != "barrier":
+        return site.opcode
+    text = site.ptx.rstrip(";").partition("//")[0].strip()
+    text = text.partition(" ")[2] if text.startswith("@") else text
+    return f"__syncthreads() ({text})" if text == "bar.sync 0" else text
+
+
+def lanes_phrase(mask: int) -> str:
+    """`lanes 0 to 15`, `lane 3`, `lanes 0, 2, 4 to 7`."""
+    runs: list[list[int]] = []
+    for lane in (lane for lane in range(32) if mask >> lane & 1):
+        if runs and lane == runs[-1][-1] + 1:
+            runs[-1].append(lane)
+        else:
+            runs.append([lane])
+    shown = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"lane{'s' * (mask.bit_count() != 1)} {', '.join(shown)}"
+
+
+def blame_divergence(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for each instruction that a warp reaches in parts. A deadlock that follows is told with it: what the others wait
+    at is innocent."""
+    found = list(findings)
+    told: dict[tuple[object, ...], Finding] = {}
+    for finding in sorted(filter(_is_divergence, found), key=_nearness):
+        told.setdefault(_point_of(finding), finding)
+    kernels = {finding.kernel for finding in told.values()}
+    stuck = {finding.kernel for finding in found if finding.kind == "deadlock"}
+    rest = [f for f in found if not _is_divergence(f) and not (f.kind == "deadlock" and f.kernel in kernels)]
+    return [_with_end(finding, finding.kernel in stuck) for finding in told.values()] + rest
+
+
+def _nearness(finding: Finding) -> tuple[bool, int]:
+    """Where the lanes are that went past comes before where they wait next, and what is near before what is far."""
+    return not _went_past(finding), finding.accesses[-1].ptx_line
+
+
+def _with_end(finding: Finding, stuck: bool) -> Finding:
+    return replace(finding, message=f"{finding.message}; so the launch ends in a deadlock") if stuck else finding
+
+
+def _point_of(finding: Finding) -> tuple[object, ...]:
+    return finding.kernel, finding.accesses[0].site
+
+
+def _went_past(finding: Finding) -> bool:
+    return len(finding.accesses) > 1 and finding.accesses[1].role == _ELSEWHERE
+
+
+def _is_divergence(finding: Finding) -> bool:
+    return finding.kind == "barrier-misuse" and any(waiter.get("why") == "came" for waiter in finding.waiters)

@@ -1,0 +1,18 @@
+// Half of a warp arrives at the barrier of the cluster, and waits there. Undefined: no chip runs it.
+// backends: cpu
+// launch: grid=1 block=64 arch=sm_90
+// arg: x f32[64]=arange
+// arg: out f32[64]=zeros
+// expect: barrier-misuse @point severity=error
+// result: out = x
+extern "C" __global__ void kernel(const float* x, float* out) {
+    int t = threadIdx.x;
+#ifdef RACY
+    if (t % 32 < 16)
+#endif
+    {
+        asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");  /*@point*/
+        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+    }
+    out[t] = x[t];
+}
