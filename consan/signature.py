@@ -13,15 +13,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from consan import mangled
 from consan._errors import UsageError
 from consan.arguments import FLOATS, TYPES, ArgSpec, BufferSpec, ValueSpec
-from consan.instrument.ptx import Function, Param
 from consan.parameter_kind import CLASS, FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, Kind
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Function, Param
 
 Source = Callable[[], str]
 """Gives the text of the file that the kernel is in; asked for only if the name does not tell."""

@@ -244,7 +244,7 @@ _BARRIER_MISUSE = Kind(
         "divergent": Situation(
             "the other lanes of the warp at {point}: an aligned barrier waits for all that have not exited",
             "move the barrier at {first_at} out of the branch, or make the branch uniform for the warp; "
-            "for a subset of lanes use __syncwarp(mask)",
+            "for a subset of lanes use {warp_barrier} with their mask",
             "{came} reach {point} at {first_at}; {others}",
         ),
         "divergent-mask": Situation(
@@ -282,7 +282,7 @@ _DEADLOCK = Kind(
         ),
         "lock": Situation(
             "a release of {barrier}: the thread that has it has exited, or waits for threads that try to take it",
-            "release the lock on every path (__threadfence(), then atomicExch(&lock, 0)), before any exit and before any barrier that"
+            "release the lock on every path ({gpu_fence}, then an exchange that stores 0), before any exit and before any barrier that"
             " the others must reach; where lanes of one warp compete, let one of them take it for all",
             "threads try to take {barrier} in loops that never end: nobody that is left releases it",
         ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import metadata
 from typing import Final
 
 from consan.reports.model import KernelSummary, Report, kernels_checked, plural
@@ -42,6 +41,8 @@ _AREAS: Final[dict[str, Callable[[tuple[KernelSummary, ...]], str]]] = {"global-
 @cache
 def installed_version() -> str:
     """The version of consan; "unknown" where it is not installed as a package."""
+    from importlib import metadata
+
     try:
         return metadata.version("consan")
     except metadata.PackageNotFoundError:

@@ -76,6 +76,7 @@ _SITUATIONS: Final = {
     Reason.NO_COMPLETE: "no-complete",
     Reason.SIGNALS_PENDING: "signals-pending",
     Reason.WAITERS_PENDING: "waiters-pending",
+    Reason.DIVERGENT: "divergent",
     Reason.NO_PROXY_FENCE: "no-proxy-fence",
     Reason.WRITER_NO_FENCE: "writer-no-fence",
     Reason.READ_NO_FENCE: "read-no-fence",
@@ -211,7 +212,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
         barrier=_barrier(record, module),
     )
     if int(record["reason"]) == Reason.DIVERGENT:
-        return divergence(finding, Split.of(record), module.site(int(record["site"])))
+        return divergence(finding, Split.of(record), module.site(int(record["site"])), module.framework)
     pair = _pair(record, finding.accesses, module)
     finding, pair, shape = in_program_order(finding, pair, module.relations)
     unused = kind in _OF_VALUES and _is_unused(record, module)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from consan.instrument.sites import Site
+from consan.reports import frameworks
 from consan.reports.kinds import describe, place
 from consan.reports.model import Access, Finding
 
@@ -40,10 +41,10 @@ class Split:
         return cls(*(int(record[name]) for name in ("commits", "retired", "group", "parity")))
 
 
-def divergence(finding: Finding, split: Split, site: Site | None) -> Finding:
+def divergence(finding: Finding, split: Split, site: Site | None, framework: str = frameworks.CUDA) -> Finding:
     """Fill in the words and the waiters; the accesses are (1) and, unless the others have exited, (2)."""
     first = finding.accesses[0]
-    point = _name_of(site)
+    point = _name_of(site, framework)
     warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
     others = _where(finding, split)
     accesses = (first, *(replace(access, role=_ELSEWHERE) for access in finding.accesses[1:]))
@@ -51,7 +52,7 @@ def divergence(finding: Finding, split: Split, site: Site | None) -> Finding:
         accesses = (first, replace(accesses[1], role=first.role))
     finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
     facts = {"point": point, "came": f"{lanes_phrase(split.came)} of {warp}", "others": f"{lanes_phrase(split.others)} {others}"}
-    return describe(finding, _ADVICE.get(site.family if site else "", "divergent-warp"), **facts)
+    return describe(finding, _ADVICE.get(site.family if site else "", "divergent-warp"), framework=framework, **facts)
 
 
 def executed_in_part(finding: Finding, came: int) -> Finding:
@@ -90,15 +91,15 @@ def _waiter(who: Access, where: Access | None, lanes: int, why: str) -> dict[str
     return waiter
 
 
-def _name_of(site: Site | None) -> str:
-    """`__syncthreads() (bar.sync 0)`: the instruction as its author knows it."""
+def _name_of(site: Site | None, framework: str) -> str:
+    """`__syncthreads() (bar.sync 0)`: the instruction as the framework's users know it."""
     if site is None:
         return "the instruction"
     if site.family != "barrier":
         return site.opcode
     text = site.ptx.rstrip(";").partition("//")[0].strip()
     text = text.partition(" ")[2] if text.startswith("@") else text
-    return f"__syncthreads() ({text})" if text == "bar.sync 0" else text
+    return frameworks.words_of(framework, "")["cta_barrier_ptx"] if text == "bar.sync 0" else text
 
 
 def lanes_phrase(mask: int) -> str:

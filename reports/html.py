@@ -20,6 +20,7 @@ from string import Template
 from typing import Final
 
 from consan.reports import highlight, phrases, timeline, timeline_svg
+from consan.reports.coverage import installed_version
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.kinds import KINDS, place
 from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
@@ -66,7 +67,7 @@ def render(report: Report, now: datetime | None = None) -> str:
     """The page; `now` is the date that it carries."""
     sources = Sources(report)
     cards = [_finding(finding, number, report, sources) for number, finding in enumerate(report.findings, 1)]
-    version, date = _version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    version, date = report.version or installed_version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
     rows = list(phrases.summary(report))
     return _PAGE.substitute(
         verdict=report.verdict,
@@ -88,15 +89,6 @@ def render(report: Report, now: datetime | None = None) -> str:
 
 def _text(text: str) -> str:
     return html.escape(text, quote=True)
-
-
-def _version() -> str:
-    from importlib import metadata  # takes a while to import, and most runs write no page
-
-    try:
-        return metadata.version("consan")
-    except metadata.PackageNotFoundError:
-        return "of an unknown version"
 
 
 # --- the head of the page ----------------------------------------------------------------------------------------------

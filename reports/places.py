@@ -19,11 +19,13 @@ import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from consan.instrument.sites import Place, Site
 from consan.reports.model import Access, Frame
 from consan.reports.names import function_name
+
+if TYPE_CHECKING:
+    from consan.instrument.sites import Place, Site
 
 LIBRARY, VENDORED, USERS = 0, 1, 2
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan.reports.model import Finding, merge_key, plural
+from consan.reports.names import kernel_name
 
 _SHOWN: Final = 8  # kernels, and tests, that are listed
 
@@ -30,7 +31,7 @@ class Cause:
 
     def where(self) -> Iterator[tuple[str, str]]:
         """The other kernels, and the tests: (label, text)."""
-        yield from _listed("also in", [f"kernel {f.kernel}, {_seen(f)}" for f in self.others])
+        yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {_seen(f)}" for f in self.others])
         yield from _listed("tests", [test or "outside of tests" for test in self.tests])
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from consan.instrument.sites import SharedVariable
 from consan.reports.declarations import Declared, Member, Source
 from consan.reports.model import plural
 from consan.reports.names import variable_name
+
+if TYPE_CHECKING:
+    from consan.instrument.sites import SharedVariable
 
 DYNAMIC = "dynamic shared memory"
 

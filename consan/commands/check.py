@@ -55,7 +55,8 @@ class CheckCommand:
         report = Launch(args).run(args)
         status = exit_status(report, strict=args.strict)
         told = replace(report, command=("consan", *args.argv), status=status)
-        return status or deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
+        undelivered = deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
+        return status or undelivered
 
 
 def launch_given(args: argparse.Namespace) -> bool:
@@ -175,9 +176,9 @@ def entries_of(module: Module) -> list[Function]:
 
 
 def _nearest(wanted: str, entries: Sequence[Function]) -> str:
-    from consan.instrument.passes.context import source_name
+    from consan.reports.names import function_name
 
-    return did_you_mean(wanted, (source_name(entry.name).rpartition("::")[2] for entry in entries))
+    return did_you_mean(wanted, (function_name(entry.name).rpartition("::")[2] for entry in entries))
 
 
 def _templates(file: str) -> str:

@@ -88,14 +88,14 @@ def _parameters(text: str, begin: int) -> tuple[str, ...]:
 
 def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:
     """Lines on each kernel: its parameters, and a command to start from, which `words` begin."""
-    from consan.instrument.passes.context import source_name
+    from consan.reports.names import function_name
 
     declared = {one.name: one for one in declarations(source)}
     for entry in entries:
         one = next((declared[name] for name in _names_in(entry.name, declared)), None)
         matches = one is not None and len(one.parameters) == len(entry.params)
         texts = one.parameters if one is not None and matches else ("",) * len(entry.params)
-        name = one.name if one is not None else source_name(entry.name)
+        name = one.name if one is not None else function_name(entry.name)
         yield f"kernel {name}" + (f" ({entry.name})" if name != entry.name else "")
         for number, (parameter, text) in enumerate(zip(entry.params, texts, strict=True), 1):
             yield f"  --arg {number}: {text or f'.{parameter.type}'}  ({_bytes(parameter)})"

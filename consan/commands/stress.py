@@ -160,7 +160,7 @@ def _read_rest(args: argparse.Namespace) -> None:
     """Options that stand after a kernel's file, over those before it."""
     from consan.__main__ import Parser
 
-    shared = options.ALL
+    shared = [option for option in options.ALL if option not in options.PICTURE]
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
     _add_options(parser)

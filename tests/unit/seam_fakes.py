@@ -30,7 +30,8 @@ class FakeSession:
         self.names.append(name)
         self.texts.append(ptx)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, plain=ptx, name=name, session=self)
+        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda"}
+        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:
         self.attached.append(prepared)

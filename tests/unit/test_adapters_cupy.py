@@ -99,7 +99,8 @@ class FakeSession:
     def instrument(self, ptx: str, *, name: str) -> Any:
         self.names.append(name)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, plain=ptx, name=name, session=self)
+        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda"}
+        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:
         self.attached.append(prepared)

@@ -152,13 +152,13 @@ def _racy_in(kernel: str, **changes: Any) -> Finding:
 
 def test_findings_of_one_cause_are_shown_once_with_their_kernels_and_tests() -> None:
     """A template's instances share their lines; a finding of another kind, or at another line, is another cause."""
-    same = [_racy_in(f"_Z6reduceIf{n}EvPf", count=n, tests=(f"t.py::test_it[{n}]",)) for n in range(12, 0, -1)]
+    same = [_racy_in(f"_Z6reduceIfLi{n}EEvPf", count=n, tests=(f"t.py::test_it[{n}]",)) for n in range(12, 0, -1)]
     other = replace(samples.RACE, accesses=(replace(samples.WRITE, line=6), samples.READ))
     report = Report(verdict="violations", device="cpu", findings=(*same, other))
     shown = text.render(report)
     assert re.findall(r" (\d/\d) ==$", shown, re.MULTILINE) == ["1/2", "2/2"]
-    assert "in kernel _Z6reduceIf12EvPf and 11 more kernels =" in shown
-    assert "also in:  kernel _Z6reduceIf11EvPf, 11 times in 64 CTAs\n" in shown
+    assert "in kernel reduce<float, 12> and 11 more kernels =" in shown
+    assert "also in:  kernel reduce<float, 11>, 11 times in 64 CTAs\n" in shown
     assert "and 3 more; the JSON report lists them all" in shown
     assert "tests:    t.py::test_it[12]\n" in shown
     assert re.search(r"found: +13 errors, which have 2 causes\n", shown)
