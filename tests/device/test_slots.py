@@ -91,7 +91,7 @@ def test_one_racy_cta_among_many_is_found(device: str, at: int) -> None:
     report = bench.report()
     assert found(report, SOURCE) == {("data-race", "read", "write")}
     (finding,) = report.findings
-    assert (finding.ctas, {access.block for access in finding.accesses}) == (1, {(at, 0, 0)})
+    assert (finding.ctas, {access.block for access in finding.pair}) == (1, {(at, 0, 0)})
 
 
 def test_a_reused_slot_remembers_no_write_of_an_earlier_cta(device: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 import twin_file
 
 import consan
+from consan.reports import render
 from consan.reports.model import CULPRIT
 
 TWINS = Path(__file__).parent / "twins"
@@ -78,13 +79,14 @@ def _line(report: Any, access: Any) -> str:
 def test_the_culprit_is_named_with_its_line(name: str, source: str, sentence: str, fix: str) -> None:
     (report,) = _racy(name)
     told = [finding for finding in report.findings if finding.accesses[-1].role == CULPRIT]
-    assert told, str(report)
+    text = render(report, notes=True)
+    assert told, text
     finding = told[0]
     assert [access.role == CULPRIT for access in finding.accesses] == [False, False, True]
     assert source.lower() in _line(report, finding.accesses[2]).lower()
     assert sentence in finding.message
     assert fix in finding.fix
-    assert "  (3) culprit" in str(report)
+    assert "  (3) culprit" in text
 
 
 @pytest.mark.parametrize("name", ["raw", "waw", "war_loop", "cp_async_no_wait", "bulk_store_no_proxy_fence", "mbarrier_other_lane"])

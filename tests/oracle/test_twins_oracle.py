@@ -30,6 +30,7 @@ NOT_SEEN = {
     "bulk_result_read_wait": "data in global memory",
     "bulk_result_wait_no_barrier": "data in global memory",
     "bulk_source_overwritten": "data in global memory",
+    "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
     "cp_async_at_exit": "copies in flight at the end",
     "cp_async_source_overwritten": "data in global memory",
     "global_flag_no_proxy_fence": "policy isa",
@@ -45,6 +46,7 @@ NOT_SEEN = {
     "vector_padding": "values that nobody uses",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
+    "wgmma_written_below_fence": "registers",
 }
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread.

@@ -125,9 +125,9 @@ def test_a_deadlock_names_the_ctas() -> None:
     report = launched(PLAIN, "starved", 2, grid=2, block=1)
     (found,) = report.findings
     assert found.kind == "deadlock"
-    assert "phase 0 of the mbarrier at shared offset 0 of the CTA of rank 0" in found.message
+    assert "phase 0 of the mbarrier full (shared offset 0) of the CTA of rank 0" in found.message
     assert "the barrier of the cluster (in the CTA of rank 1)" in found.message
-    assert found.missing.startswith("1 of 2 arrivals (the mbarrier at shared offset 0 of the CTA of rank 0, phase 0)")
+    assert found.missing.startswith("1 of 2 arrivals (the mbarrier full (shared offset 0) of the CTA of rank 0, phase 0)")
     assert {(waiter["why"], waiter["cluster_rank"]) for waiter in found.waiters} == {("mbarrier", 0), ("cluster-barrier", 1)}
 
 
