@@ -1,0 +1,108 @@
+"""Reports as a stranger gets them: racy kernels under names and without comments that would give the answer away.
+
+Decides which kernels are read (`KERNELS`: five of each kind, fewer where there are no more), and how their source is made neutral: only the
+racy branch stands, comments go, and the file is called k01.cu, k02.cu, ... Reports are those of the virtual machine, seed 0.
+
+    python tests/reports_read/reading.py FOLDER      write the reports there
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import consan
+from consan.reports import render
+
+HERE = Path(__file__).parent
+TWINS = HERE.parent / "kernels" / "twins"
+sys.path.append(str(TWINS.parent))
+
+import twin_file  # noqa: E402
+
+KERNELS = {
+    "data-race": ("block_2d_transpose", "double_buffer", "reduction_last_levels", "histogram_no_atomics", "mbarrier_released_early"),
+    "missing-wait": ("cp_async_off_by_one", "cp_async_wait_by_other_thread", "bulk_store_source_overwritten", "mbarrier_wrong_parity",
+                     "wgmma_operand_overwritten"),
+    "missing-proxy-fence": ("cp_async_then_bulk_store", "tma_epilogue_mbarrier_no_fence", "wgmma_no_proxy_fence", "bulk_load_over_zeros",
+                            "tma_fence_by_all_but_issuer"),
+    "uninitialized-read": ("uninitialized_tail", "uninitialized_halo", "bulk_store_never_written", "bulk_store_uninitialised",
+                           "vector_padding"),
+    "barrier-misuse": ("divergent_syncthreads", "mbarrier_32_arrivals", "mbarrier_phase_lap", "named_barrier_counts_disagree",
+                       "mbarrier_init_not_published"),
+    "scope": ("cluster_arrive_cta_scope", "cluster_wait_cta_scope"),
+    "deadlock": ("deadlock_wrong_count", "bulk_bytes_never_come", "deadlock_trip_counts", "deadlock_flag_set_too_late",
+                 "named_barrier_deadlock"),
+    "lifetime": ("bulk_store_at_exit", "bulk_load_at_exit", "cluster_before_start", "cluster_peer_exits", "cp_async_at_exit"),
+    "register-hazard": ("wgmma_fence_missing", "wgmma_flush_flag", "wgmma_written_below_fence"),
+    "out-of-bounds": ("out_of_bounds", "halo_index", "left_neighbour", "output_too_small", "tail_of_input"),
+}  # fmt: skip
+
+
+def cases() -> Iterator[tuple[str, str, Path]]:
+    """Name of the report, kind, file of the kernel."""
+    files = [(kind, name) for kind, names in KERNELS.items() for name in names]
+    for number, (kind, name) in enumerate(files, 1):
+        own = HERE / "kernels" / f"{name}.cu"
+        yield f"k{number:02}", kind, own if own.exists() else TWINS / f"{name}.cu"
+
+
+def neutral(text: str) -> str:
+    """The racy source without comments and without the repaired branches; the first lines of a file are its header."""
+    kept, stack = [], []
+    for line in text.splitlines():
+        word = line.split("//")[0].split()
+        head = word[0] if word else ""
+        if head in ("#ifdef", "#ifndef", "#if"):
+            ours = len(word) > 1 and word[1] == "RACY"
+            stack.append(None if not ours else head == "#ifdef")
+            if ours:
+                continue
+        elif head in ("#else", "#endif") and stack and stack[-1] is not None:
+            stack[-1] = not stack[-1]
+            if head == "#endif":
+                stack.pop()
+            continue
+        elif head == "#endif" and stack:
+            stack.pop()
+        if all(state is not False for state in stack):
+            kept.append(re.sub(r"\s*/\*.*?\*/|\s*//.*$", "", line))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept).strip()) + "\n"
+
+
+def report(name: str, path: Path) -> str:
+    """The text of the report on a kernel."""
+    spec = twin_file.read(path)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "kernels")
+        (place / "read").mkdir(parents=True)
+        for header in TWINS.parent.glob("*.cuh"):
+            (place / header.name).write_text(header.read_text())
+        file = place / "read" / f"{name}.cu"
+        file.write_text(neutral(path.read_text()))
+        here = os.getcwd()
+        os.chdir(file.parent)
+        try:
+            kernel: Any = consan.Kernel(file.name, entry="kernel", arch=spec.arch)
+            values = spec.parameters(spec.fresh_args())
+            found = consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device="cpu", policy=spec.policy)
+            return render(found, notes=True).replace(f"{folder}/kernels/", "../")
+        finally:
+            os.chdir(here)
+
+
+def main() -> None:
+    """Write all reports into a folder."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, _, path in cases():
+        (folder / f"{name}.txt").write_text(report(name, path))
+
+
+if __name__ == "__main__":
+    main()

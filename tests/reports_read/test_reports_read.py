@@ -1,0 +1,31 @@
+"""The reports that strangers have read (README.md) are those that consan writes now. BLESS=1 accepts a new wording; then have them read again."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))
+
+import reading  # noqa: E402
+
+CASES = list(reading.cases())
+
+
+@pytest.mark.parametrize(("name", "kind", "path"), CASES, ids=[f"{name}-{path.stem}" for name, _, path in CASES])
+def test_the_report_is_as_it_was_read(name: str, kind: str, path: Path) -> None:
+    stored, text = HERE / "reports" / f"{name}.txt", reading.report(name, path)
+    if os.environ.get("BLESS") == "1":
+        stored.write_text(text)
+    expected = stored.read_text()
+    assert text == expected, "".join(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), "read", "now"))
+    assert f"[{kind}]" in text
+
+
+def test_five_of_each_kind_where_there_are_five() -> None:
+    assert {kind: len(names) for kind, names in reading.KERNELS.items() if len(names) != 5} == {"scope": 2, "register-hazard": 3}
