@@ -1,4 +1,7 @@
-"""The reports that strangers have read (README.md) are those that consan writes now. BLESS=1 accepts a new wording; then have them read again."""
+"""The reports that strangers have read (README.md) are those that consan writes now.
+
+BLESS=1 accepts a new wording; then have them read again.
+"""
 
 from __future__ import annotations
 
