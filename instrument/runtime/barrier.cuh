@@ -83,9 +83,9 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
 }
 
 #if CONSAN_ENGINE
-// A warp arrives at the barrier of the cluster (without a cluster: of its CTA), or exits; exited warps do not count as missing. Arrivals and
-// exits are recorded in one word, and the later one completes the phase. The bits that hold the thread count for other barriers
-// hold the number of exited threads here.
+// A warp arrives at the barrier of the cluster (without a cluster: of its CTA), or exits. Exited warps are not waited for. Arrival and exit
+// are recorded in one word, and the later one completes the phase. The bits that hold the thread count for other barriers hold the
+// number of exited threads here.
 // `arrived_at`: the generation in which an exiting warp was counted, or 0. If it is not complete, the warp counts as exited there.
 DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) {
     u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
