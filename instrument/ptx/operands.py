@@ -1,6 +1,6 @@
 """The shapes of operands (ISA "Instruction Operands").
 
-Decides nothing but what an operand can look like; `operand_parser.py` reads them. Equality ignores the spelling (`text`).
+Only the shapes; `operand_parser.py` reads them. Equality ignores the spelling (`text`).
 """
 
 from __future__ import annotations
