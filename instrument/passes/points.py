@@ -60,7 +60,7 @@ class Join:
 
 
 def members_of(instruction: Instruction) -> Members | None:
-    """Who must reach an instruction together; None for an instruction that each thread executes by itself."""
+    """The members that must reach an instruction together; None for an instruction that each thread executes by itself."""
     parts = instruction.parts
     if parts[0] == "bar" and parts[1:2] == ("warp",):
         return Members(instruction.operands[0])
@@ -134,7 +134,7 @@ class _Joins:
         if join is None or not self.graph.nodes[join].steps:
             return None
         # Lanes that branch from here directly to the exit do not participate: the point does not wait for them. If nothing follows the
-        # point either, it has no purpose but for lanes held there. Matrix instructions allow no exited lanes.
+        # point either, its only purpose is to hold those lanes. Matrix instructions allow no exited lanes.
         held = point.members.whole or self.effects[join] or not self._effect_follows(node, index)
         return (join, 0) if held else None
 

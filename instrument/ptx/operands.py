@@ -104,7 +104,7 @@ class Tuple:
 
 @dataclass(frozen=True)
 class TensorAddress:
-    """`[base, {c0, c1}]` of tensor copies, textures and surfaces; a separate sampler stands between base and coordinates."""
+    """`[base, {c0, c1}]` of tensor copies, textures and surfaces; a separate sampler comes between base and coordinates."""
 
     base: Operand
     coords: tuple[Operand, ...]

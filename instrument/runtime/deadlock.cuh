@@ -309,7 +309,7 @@ DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 s
         if (added) count32(FIELD(engine, Engine, elsewhere), added);
         blocked = added ? count32(at, added) + added : load32(at);
     }
-    if (added) record_fence();  // a thread that comes to the main barrier and does not see this one is seen here
+    if (added) record_fence();  // a thread at the main barrier sees this one, or is seen here
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
     __syncwarp(mask);
 }

@@ -80,7 +80,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 #if CONSAN_PARTIAL && !CONSAN_ENGINE
     if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
 #elif !CONSAN_PARTIAL
-    // The remaining lanes of the warp are asked. If the whole warp exits, there are none.
+    // Only the remaining lanes of the warp need this. If the whole warp exits, there are none.
     if (slot && mask != ~0u) {
         gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
         gpu_max32(FIELD(slot, Slot, lanes_left), 1);

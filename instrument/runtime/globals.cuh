@@ -100,7 +100,8 @@ DEVICE void widen_interval(u64 low_at, u64 low, u64 high) {  // one of the slot,
 DEVICE u64 lost_at(u64 slot, u32 i) { return FIELD(globals_of(slot), Globals, lost) + i * sizeof(LostResults); }
 #define SEVERAL_THREADS 0xffffffffu
 
-// Drops a record whose copy nobody has waited for, to reuse its place. The last interval serves all threads that find no other one.
+// Merges a record into an interval before its place is reused, if nobody has waited for its copy. The last interval serves all threads
+// that find no other one.
 COLD void lose_result(u64 slot, u64 at) {
     Result r = load_result(at);
     if (load32(THREAD_FIELD(thread_record(slot, r.thread), bulk_retired)) > r.group) return;

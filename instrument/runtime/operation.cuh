@@ -46,7 +46,7 @@ template <u32 UNIT> DEVICE u64 warp_rows(u64 coarse, u32 stride, u32 warp) {
 }
 
 // Generic writes of whole words set one bit per word in the block's word, beside the mark of this CTA, so an operation that reads them
-// need not look at each cell. A block with all bits set is fully written. A lost bit only costs the look at the cells.
+// need not look at each cell. A block with all bits set is fully written. A lost bit only costs that check of the cells.
 DEVICE void note_words(const Caller &c, u64 at, u32 mark) {
     if (c.bytes < 4) return;
     u32 bits = ((1u << c.bytes / 4) - 1) << c.offset % BLOCK_BYTES / 4;
@@ -176,7 +176,7 @@ DEVICE bool group_observed(const Caller &c, u32 issuer, u32 group, u32 retired, 
     if (retired <= group) return false;
     if (issuer == c.me) return true;
     u32 epoch = covering_group_wait(thread_record(c.slot, issuer), history, group);
-    // If the covering wait has left the history, the oldest entry stands for it, which errs towards a finding. This needs an issuer
+    // If the covering wait has left the history, the oldest entry replaces it, which errs towards a finding. This needs an issuer
     // that waits GROUP_WAITS times while the caller learns of none of these waits.
     return epoch && ordered(c, issuer, epoch);
 }
