@@ -264,7 +264,7 @@ DEVICE u32 group_of(u64 slot, u64 record) {
 // ---- reads --------------------------------------------------------------------------------------------------------------
 
 // The first reader of an unwritten granule leaves a marker, so that a later unordered write can explain the read. The marker of a
-// strong load says that it is strong: a race with a strong store would not be reported for both.
+// strong load is flagged: a strong store does not race with it, so no race report would explain the read.
 COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
     u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER | (c.flags & ACCESS_STRONG ? LOW_ATOMIC : 0));
     if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between; it will look at our read record
