@@ -1,8 +1,8 @@
 """PTX in, instrumented PTX and a site table out.
 
-`instrument` reads a module, decides what to check (opcode table), and runs the passes in a fixed order over one set of edits.
-The module's text outside the edits is untouched, byte for byte. Nothing here needs a GPU, a driver or a toolchain: the
-compiler of the shadow runtime is passed in.
+`instrument` parses a module, decides what to check (opcode table), and runs the passes in a fixed order over one set of edits.
+The text outside the edits stays the same, byte for byte. Nothing here needs a GPU, a driver or a toolchain: the caller passes in the
+compiler of the shadow runtime.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Library = Callable[[Variant, str], RuntimeLibrary]
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _CLUSTER_VERSION, _CLUSTER_TARGET = (7, 8), "sm_90"
-_INLINE_LIMIT = 450_000  # characters of pasted bodies: beyond it the assembler's time grows faster than the kernel's speed
+_INLINE_LIMIT = 450_000  # characters of pasted bodies; beyond it assembly time grows faster than the kernel gains
 _PASSES: tuple[Callable[[Context], None], ...] = (
     accesses.run,
     copies.run,
@@ -49,7 +49,7 @@ _PASSES: tuple[Callable[[Context], None], ...] = (
 
 @dataclass(frozen=True)
 class Instrumented:
-    """The result: text to assemble, what its site numbers mean, and what was and was not covered."""
+    """The result: text to assemble, the meaning of its site numbers, and what is covered."""
 
     ptx: str
     target: str
@@ -60,16 +60,16 @@ class Instrumented:
     external: tuple[str, ...]
     lines: tuple[int, ...]
     places: Mapping[int, Place]
-    hazards: tuple[StaticFinding, ...] = ()  # on registers, found in the text: they hold for each launch of their kernels
-    debug: bool = False  # a debug build: its registers were not looked at
+    hazards: tuple[StaticFinding, ...] = ()  # static findings on registers: they hold for each launch of their kernels
+    debug: bool = False  # a debug build: its registers were not checked
     communicates: bool = False  # CTAs may wait for each other through global memory
 
     def original(self, line: int) -> Place | None:
-        """The instruction that stood on a line of the original text, given a line of the instrumented one."""
+        """The instruction at a line of the original text, given a line of the instrumented text."""
         return self.places.get(self.lines[line - 1]) if 1 <= line <= len(self.lines) else None
 
     def reachable(self, entry: str) -> list[FunctionStats]:
-        """The functions that a kernel can run, itself first; an indirect call reaches all device functions."""
+        """The functions that a kernel can call, itself first. An indirect call can reach all device functions."""
         table = {f.name: f for f in self.functions}
         pending, found = [entry], dict[str, FunctionStats]()
         while pending:
@@ -93,9 +93,9 @@ def instrument(
 ) -> Instrumented:
     """Rewrite one module.
 
-    `inline` pastes the bodies of the hottest hooks in line where the module is small enough for that: faster on a GPU, of no
-    use to the virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`).
-    `delays`: warps sleep now and then, as the module's variable SEED says (passes/delays.py). Raises `PtxSyntaxError`.
+    `inline` pastes the bodies of the most frequent hooks in line if the module is small enough. That is faster on a GPU and useless on the
+    virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`).
+    `delays`: warps sleep at some instructions, depending on the module's variable SEED (passes/delays.py). Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)
@@ -141,19 +141,19 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
 
 
 def _hazards(module: Module, plans: Iterable[FunctionPlan]) -> tuple[StaticFinding, ...]:
-    """What is wrong in the text itself."""
+    """The findings that follow from the text alone."""
     families = {family for plan in plans for family in plan.stats.families}
     registers = find_register_hazards(module) if "wgmma" in families else ()
     return (*registers, *(find_ignored_waits(module) if "mbarrier" in families else ()))
 
 
 def cluster_tier(ctas: int) -> int:
-    """The variant of the runtime for clusters of so many CTAs: 0 for one alone, else a power of two."""
+    """The size class of the runtime for clusters of `ctas` CTAs: 0 without clusters, else a power of two."""
     return 0 if ctas <= 1 else 1 << (ctas - 1).bit_length()
 
 
 def _cluster(function: Function) -> int:
-    """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 where it does not."""
+    """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 without it."""
     given = function.directives.get("reqnctapercluster", ())
     return math.prod(given) if isinstance(given, tuple) else 1
 
@@ -163,7 +163,7 @@ def _generation(target: str) -> int:
 
 
 def _module_header(context: Context, target: str, more: str) -> None:
-    """Control block, runtime functions and `more`, before the first item that could use them."""
+    """Insert control block, runtime functions and `more` before the first item that could use them."""
     module, edits = context.module, context.edits
     oldest = _CLUSTER_VERSION if context.variant.cluster else _OLDEST_VERSION
     anchor = None
@@ -182,12 +182,12 @@ def _module_header(context: Context, target: str, more: str) -> None:
 
 
 def places_of(text: str, name: str) -> Mapping[int, Place]:
-    """The places in a module, which is read when the first one is asked for."""
+    """The places of a module. The module is parsed on the first request."""
     return _Places(lambda: parse(text, name))
 
 
 class _Places(Mapping[int, Place]):
-    """Instructions by line, looked up only when a fault has to be placed."""
+    """Instructions by line, computed only when a fault needs a place."""
 
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
@@ -212,7 +212,7 @@ class _Places(Mapping[int, Place]):
 
 
 def communicates(module: Module) -> bool:
-    """Whether CTAs may wait for each other through global memory: then all that were resident must stay so."""
+    """Whether CTAs may wait for each other through global memory. Then all CTAs that were resident must stay resident."""
     for function in module.functions:
         for instruction in function.body.instructions() if function.body else ():
             row = lookup(instruction.parts)

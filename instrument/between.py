@@ -1,18 +1,18 @@
-"""What stands between two accesses of a kernel, from its control-flow graph (`flow.py`); computed when a finding asks for it.
+"""What lies between two accesses of a kernel, from its control-flow graph (`flow.py`). Computed on demand for a finding.
 
-A function is cut down to the instructions that matter: those of the two accesses, those that synchronise, and calls. Accesses that come
-from one place in the source are one access here (an unrolled loop has several), because findings name places in the source.
+A function is reduced to the instructions that matter: the two accesses, synchronising instructions, and calls. Accesses of one source
+place count as one access (an unrolled loop has several), because findings name source places.
 
 Decides
-- which of two accesses the program means to come first (`order`): the only one that the other can follow; in a loop the one that reaches
-  the other without a barrier; else the write, or of two writes the one that stands first. So a race reads the same whichever access the
-  schedule brought first;
-- what synchronises on the way from one to the other, and just before and after each (`stretches`), and whether every path executes it.
+- which of two accesses is intended to come first (`order`): the one that the other can follow, if only one can; in a loop, the one that
+  reaches the other without a barrier; else the write; of two writes, the first in the text. So a race reads the same whatever order the
+  schedule produced;
+- what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it.
 
-Not handled, and answered with None: accesses in two functions or in a function that is called (its callers may run it again), and
-`stretches` in a kernel that calls functions which synchronise. A branch is decided where it depends on the thread's place in the CTA
-alone; others count as independent of each other, so a path of the graph need not be one that a thread can take: `always` is certain, and
-so is that an instruction is not in a stretch; "not always" is not.
+Not handled; the answer is None: accesses in two functions, accesses in a called function (its callers may call it again), and
+`stretches` in a kernel that calls functions that synchronise. A branch is evaluated if it depends only on the thread's index in the CTA.
+Other branches count as independent of each other, so no thread need be able to take a given path of the graph. Therefore `always` is
+certain, and so is that an instruction is not in a stretch; "not always" is not certain.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _GROUPS: Final = (
 _OPCODES: Final = frozenset(
     ("bar", "barrier", "cp", "mbarrier", "fence", "membar", "wgmma", "call", "shfl", "vote", "match", "redux", "activemask", "elect")
 )
-_ROLES: Final = ("barrier", "group-count", "mask")  # what `SyncPoint.number` is
-_DEPTH: Final = 12  # of the arithmetic that an operand is followed through
+_ROLES: Final = ("barrier", "group-count", "mask")  # the meaning of `SyncPoint.number`
+_DEPTH: Final = 12  # limit of the arithmetic that is followed for one operand
 _END: Final = 0  # the vertex that all returns lead to; 1 is the entry
 _ENTRY: Final = 1
 Vertices = set[int]
 
 
 class TextRelations:
-    """The relations of a module's sites (`relations.Relations`), whose text is read when the first one is asked for."""
+    """The relations of a module's sites (`relations.Relations`). The text is parsed on the first request."""
 
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
@@ -59,7 +59,7 @@ class TextRelations:
 
     @classmethod
     def of(cls, text: str, name: str) -> TextRelations:
-        """Those of a module given as text."""
+        """The relations of a module given as text."""
         return cls(lambda: parse(text, name))
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
@@ -68,7 +68,7 @@ class TextRelations:
         if found is None or found[1] == found[2]:
             return None
         flow, first, second = found
-        # Values go from writes to reads: where the graph allows both orders, the write is meant to come first.
+        # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
         reads = one.access == "read", other.access == "read"
         wanted = reads[0] if reads[0] != reads[1] else None
         if flow.are_apart(first, second):
@@ -104,14 +104,14 @@ def _place(site: Site) -> Place:
 
 @dataclass(frozen=True)
 class _Branch:
-    """How control leaves a node: the guard of the branch that ends it, where that goes, and where control goes else (None: nowhere)."""
+    """The exits of a node: the guard of its final branch, the target of that branch, and the other successor (None: there is none)."""
 
     guard: Guard | None
     taken: tuple[int, ...]
     falls: int | None
 
     def targets(self, value: bool | None) -> list[int]:
-        """Where control can go, given what is known of the guard's register."""
+        """The possible targets, given what is known of the guard's register."""
         taken, falls = self.taken or (_END,), () if self.falls is None else (self.falls,)
         if self.guard is None:
             return list(falls or taken)
@@ -120,7 +120,7 @@ class _Branch:
 
 @dataclass
 class _Edges:
-    """The edges that a thread can take, and backwards; `skipped` are instructions that its guards keep it from, `sure` those it runs."""
+    """The edges that a thread can take, and their inverse. Its guards skip the instructions in `skipped` and execute those in `sure`."""
 
     out: list[list[int]]
     skipped: Vertices
@@ -128,7 +128,7 @@ class _Edges:
 
     @cached_property
     def into(self) -> list[list[int]]:
-        """The edges, backwards."""
+        """The inverse edges."""
         found: list[list[int]] = [[] for _ in self.out]
         for vertex, targets in enumerate(self.out):
             for target in targets:
@@ -138,7 +138,7 @@ class _Edges:
 
 @dataclass
 class _Flow:
-    """The control flow of one kernel. Vertices are instructions that matter, and the tops of the graph's nodes."""
+    """The control flow of one kernel. Vertices are the instructions that matter, and the entries of the graph's nodes."""
 
     module: Module
     function: Function
@@ -178,7 +178,7 @@ class _Flow:
         return len(self.out) - 1
 
     def edges(self, thread: Thread | None) -> _Edges:
-        """The edges that a thread can take, as far as its place in the CTA decides its branches; None: any thread."""
+        """The edges that a thread can take, as far as its index in the CTA decides its branches; None: any thread."""
         if thread not in self.threads:
             out = list(self.out)
             for last, branch in self.branches.items():
@@ -197,7 +197,7 @@ class _Flow:
 
     @cached_property
     def ranks(self) -> list[int]:
-        """The place of each vertex in a reverse postorder: where one comes before another on some path without a loop, it ranks lower."""
+        """The position of each vertex in a reverse postorder: a vertex before another on some acyclic path has the lower rank."""
         done = _postorder(self.out, {_ENTRY}, set())
         ranks = [len(self.out)] * len(self.out)
         for rank, vertex in enumerate(reversed(done)):
@@ -206,13 +206,13 @@ class _Flow:
 
     @cached_property
     def _onward(self) -> list[list[int]]:
-        """The edges without those that lead back in a loop."""
+        """The edges without the back edges of loops."""
         ranks = self.ranks
         return [[target for target in targets if ranks[target] > ranks[vertex]] for vertex, targets in enumerate(self.out)]
 
     @cached_property
     def points(self) -> list[tuple[SyncPoint, Vertices]]:
-        """The synchronising instructions, those of one place in the source together, with their vertices."""
+        """The synchronising instructions, grouped by source place, with their vertices."""
         found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
         for vertex, instruction in self.instructions.items():
             if (point := self._point(instruction)) is not None:
@@ -222,7 +222,7 @@ class _Flow:
 
     @cached_property
     def _definitions(self) -> dict[Key, Instruction | None]:
-        """The instruction that writes a register; None where there are several."""
+        """The instruction that writes a register; None if there are several."""
         found: dict[Key, Instruction | None] = {}
         for instruction in self.function.instructions():
             for key in written(instruction):
@@ -231,14 +231,14 @@ class _Flow:
 
     @cached_property
     def _places(self) -> dict[tuple[object, ...], Vertices]:
-        """The accesses by their place in the source."""
+        """The accesses by source place."""
         found: dict[tuple[object, ...], Vertices] = {}
         for vertex, instruction in self.instructions.items():
             found.setdefault(_identity(place_of(self.module, instruction)), set()).add(vertex)
         return found
 
     def at(self, site: Site) -> Vertices:
-        """The vertices of an access: all that come from its place in the source."""
+        """The vertices of an access: all that belong to its source place."""
         return self._places.get(_identity(_place(site)), set())
 
     # --- order ---
@@ -252,7 +252,7 @@ class _Flow:
         return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
 
     def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
-        """The order of two that are not apart. `wanted`: whether they are to be swapped where the graph allows both orders."""
+        """The order of two accesses that are not apart. `wanted`: whether to swap them if the graph allows both orders."""
         walls = self.calls | {v for v, i in self.instructions.items() if _BARRIERS[barriers](i) and i.predicate is None}
         for blocked in (set[int](), walls):
             forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
@@ -263,12 +263,12 @@ class _Flow:
     def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
         first, second = (other, one) if swapped else (one, other)
         carried = self._rank(second) < self._rank(first)
-        if len(first | second) == 2:  # of an unrolled loop there are more, and no edge leads back
+        if len(first | second) == 2:  # an unrolled loop has more vertices, and no back edge
             carried = carried and not _closure(self._onward, first, set()) & second
         return Order(swapped, carried)
 
     def _rank(self, access: Vertices) -> int:
-        """That of its first occurrence."""
+        """The rank of the first vertex."""
         return min(self.ranks[vertex] for vertex in access)
 
     def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
@@ -302,7 +302,7 @@ class _Flow:
         *,
         back: bool = False,
     ) -> tuple[SyncPoint, ...]:
-        """The points from the sources to the ends, or back from them, in program order. One that no path avoids is on all of them."""
+        """The points from the sources to the ends, or back from them, in program order. A point that no path avoids is on all of them."""
         along, ends = edges.into if back else edges.out, both | {_END, _ENTRY} if ends is None else ends
         ranks = {vertex: rank for rank, vertex in enumerate(_postorder(along, sources, both))}
         points = []
@@ -326,7 +326,7 @@ class _Flow:
         return SyncPoint(instruction.opcode, row.family, place_of(self.module, instruction), number, count)
 
     def _value(self, operand: Operand, instruction: Instruction, depth: int) -> Value:
-        """An operand as arithmetic on what is known of a thread, as far as its registers are written once."""
+        """An operand as arithmetic on the thread index, as far as its registers are written once."""
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             return Value("", constant=operand.value)
         if not isinstance(operand, Register) or not depth:
@@ -336,7 +336,7 @@ class _Flow:
         return self._value_of(key_of(instruction.scope, operand.name), depth)
 
     def _value_of(self, register: Key, depth: int) -> Value:
-        """What the one instruction that writes a register computes."""
+        """The value of a register, from the one instruction that writes it."""
         definition = self._definitions.get(register)
         if definition is None or definition.predicate is not None or not is_plain(definition.parts):
             return _UNKNOWN
@@ -347,7 +347,7 @@ _UNKNOWN: Final = Value("unknown")
 
 
 def _closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> Vertices:
-    """What is reached from the sources along the edges; what is blocked is reached, and not passed."""
+    """The vertices that are reachable from the sources. A blocked vertex is reached but not passed."""
     found: Vertices = set()
     pending = [target for vertex in sources for target in edges[vertex]]
     while pending:
@@ -359,7 +359,7 @@ def _closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) 
 
 
 def _postorder(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> list[int]:
-    """What is reached from the sources, each after all that is reached through it but for loops; what is blocked is not passed."""
+    """The reachable vertices in postorder. A blocked vertex is reached but not passed."""
     done, seen = list[int](), set(sources)
     for source in sorted(seen):
         pending = [(source, iter(edges[source]))]
@@ -376,7 +376,7 @@ def _postorder(edges: list[list[int]], sources: Iterable[int], blocked: Vertices
 
 
 def _identity(place: Place) -> tuple[object, ...]:
-    """What instructions of one place in the source share; without line information an instruction is alone."""
+    """The key that instructions of one source place share. Without line information an instruction has its own key."""
     opcode = next((word for word in place.ptx.rstrip(";").split() if not word.startswith("@")), "")
     if not place.file:
         return place.ptx_line, opcode
@@ -392,7 +392,7 @@ def _matters(instruction: Instruction) -> bool:
 
 
 def _is_full(instruction: Instruction) -> bool:
-    """A barrier that all threads of the CTA pass together: `bar.sync` without a thread count."""
+    """A barrier for all threads of the CTA: `bar.sync` without a thread count."""
     row = lookup(instruction.parts)
     if row is None or row.family != "barrier" or "arrive" in instruction.parts:
         return False
@@ -414,13 +414,13 @@ _BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, 
 
 
 class _Syncing:
-    """Which calls reach a function that synchronises."""
+    """The calls that can reach a function that synchronises."""
 
     def __init__(self, module: Module) -> None:
         self._bodies = {f.name: f for f in module.functions if f.body is not None}
 
     def synchronises(self, call: Instruction) -> bool:
-        """Whether it may; an indirect call may."""
+        """Whether a call may synchronise; an indirect call may."""
         target = callee(call)
         return target is None or target in self._names
 

@@ -1,18 +1,18 @@
 """The layout of every shadow table and record, written once.
 
-`header()` renders it as the C++ header that the shadow runtime includes; `dtype()` gives the NumPy view that the host
-decodes with. Neither side has a second copy: a field added here appears in both, and the C++ side asserts the offsets.
+`header()` renders the C++ header that the shadow runtime includes; `dtype()` gives the NumPy view that the host decodes with. Neither
+side has a second copy: a new field appears in both, and the C++ side asserts the offsets.
 
-Bit budgets (why these widths suffice is argued in runtime/access.cuh):
+Bit budgets (runtime/access.cuh says why these widths are enough):
 
 write cell, 64 bits, one per granule of shared memory
     [63:44] epoch of the writing warp, low WRITE_EPOCH_BITS   [43:39] warp   [38:34] lane   [33] async   [32] old
     [31:16] site   [15] atomic   [14] uninitialised-read marker   [13:0] cp.async group, or a hash of the value stored
 read cell, 32 bits, one per granule and warp
     [31:20] epoch of the reading warp, low READ_EPOCH_BITS   [19:7] site   [6] atomic   [5] several lanes   [4:0] lane
-In clusters threads are numbered through all CTAs: the warp's number takes 1 to 4 bits of the epoch in a write cell.
+In clusters, thread numbers run through all CTAs: the warp number takes 1 to 4 bits of the epoch in a write cell.
 
-What it does not describe: the site table, which never leaves the host (instrument/sites.py).
+Not here: the site table, which never leaves the host (instrument/sites.py).
 """
 
 from __future__ import annotations
@@ -27,61 +27,61 @@ import numpy.typing as npt
 MAX_WARPS = 32
 DIRECTORY_ENTRIES = 1 << 15
 CLASS_COUNT = 70
-CLASS_SHIFT = 13  # the smallest slot is 8 KiB, the largest 1.25 GiB; four sizes from each power of two to the next
+CLASS_SHIFT = 13  # the smallest slot has 8 KiB, the largest 1.25 GiB; four sizes per power of two
 SLOTS_PER_CLASS = 8192
-# Slots released a moment ago, by shape (hashed) and multiprocessor: no multiprocessor holds more than 32 CTAs.
+# Recently released slots, by shape (hashed) and multiprocessor. No multiprocessor holds more than 32 CTAs.
 HINT_SHAPES = 32
 HINT_PLACES = 256
 HINT_DEPTH = 32
 TABLE_ENTRIES = 4096
 RING_ENTRIES = 4096
 LAUNCH_COUNTERS = 8192
-NAMED_BARRIERS = 18  # of each CTA: 16 of the ISA, one for the cluster barrier (the first CTA's), one for alignment
+NAMED_BARRIERS = 18  # per CTA: 16 of the ISA, one for the cluster barrier (in the first CTA), one for alignment
 BARRIER_GENERATIONS = 4
 WAIT_HISTORY = 4
 WARP_SYNCS = 4
 COPY_RANGES = 16
 SOURCE_RANGES = 4  # intervals that bound the sources of a CTA's copies
 FLAG_CELLS = 64  # one bit each in Thread.flags_read
-# Asynchronous engines: mbarriers of one CTA that are followed, operations listed at a time, bytes of a coarse block.
+# Asynchronous engines: tracked mbarriers of one CTA, listed operations, bytes of a coarse block.
 MBARRIERS = 64  # of one CTA; clusters have more (`counts`)
 OPERATIONS = 512
 BLOCK_BYTES = 128
 MAX_WARPGROUPS = 8
-OPERATIONS_OVER = 8  # operations that each warp remembers to be over
+OPERATIONS_OVER = 8  # per warp: operations noted as complete
 GROUP_WAITS = 4
-MATRIX_OPERANDS = 8  # of each warp: operands found in order a moment ago
-MATRIX_WAITS = 16  # of each warp: a producer may be that many stages behind
+MATRIX_OPERANDS = 8  # per warp: operands recently found ordered
+MATRIX_WAITS = 16  # per warp: a producer may lag by this many stages
 COPY_TIES = 8
-ARRIVALS = 32  # of each warp: its last arrivals at mbarriers, by barrier and parity
+ARRIVALS = 32  # per warp: its last arrivals at mbarriers, by barrier and parity
 # Copies between global and shared memory, of one CTA (runtime/globals.cuh).
-RESULTS = 128  # bulk stores whose results in global memory are kept apart
-LOST_RESULTS = 4  # threads whose older ones become one interval each
-WRITTEN = 2048  # pieces of 16 bytes of global memory that generic stores have written, by address
-WRITTEN_AREAS = 4  # intervals that bound them, by site
-TENSORS = 8  # tensor maps whose whole range is remembered, by address of the map
-FENCE_EVENTS = 4  # of each warp: its last proxy fences for global memory
-FETCHES = 64  # bulk loads whose source in global memory is looked after
-FETCH_AREAS = 4  # intervals that bound the sources of those without a tensor map, by site
-MAP_USES = 64  # tensor copies whose map in global memory is looked after
-MAPS = 32  # maps that were changed or acquired, by address
+RESULTS = 128  # bulk stores whose results in global memory are separate records
+LOST_RESULTS = 4  # threads whose older results are merged, into one interval each
+WRITTEN = 2048  # cells of 16 bytes of global memory with generic stores, by address
+WRITTEN_AREAS = 4  # intervals that bound these stores, by site
+TENSORS = 8  # tensor maps whose whole range is cached, by address of the map
+FENCE_EVENTS = 4  # per warp: its last proxy fences for global memory
+FETCHES = 64  # bulk loads whose source in global memory is tracked
+FETCH_AREAS = 4  # intervals that bound the sources of bulk loads without a tensor map, by site
+MAP_USES = 64  # tensor copies whose map in global memory is tracked
+MAPS = 32  # changed or acquired tensor maps, by address
 SITE_LIMIT = (1 << 16) - 1
 READ_SITE_LIMIT = (1 << 12) - 1
 
 
 class Kind(enum.IntEnum):
-    """Finding kinds as the device writes them; names are the catalogue's identifiers (SEMANTICS 1)."""
+    """Finding kinds as the device writes them. Their names are the identifiers of the catalogue (SEMANTICS section 8)."""
 
     DATA_RACE = 1
     MISSING_WAIT = 2
     UNINITIALIZED_READ = 3
     OUT_OF_BOUNDS = 4
-    READ_EXPLAINED = 5  # bookkeeping: an uninitialised read whose unordered write came later (folded into the race)
+    READ_EXPLAINED = 5  # bookkeeping: the unordered write of an uninitialised read came later (folded into the race)
     BARRIER_MISUSE = 6
     MISSING_PROXY_FENCE = 7
     LIFETIME = 8
     DEADLOCK = 9
-    WAITER = 10  # bookkeeping: one more waiter of a deadlock
+    WAITER = 10  # bookkeeping: another waiter of a deadlock
     SCOPE = 11
 
 
@@ -96,7 +96,7 @@ class Hazard(enum.IntEnum):
 
 @enum.unique
 class Reason(enum.IntEnum):
-    """Which edge is missing; chooses the wording of `missing` and `fix`."""
+    """The missing edge; selects the wording of `missing` and `fix`."""
 
     NONE = 0
     NO_BARRIER = 1
@@ -120,37 +120,37 @@ class Reason(enum.IntEnum):
     SIGNALS_PENDING = 19
     DIVERGENT = 20
     NO_PROXY_FENCE = 21
-    WRITER_NO_FENCE = 22  # policy isa: only the issuer fenced (D2)
-    READ_NO_FENCE = 23  # policy isa: generic read before an asynchronous write (D1)
-    OTHER_LANES = 24  # the edge was acquired by other lanes of the warp only
+    WRITER_NO_FENCE = 22  # --policy isa: only the issuer executed a proxy fence (D2)
+    READ_NO_FENCE = 23  # --policy isa: generic read, then asynchronous write (D1)
+    OTHER_LANES = 24  # only other lanes of the warp acquired the edge
     READ_WAIT_ONLY = 25
     AT_EXIT = 26
-    OTHER_ISSUER = 27  # waited for by a thread that did not issue
+    OTHER_ISSUER = 27  # the waiting thread did not issue the operation (R-B4)
     MISALIGNED = 28
-    WAITERS_PENDING = 32  # a barrier invalidated while another warp may still look at it
-    SHARED_ID = 31  # a named barrier used by a warp that does not know its last round to be over
-    OWN_WARP_WAITED = 30  # a warp of the warpgroup writes over operands after its own wait only
-    COPY_NO_FENCE = 29  # policy isa: data of cp.async multiplied
-    ARRIVE_SCOPE = 33  # the edge exists, but was released at a scope that does not include the other CTA
-    WAIT_SCOPE = 34  # released widely enough, acquired at .cta
-    NOT_STARTED = 35  # another CTA's shared memory before that CTA is known to run
-    REFILLED = 37  # not waited for; or the stage was given back before its last use
-    AFTER_EXIT = 36  # another CTA's shared memory when that CTA may have exited
-    MAP_NOT_ACQUIRED = 41  # a tensor map that was changed, used with no acquire fence
+    WAITERS_PENDING = 32  # a barrier was invalidated while another warp may still test it
+    SHARED_ID = 31  # a warp uses a named barrier, unordered with the previous generation (R-BAR3)
+    OWN_WARP_WAITED = 30  # a warp of the warpgroup overwrites operands after its own wait only
+    COPY_NO_FENCE = 29  # --policy isa: wgmma reads data of cp.async without a proxy fence
+    ARRIVE_SCOPE = 33  # the edge exists, but the scope of the release excludes the other CTA
+    WAIT_SCOPE = 34  # the scope of the release is wide enough, the acquire is .cta
+    NOT_STARTED = 35  # another CTA's shared memory is used before that CTA is known to run (R-CL)
+    REFILLED = 37  # no wait, or the stage was released before its last use
+    AFTER_EXIT = 36  # another CTA's shared memory is used when that CTA may have exited (R-CL)
+    MAP_NOT_ACQUIRED = 41  # a changed tensor map is used without an acquire fence
     MAP_NOT_RELEASED = 38
-    MAP_CHANGED = 39  # while a copy that uses it is in flight
-    POLL_NO_FENCE = 40  # policy isa: a bulk load after a flag in global memory was looked at (D14)
+    MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
+    POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
 
 
 FLAG_SAME_WARP = 1
 FLAG_SAME_VALUE = 2
 FLAG_OTHER_ASYNC = 4
 FLAG_OTHER_ATOMIC = 8
-FLAG_GLOBAL = 16  # the bytes are in global memory: `address` says where
+FLAG_GLOBAL = 16  # the bytes are in global memory, at `address`
 
 
 class Operation(enum.IntEnum):
-    """What an operation in flight is; bit 0: it writes shared memory."""
+    """The kind of an operation in flight. Bit 0: it writes shared memory."""
 
     BULK_STORE = 2
     BULK_LOAD = 3
@@ -158,7 +158,7 @@ class Operation(enum.IntEnum):
     STORE_ASYNC = 5
     COPY_ASYNC = 7
     BULK_REDUCE = 9
-    BULK_SOURCE = 10  # of a copy to another CTA
+    BULK_SOURCE = 10  # the source of a copy to another CTA
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """A record in device memory; members are naturally aligned with no hidden padding (asserted on both sides)."""
+    """A record in device memory. Members are naturally aligned with no hidden padding (asserted on both sides)."""
 
     name: str
     fields: tuple[Field, ...]
@@ -193,11 +193,11 @@ def _struct(name: str, text: str) -> Struct:
 
 @cache
 def counts(ctas: int) -> dict[str, int]:
-    """Numbers that grow with the largest cluster that a variant of the runtime knows (1: none)."""
+    """Numbers that grow with the largest cluster that a variant of the runtime supports (1: none)."""
     warps, mbarriers = MAX_WARPS * ctas, min(MBARRIERS * ctas, 4 * MBARRIERS)
-    # Entries of a clock: epochs of the warps, the same as far as a proxy fence has passed them (in clusters once for the shared memory of
-    # each second CTA, and then as far as weaker edges tell: of too narrow a scope by the wait, by the arrival, relaxed), and phases of
-    # the mbarriers observed.
+    # Blocks of a clock, one entry per warp each: epochs; epochs that have passed a proxy fence (in clusters one block for memory of even
+    # ranks and one for odd ranks); in clusters three more of epochs learnt through non-synchronising edges (wait too narrow, arrival too
+    # narrow, relaxed). Then one entry per mbarrier: observed phases.
     blocks = 6 if ctas > 1 else 2
     return {"MAX_CTAS": ctas, "MAX_WARPS": warps, "MBARRIERS": mbarriers, "CLOCK": blocks * warps + mbarriers}
 
@@ -207,7 +207,7 @@ _CLUSTER = """u32 cta_bytes; u32 cta_shift; u32 ctas; u32 home; u32 visitors[{ct
 
 
 def slot(ctas: int) -> Struct:
-    """The head of a slot, for clusters of up to so many CTAs."""
+    """The head of a slot, for clusters of up to `ctas` CTAs."""
     warps = counts(ctas)["MAX_WARPS"]
     cluster = _CLUSTER.format(ctas=ctas, warps=warps, visits=warps * ctas) if ctas > 1 else ""
     return _struct(
@@ -223,7 +223,7 @@ def slot(ctas: int) -> Struct:
 
 
 def engine(ctas: int) -> Struct:
-    """The asynchronous engines of a slot, for clusters of up to so many CTAs."""
+    """The asynchronous engines of a slot, for clusters of up to `ctas` CTAs."""
     warps, mbarriers, clock = (counts(ctas)[name] for name in ("MAX_WARPS", "MBARRIERS", "CLOCK"))
     return _struct(
         "Engine",
@@ -270,7 +270,7 @@ FINDING = _struct(
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
     u64 barrier_state; u32 barrier_expected; u32 parity; u32 cta_bytes; u32 cta_threads; u32 cluster[3]; u32 rank""",
 )
-# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`). All but `range_address` is cleared for the next
+# A prefix of this record exists in each variant of the runtime (`thread_bytes`). Everything but `range_address` is cleared for the next
 # thread.
 _THREAD = f"""u64 state;
     u32 full_barriers; u32 generation; u32 warp_epoch; u32 released; u64 flags_read; u64 syncs[{WARP_SYNCS}];
@@ -282,7 +282,7 @@ _THREAD = f"""u64 state;
 
 
 def thread(ctas: int) -> Struct:
-    """The record of a thread, for clusters of up to so many CTAs."""
+    """The record of a thread, for clusters of up to `ctas` CTAs."""
     cluster = "u64 flags_read_near; u32 released_wide; u32 pad;" if ctas > 1 else ""
     return _struct("Thread", f"{_THREAD} {cluster} u64 copy_ties[{COPY_TIES}]")
 
@@ -302,7 +302,7 @@ RESULT = _struct(
     "ResultRecord",
     """u64 low; u64 high; u64 shape[3]; u32 site; u32 thread; u32 group; u32 flags; u64 live""",
 )
-# Intervals keep the complement of their lower end, so that zero is one of nothing.
+# An interval keeps the complement of its lower end, so that zero is the empty interval.
 LOST = _struct("LostResults", "u64 low; u64 high; u32 thread; u32 group")
 TENSOR = _struct("TensorRange", "u64 map; u64 low; u64 high")
 FETCH = _struct(
@@ -312,7 +312,7 @@ MAP_USE = _struct("MapUse", "u64 map; u32 site; u32 kind; u32 thread; u32 barrie
 
 
 def _globals(ctas: int) -> tuple[Struct, ...]:
-    """Records of the sides of copies in global memory."""
+    """Records of the global-memory sides of copies."""
     warps = counts(ctas)["MAX_WARPS"]
     fence = _struct("FenceEvent", f"u32 epoch; u32 lanes; u32 clock[{warps}]")
     state = _struct("MapState", f"u64 map; u32 born; u32 pad; u32 site; u32 thread; u32 epoch; u32 published; u32 acquired[{warps}]")
@@ -323,7 +323,7 @@ def _globals(ctas: int) -> tuple[Struct, ...]:
         u64 polls[{warps}]; u64 fetch_areas[{2 * FETCH_AREAS}]; u32 fetch_over[{warps}];
         u32 result_count; u32 use_count; u32 uses_lost; u32 fetch_count; u32 fetches_lost; u32 pad[3]""",
     )
-    # What is not cleared between CTAs: what is in it names its epoch.
+    # Tables that are not cleared between CTAs: each entry contains its epoch.
     tables = _struct(
         "GlobalTables",
         f"""u64 results[{RESULTS * size(RESULT) // 8}]; u64 written[{2 * WRITTEN}]; u64 fences[{warps * FENCE_EVENTS * size(fence) // 8}];
@@ -336,7 +336,7 @@ SLOT = slot(1)
 
 
 def structs(ctas: int = 1) -> tuple[Struct, ...]:
-    """All records, for clusters of up to so many CTAs."""
+    """All records, for clusters of up to `ctas` CTAs."""
     return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, thread(ctas), slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
 
 
@@ -373,11 +373,11 @@ def _render_struct(struct: Struct) -> str:
 
 
 def header(ctas: int = 1) -> str:
-    """C++ text of `layout.cuh`: types, constants, structs and their assertions; `ctas`: of the largest cluster."""
+    """C++ text of `layout.cuh`: types, constants, structs and their assertions. `ctas`: size of the largest cluster."""
     lines = [
         "// Generated from consan/instrument/layout.py; do not edit.",
         "typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char u8;",
-        # NVRTC up to 13.0 has no __builtin_offsetof; its front end's own intrinsic is a constant expression in all versions.
+        # NVRTC up to 13.0 lacks __builtin_offsetof. Its front end's own intrinsic is a constant expression in all versions.
         "#undef offsetof",
         "#define offsetof(type, member) ((u64)__INTADDR__(&(((type *)0)->member)))",
     ]

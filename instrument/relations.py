@@ -1,7 +1,7 @@
-"""What the text of a kernel says of two instructions of it: which can follow which, and what synchronises on the way.
+"""What the text of a kernel says about two of its instructions: which can follow which, and what synchronises in between.
 
-Plain data, so that `reports` can speak of it without reading PTX; `between.py` computes it from a module. All of it is about one
-thread: which instructions one thread can execute in which order. What other threads do meanwhile is the shadow runtime's business.
+Plain data, so that `reports` can use it without reading PTX; `between.py` computes it from a module. Everything here is about one
+thread: which instructions one thread can execute in which order. The shadow runtime decides about other threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from consan.instrument.sites import Place, Site
 
 Thread = tuple[int, int, int]
 
-Threads = tuple[Thread | None, Thread | None]  # those of (1) and of (2)
+Threads = tuple[Thread | None, Thread | None]  # the threads of (1) and of (2)
 
 _MASK: Final = 0xFFFFFFFF
 _OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
@@ -58,14 +58,14 @@ def _is_negative(number: int) -> bool:
 
 @dataclass(frozen=True)
 class Value:
-    """An operand as arithmetic on constants and %tid: `operation` is an opcode, a register, or empty for a constant."""
+    """An operand as arithmetic on constants and %tid. `operation` is an opcode, a register, or empty for a constant."""
 
     operation: str
     operands: tuple[Value, ...] = ()
     constant: int = 0
 
     def of(self, thread: Thread | None) -> int | None:
-        """The number that a thread has there; None where it cannot be told."""
+        """The value in a given thread; None if it cannot be computed."""
         if not self.operation:
             return self.constant & _MASK
         if self.operation.startswith("%tid."):
@@ -83,10 +83,10 @@ class Value:
 
 @dataclass(frozen=True)
 class SyncPoint:
-    """A synchronising instruction; several of one place in the source (an unrolled loop) are one.
+    """A synchronising instruction. Several of one source place (an unrolled loop) are one.
 
     `number` is the group count of a wait, the barrier of a `bar`, the mask of a `bar.warp.sync`; `count` the threads of a `bar`.
-    `always`: every path of the stretch that it was found on executes it.
+    `always`: every path of its stretch executes it.
     """
 
     opcode: str
@@ -104,9 +104,9 @@ class SyncPoint:
 
 @dataclass(frozen=True)
 class Order:
-    """Two accesses in the order of the program. `swapped`: the second one given comes first.
+    """Two accesses in program order. `swapped`: the second one given comes first.
 
-    `carried`: only the next iteration of a loop brings (2) after (1).
+    `carried`: (2) follows (1) only in the next iteration of a loop.
     """
 
     swapped: bool
@@ -115,11 +115,11 @@ class Order:
 
 @dataclass(frozen=True)
 class Stretches:
-    """The synchronising instructions around two accesses, each stretch in program order. No stretch passes (1) or (2).
+    """The synchronising instructions around two accesses, in program order. No stretch passes (1) or (2).
 
-    `between` is on paths of any thread from (1) to (2), empty also where there is none (`follows` tells). The others are of one thread,
-    that of the access: from it to the next (1), (2) or end of the kernel, and from there to it. Where (2) can follow (1), `after_first`
-    and `before_second` have only what lies between. `repeats`: (1) or (2) is in a loop.
+    `between` is on paths of any thread from (1) to (2); empty also if there is no path (`follows` tells). Each other stretch is on paths
+    of the thread of its access: from the access to the next (1), (2) or end of the kernel, or from one of those to the access. If (2) can
+    follow (1), `after_first` and `before_second` contain only what lies between them. `repeats`: (1) or (2) is in a loop.
     """
 
     follows: bool
@@ -132,15 +132,15 @@ class Stretches:
 
 
 class Relations(Protocol):
-    """What a module's text tells of its sites."""
+    """What the text of a module says about its sites."""
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
-        """In which order a program that lacks a barrier means two accesses; None where the text does not tell.
+        """The intended order of two accesses in a program that lacks a barrier; None if the text does not tell.
 
-        `barriers` are those that would order them: those of a "warp", a "cta" or a "cluster".
+        `barriers`: the kind that would order them, of a "warp", a "cta" or a "cluster".
         """
         ...
 
     def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
-        """What synchronises around (1) and (2), for the threads of the two; None where the text does not tell."""
+        """What synchronises around (1) and (2), for their threads; None if the text does not tell."""
         ...

@@ -1,4 +1,4 @@
-"""The site table: what each numbered hook stands for. The device writes site numbers; everything said about them is here."""
+"""The site table: the instruction behind each site number. The device writes numbers only; this table gives them their meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: where the inlined code of `function` (a symbol) was called from."""
+    """One step of an inlining chain: the position at which the inlined code of `function` (a symbol) was called."""
 
     function: str | None
     file: str
@@ -31,8 +31,8 @@ class Place:
 class Site:
     """One instrumented instruction.
 
-    `number` is 1-based within the module (0 on the device means unknown); `bytes` counts what one thread touches. An instruction of which
-    something is `unused` has several sites.
+    `number` is 1-based within the module (0 on the device means unknown). `bytes` is what one thread accesses. A partly `unused`
+    instruction has several sites.
     """
 
     number: int
@@ -47,13 +47,13 @@ class Site:
     file: str | None = None
     line: int | None = None
     column: int | None = None
-    unused: bool = False  # what is loaded goes to registers that nothing reads
+    unused: bool = False  # the loaded value goes to registers that nothing reads
     inlined: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True)
 class Unmodelled:
-    """A memory or synchronisation instruction that consan does not check yet: makes the verdict `incomplete`."""
+    """A memory or synchronisation instruction that consan does not check yet. It makes the verdict `incomplete`."""
 
     opcode: str
     ptx_line: int
@@ -62,7 +62,7 @@ class Unmodelled:
 
 @dataclass(frozen=True)
 class SharedVariable:
-    """A variable in shared memory as PTX declares it; 0 bytes: its size is given at launch. `element` is 1 for plain bytes."""
+    """A variable in shared memory as PTX declares it. 0 bytes: the size is given at launch. `element` is 1 for plain bytes."""
 
     symbol: str
     bytes: int
@@ -84,5 +84,5 @@ class FunctionStats:
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
     unmodelled: list[Unmodelled] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
-    families: set[str] = field(default_factory=set)  # of the instructions that are checked, and of those that reach other CTAs
-    shared: tuple[SharedVariable, ...] = ()  # declared in it, or of the module and named in it
+    families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
+    shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function

@@ -1,6 +1,6 @@
-"""How many bytes of shadow memory a CTA takes, known before it runs: `shape_of` of runtime/slot.cuh once more, for the host.
+"""Bytes of shadow memory per CTA, known before it runs: `shape_of` of runtime/slot.cuh, computed on the host.
 
-The device decides; the tests hold both to the same numbers, for every variant of the runtime.
+The device decides. Tests compare both for every variant of the runtime.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from consan.instrument.runtime import Variant
 
 
 def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> int:
-    """Bytes for one CTA of so many threads and bytes of shared memory, or for one cluster of so many such CTAs."""
+    """Bytes for one CTA with `threads` threads and `shared` bytes of shared memory, or for one cluster of `ctas` such CTAs."""
     counts = layout.counts(variant.cluster or 1)
     warps = -(-threads // 32)
     warps = ctas << max(2, _log2(warps)) if variant.cluster else 1 << _log2(warps)
@@ -30,7 +30,7 @@ def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> in
 
 
 def thread_bytes(variant: Variant) -> int:
-    """What the runtime's variant has of a thread's record."""
+    """Bytes of a thread's record that a variant of the runtime uses."""
     ends = {"engine": None, "asynchronous": "bulk_commits", "partial": "commits"}
     end = next((end for part, end in ends.items() if getattr(variant, part)), "full_barriers")
     record = layout.thread(variant.cluster or 1)
@@ -38,13 +38,13 @@ def thread_bytes(variant: Variant) -> int:
 
 
 def class_bytes(wanted: int) -> int:
-    """The size of the slot that is cut for so many bytes."""
+    """The size of the slot that is cut for a request of `wanted` bytes."""
     sizes = ((4 + index % 4) << layout.CLASS_SHIFT - 2 + index // 4 for index in range(layout.CLASS_COUNT))
     return next((size for size in sizes if size >= wanted), 0)
 
 
 def _head(variant: Variant, counts: dict[str, int]) -> int:
-    """The slot's own record, and what follows the asynchronous engines."""
+    """Bytes of the slot's own record, and of what follows the asynchronous engines."""
     ctas = counts["MAX_CTAS"]
     head = _up(layout.size(layout.slot(ctas)), 128)
     if not variant.engine:
@@ -69,7 +69,7 @@ def _coarse(nbytes: int, rows: int) -> int:
 
 
 def _log2(count: int) -> int:
-    """Of the next power of two."""
+    """The logarithm of the next power of two."""
     return (count - 1).bit_length()
 
 

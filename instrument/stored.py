@@ -1,10 +1,9 @@
-"""An instrumented module as text, so that the next process need not read and rewrite the same PTX again.
+"""An instrumented module as text, so that the next process need not parse and rewrite the same PTX again.
 
-Decides the format: JSON of nested lists, in the order of the dataclasses' fields; `fingerprint` stands for the code that made it and
-belongs into the key under which it is kept. What is looked up rarely (`Instrumented.places`) is read from the plain PTX when it is
-asked for.
+The format is JSON: nested lists in the order of the dataclasses' fields. `fingerprint` identifies the code that made it and must be part
+of the cache key. `Instrumented.places` is rarely used, so it is read from the plain PTX on demand.
 
-Not handled: damaged text, which the cache's digest rules out; another version of this code, which the key does.
+Not handled: damaged text (the digest of the cache detects it) and other versions of this code (the key excludes them).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LAZY = "places"
 
 @cache
 def fingerprint() -> str:
-    """A hash over everything in this package: what an instrumented module depends on beside its PTX and its variant."""
+    """A hash of the source of this package, on which an instrumented module depends besides its PTX and its variant."""
     digest = hashlib.sha256()
     for file in sorted(_contents(files(__package__)), key=str):
         digest.update(file.name.encode() + file.read_bytes())
@@ -43,7 +42,7 @@ def _contents(folder: Any) -> Iterator[Any]:
 
 
 def dump(done: Instrumented) -> str:
-    """All of it but the places."""
+    """Everything but the places."""
     values = {field.name: getattr(done, field.name) for field in fields(done) if field.name != _LAZY}
     plain = values | {
         "sites": [astuple(site) for site in done.sites],
@@ -63,7 +62,7 @@ def _stats(function: FunctionStats) -> list[Any]:
 
 
 def restore(text: str, plain: str, name: str) -> Instrumented:
-    """The module again; `plain` is the PTX that it was made from, `name` what it is called now."""
+    """The stored module. `plain` is the PTX that it was made from, `name` its present name."""
     values = json.loads(text)
     made = {
         "sites": tuple(_site(site) for site in values["sites"]),

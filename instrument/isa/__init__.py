@@ -1,6 +1,6 @@
 """The opcode table: what every instruction of the PTX ISA touches, in which proxy, and what it orders.
 
-Public: `lookup(parts)` gives the `Row` of an opcode; `Row.describe` and `Row.accesses` say what one instruction does to memory;
+Public: `lookup(parts)` gives the `Row` of an opcode. `Row.describe` and `Row.accesses` say what one instruction does to memory.
 `Row.roles`, `destinations` and `sources` name its operands. ``python -m consan.instrument.isa`` prints the table.
 """
 

@@ -14,7 +14,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def markdown() -> str:
-    """The whole table, one line a row."""
+    """The whole table, one line per row."""
     lines = [_COLUMNS, ("---",) * len(_COLUMNS), *map(_cells, ROWS)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,7 +1,7 @@
 """Rows of the instructions that compute in registers: PTX ISA 9.7.1 to 9.7.8, `mov`, `prmt`, conversions and video instructions.
 
-They touch no memory, so their status is neutral. The carry flag of the extended-precision instructions is an implicit operand that
-the table does not list. Operand selectors of the video instructions (`a.b0`) are part of the operand, not of the opcode.
+They access no memory, so their status is neutral. The carry flag of the extended-precision instructions is an implicit operand that the
+table does not list. Operand selectors of the video instructions (`a.b0`) belong to the operand, not to the opcode.
 """
 
 from __future__ import annotations

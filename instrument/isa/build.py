@@ -1,6 +1,6 @@
-"""How the table's files write rows: blocks of forms in the manual's notation, one form a line, operands after the opcode.
+"""Helpers that write the rows of the table: blocks of forms in the manual's notation, one form per line, operands after the opcode.
 
-The columns that a block's forms share (section, family, status, touches, modifier classes) are given once for the block.
+Columns that all forms of a block share (section, family, status, touches, modifier classes) are given once per block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def touches(text: str) -> tuple[Touch, ...]:
 
 
 def rows(section: str, family: str, block: str, /, *, name: str = "", touch: str = "", **columns: Any) -> list[Row]:
-    """One row for each line of `block`; `name` is needed where an instruction's name has dots in it."""
+    """One row for each line of `block`. `name` is needed if the name of the instruction contains dots."""
     classes = {key: words(line) for key, line in columns.pop("classes", {}).items()}
     return [_row(section, family, line.strip(), name, touches(touch), classes, columns) for line in block.strip().splitlines()]
 

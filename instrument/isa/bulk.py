@@ -1,9 +1,8 @@
 """Rows of the bulk and tensor copies: PTX ISA 9.7.9.25 (cp.async.bulk), 9.7.9.26 and 9.7.9.27 (multimem, tensor copies).
 
-All are not modelled yet, except the prefetches into L2, which touch nothing that is checked. The roles are complete for the milestone
-that models them: both sides of the copy, the mbarrier whose transaction count signals it, the sizes and masks. A tensor copy's
-footprint comes from its tensor map at run time, so its size is not in the row. Proxy: async on the data, generic on the mbarrier
-operand ("Async proxy").
+The prefetches into L2 touch nothing that is checked. The roles are complete: both sides of the copy, the mbarrier whose tx-count signals
+completion, the sizes and masks. The size of a tensor copy comes from its tensor map at run time, so the row does not contain it. Proxy:
+async for the data, generic for the mbarrier operand ("Async proxy").
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 PTX ISA 9.7.9.5, 9.7.9.6 (shfl), 9.7.10 (texture), 9.7.11 (surface), 9.7.12 (control flow), 9.7.13.8 to 9.7.13.14 (vote, match,
 activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellaneous).
 
-All are neutral: the warp-wide exchanges order no memory (only `bar.warp.sync` does), and textures and surfaces go through their own
-path to global memory, where races are not looked for. Labels, functions and tables of branch targets are operands with roles of
-their own, so that they are not taken for registers.
+All are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Textures and surfaces have their own path to global
+memory, where races are not detected. Labels, functions and tables of branch targets have operand roles of their own, so that they are
+not taken for registers.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The notation of the PTX ISA manual for one instruction form, compiled to an exact matcher.
 
 Follows "Format and Semantics of Instruction Descriptions" (9.1) and the Syntax blocks of chapter 9. A form is a text such as
-``ld{.weak}{.ss}{.level::cache_hint}{.vec}.type``: words after a dot are modifiers, braces make them optional, and a word that
-names a modifier class stands for one of the class's values; every other word stands for itself. ``{.hi,.lo}`` is an optional
-choice. Matching is exact: every part of the opcode is used, nothing is matched by prefix.
+``ld{.weak}{.ss}{.level::cache_hint}{.vec}.type``. Words after a dot are modifiers, and braces make them optional. A word that names a
+modifier class stands for any value of the class; every other word stands for itself. ``{.hi,.lo}`` is an optional choice. Matching is
+exact: every part of the opcode is used, nothing is matched by prefix.
 
-ptxas accepts the modifiers after the instruction's name in any order, except that vector size and types keep theirs; CUTLASS
-(``ld.global.acquire.gpu``), Triton (``atom.global.gpu.acq_rel.add``) and libcu++ (``atom.add.acquire.gpu``) rely on it. So an
-opcode is first matched in the manual's order and only then with its modifiers permuted; words of data types, vector sizes,
-matrix layouts, and, where a form has two of them, state spaces, keep their order even then.
+ptxas accepts the modifiers in any order, except that vector sizes and types keep theirs. CUTLASS (``ld.global.acquire.gpu``), Triton
+(``atom.global.gpu.acq_rel.add``) and libcu++ (``atom.add.acquire.gpu``) rely on it. So an opcode is matched in the manual's order first,
+and with permuted modifiers only if that fails. Data types, vector sizes, matrix layouts and, in forms with two of them, state spaces
+keep their order even then.
 
 Not handled: dependences between modifiers ("b128 only with sem"), target and version requirements. ptxas checks those.
 """
@@ -53,7 +53,7 @@ def _slot(word: str, classes: Mapping[str, tuple[str, ...]], optional: bool) -> 
 
 
 def _group(body: str, classes: Mapping[str, tuple[str, ...]]) -> list[list[Slot]]:
-    """Alternatives of one brace group: a lone modifier is an optional slot; ``{.sem.scope}`` is both or neither."""
+    """Alternatives of one brace group. A single modifier is an optional slot; ``{.sem.scope}`` is both or neither."""
     if "," in body:
         choice = tuple(word.strip().lstrip(".") for word in body.split(","))
         return [[Slot("|".join(choice), frozenset(choice), True, bool(_POSITIONAL.intersection(choice)))]]
@@ -64,7 +64,7 @@ def _group(body: str, classes: Mapping[str, tuple[str, ...]]) -> list[list[Slot]
 
 
 def expand_form(form: str, name: str, classes: Mapping[str, tuple[str, ...]]) -> list[tuple[Slot, ...]]:
-    """Slots of the modifiers that follow `name` in `form`; one list for each way to take the multi-word groups."""
+    """Slots of the modifiers after `name` in `form`; one list for each choice of the multi-word groups."""
     if not form.startswith(name):
         raise ValueError(f"form {form!r} does not begin with its name {name!r}")
     tail = form[len(name) :]
@@ -78,7 +78,7 @@ def expand_form(form: str, name: str, classes: Mapping[str, tuple[str, ...]]) ->
 
 
 def _distinct(slots: Iterable[Slot]) -> tuple[Slot, ...]:
-    """Slots of one class kept apart by a running number: type, type#2."""
+    """The slots with slots of one class numbered: type, type#2."""
     seen: Counter[str] = Counter()
     named = []
     for slot in slots:
@@ -89,7 +89,7 @@ def _distinct(slots: Iterable[Slot]) -> tuple[Slot, ...]:
 
 
 def _keep_space_order(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    # A copy names its destination space, then its source space: swapping them would make it another copy.
+    # A copy names its destination space before its source space, so swapping them would make another copy.
     spaces = [slot for slot in slots if slot.words & SPACES]
     if len(spaces) < 2:
         return slots
@@ -97,7 +97,7 @@ def _keep_space_order(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
 
 
 def match_ordered(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
-    """The parts of an opcode assigned to slots in the manual's order, or None."""
+    """The parts of an opcode assigned to slots in the manual's order; None if they do not match."""
     return next(_ordered(slots, parts), None)
 
 
@@ -115,7 +115,7 @@ def _ordered(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> Iterator[dict[s
 
 
 def match_free(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
-    """The parts of an opcode assigned to slots in any order that keeps the order of the positional slots, or None."""
+    """As `match_ordered`, in any order that keeps the order of the positional slots."""
     if not sum(not slot.optional for slot in slots) <= len(parts) <= len(slots):
         return None
     found = next(_free(slots, frozenset(range(len(slots))), -1, parts), None)

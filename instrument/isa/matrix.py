@@ -1,10 +1,10 @@
 """Rows of the matrix instructions: PTX ISA 9.7.14 (mma, wmma, ldmatrix, stmatrix, movmatrix), 9.7.15 (wgmma) and 9.7.16 (tcgen05).
 
-`ldmatrix` and `stmatrix` read and write 16 bytes of shared memory at each row address, padding of the 4-bit and 6-bit formats
-included; threads 0 to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` work on
-registers only. `wmma.load` and `wmma.store` are neutral on global memory and not modelled elsewhere: which bytes a thread touches is
-unspecified ("Matrix Fragments for WMMA"). wgmma and tcgen05 are not modelled yet; their shared-memory operands are descriptors in
-registers, whose footprint is known at run time only, so they have no touches here.
+`ldmatrix` and `stmatrix` access 16 bytes of shared memory at each row address, including the padding of 4-bit and 6-bit formats. Threads 0
+to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` use registers only. `wmma.load`
+and `wmma.store` are neutral on global memory and not modelled elsewhere: the ISA does not specify which bytes a thread accesses ("Matrix
+Fragments for WMMA"). The shared-memory operands of wgmma and tcgen05 are descriptors in registers, whose footprint is known at run time
+only, so these rows have no touches. tcgen05 is not modelled yet.
 """
 
 from __future__ import annotations

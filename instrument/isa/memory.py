@@ -1,9 +1,9 @@
 """Rows of loads, stores, atomics, cache hints and address conversions: PTX ISA 9.7.9.8 to 9.7.9.24 and 9.7.13.4 to 9.7.13.7.
 
-The status of a load, store or atomic follows from its state space, so each form stands in the table once for each group of spaces:
-generic, global and shared memory are checked, that of other CTAs of the cluster too; constants, parameters and local memory are
-private to a thread or read-only and therefore neutral. An access to global memory is "checked" because it can
-collide with the global side of this CTA's own asynchronous copies; a pass that does not look for that may skip it.
+The status of a load, store or atomic follows from its state space, so the table has one row per form and group of spaces. Generic, global
+and shared memory are checked, including shared memory of other CTAs of the cluster. Constants, parameters and local memory are private to
+a thread or read-only, so they are neutral. An access to global memory is "checked" because it can conflict with the global side of this
+CTA's own asynchronous copies. A pass that does not detect such conflicts may skip it.
 
 `ld.volatile` and `ld.mmio` count as strong at system scope ("ld", Description); an atomic without semantics and scope is
 `.relaxed.gpu` ("atom"). Not handled: the widths of `.v8` and `.b128` that only some targets allow.
@@ -28,7 +28,7 @@ _STORE_PRIVATE = "local param param::func"
 
 
 def _by_space(section: str, family: str, block: str, private: str, **columns: Any) -> list[Row]:
-    """The block's forms once for each group of state spaces that has a status of its own."""
+    """The forms of the block, once for each group of state spaces with the same status."""
     classes = columns.pop("classes", {})
     named = block.replace("{.ss}", ".ss")
     out = rows(section, family, block, status="checked", classes={**classes, "ss": _CHECKED}, **columns)
@@ -156,7 +156,7 @@ def _atom(block: str, types: str, sem: str = _ATOM_SEM) -> list[Row]:
 
 
 def _atom_vector(block: str, types: str, sem: str = _ATOM_SEM) -> list[Row]:
-    """Vector forms exist for global memory only (a generic address has to point there)."""
+    """Vector forms exist for global memory only; a generic address must point there."""
     family = "atomic" if sem == _ATOM_SEM else "reduction"
     section = _SYNC + ("atom" if family == "atomic" else "red") + " (vector type)"
     classes = {**_ATOMIC, "sem": sem, "type": types, "ss": "global"}
@@ -251,7 +251,7 @@ _MULTIMEM = {
     "acc_prec": "acc::f32 acc::f16",
 }
 
-# Addresses of multimem instructions point to multicast global memory, never to shared memory: nothing that is checked.
+# The addresses of multimem instructions point to multicast global memory, never to shared memory, so nothing here is checked.
 MULTIMEM: list[Row] = [
     *rows(
         _MOVE + "multimem.ld_reduce, multimem.st, multimem.red",

@@ -1,12 +1,12 @@
 """What one row of the opcode table says, and what it says about one instruction.
 
-A `Row` describes one instruction form of the PTX ISA: its grammar, the role of each operand, the memory it touches, the proxy it
-does so in, what it orders and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `Access`
-for each piece of memory that the executing thread names; chapter 8 of the manual ("Memory Consistency Model") gives the meaning of
-`sem`, `scope` and `is_strong`, 9.7.9.8 "ld" and 9.7.13.5 "atom" the defaults.
+A `Row` describes one instruction form of the PTX ISA: its grammar, the role of each operand, the memory it touches and through which
+proxy, what it orders, and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `Access` for each
+piece of memory that the executing thread names. Chapter 8 of the manual ("Memory Consistency Model") defines `sem`, `scope` and
+`is_strong`; 9.7.9.8 "ld" and 9.7.13.5 "atom" define the defaults.
 
-Not handled here: what a generic address points at (known at run time), sizes held in registers (`total_bytes` is then 0), and
-which other thread an operation synchronises with.
+Not handled here: the target of a generic address (known at run time), sizes held in registers (`total_bytes` is then 0), and the threads
+that an operation synchronises with.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class InstructionLike(Protocol):
 
 @dataclass(frozen=True)
 class Touch:
-    """One piece of memory that a form touches: how, through the operand of which role, in which space, how wide.
+    """One piece of memory that a form touches: access, role of the address operand, space, and width.
 
-    `space` is a space or the name of the modifier class that gives it; `width` is "type" (element type times vector size), a role
-    (the byte count is that operand's) or a number of bytes.
+    `space` is a space or the name of the modifier class that gives it. `width` is "type" (element type times vector size), a role
+    (the operand with that role is the byte count), or a number of bytes.
     """
 
     access: str
@@ -56,7 +56,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Access:
-    """One memory access, or one synchronisation, of an instruction as its text tells it."""
+    """One memory access or synchronisation, as the text of an instruction gives it."""
 
     space: str
     access: str
@@ -80,9 +80,9 @@ NO_ACCESS = Access("none", "none", 0, 0, 0, "weak", "none", False, "none", None,
 class Row:
     """One instruction form.
 
-    `name` is the part of the opcode whose order is fixed, `form` the whole grammar, `notation` the operands by role. `ordering` lists
-    the semantics that the form can have, `completion` how the end of its asynchronous part is observed, `sem` and `scope` what holds
-    where the opcode does not say. Rows are compared by identity: the table has one of each.
+    `name` is the part of the opcode with a fixed order, `form` the whole grammar, `notation` the operands by role. `ordering` lists the
+    semantics that the form can have, `completion` says how the end of its asynchronous part is observed, `sem` and `scope` are the defaults
+    without such a modifier. Rows are compared by identity: the table contains each of them once.
     """
 
     name: str
@@ -112,13 +112,13 @@ class Row:
 
     @property
     def access(self) -> str:
-        """none, read, write or rmw: the strongest of what its touches do to data."""
+        """none, read, write or rmw: the strongest access of its touches to data."""
         kinds = {touch.access for touch in self.touches}
         return next((kind for kind in ("rmw", "write", "read") if kind in kinds), "none")
 
     @property
     def space(self) -> str:
-        """The space of its first touch: a space's name, or the modifier class that gives it."""
+        """The space of its first touch: the name of a space, or the modifier class that gives it."""
         return self.touches[0].space if self.touches else "none"
 
     @property
@@ -132,7 +132,7 @@ class Row:
         return tuple(spec.role for spec in self._specs)
 
     def match(self, parts: tuple[str, ...], *, free: bool = False) -> dict[str, str] | None:
-        """The modifiers of `parts` by class if the opcode is of this form; `free` allows the orders that only ptxas allows."""
+        """The modifiers of `parts` by class, if the opcode has this form. `free`: also match the orders that only ptxas accepts."""
         words = self.name.split(".")
         if list(parts[: len(words)]) != words:
             return None
@@ -141,7 +141,7 @@ class Row:
         return next((modifiers for modifiers in found if modifiers is not None), None)
 
     def modifiers(self, parts: tuple[str, ...]) -> dict[str, str]:
-        """The modifiers of an opcode that `lookup` found to be of this form, in the manual's order."""
+        """The modifiers of an opcode for which `lookup` returned this row, in the manual's order."""
         found = self._modifiers.get(parts)
         if found is None:
             found = self.match(parts)
@@ -157,7 +157,7 @@ class Row:
         return (*self.name.split("."), *self.modifiers(parts).values())
 
     def roles(self, instruction: InstructionLike) -> tuple[str, ...]:
-        """The role of each operand that the instruction has."""
+        """The role of each operand of the instruction."""
         return align_roles(self._specs, instruction.operands, self.modifiers(instruction.parts))
 
     def accesses(self, instruction: InstructionLike) -> tuple[Access, ...]:
@@ -167,7 +167,7 @@ class Row:
         return tuple(self._access(touch, modifiers, roles, instruction.operands) for touch in self.touches)
 
     def address_lanes(self, parts: tuple[str, ...]) -> int:
-        """How many threads of the warp, from lane 0 on, give an address: fewer than 32 for ldmatrix and stmatrix only."""
+        """The number of threads of the warp, from lane 0 on, that give an address: fewer than 32 for ldmatrix and stmatrix only."""
         modifiers = self.modifiers(parts)
         if self.family not in ("ldmatrix", "stmatrix"):
             return 32
@@ -175,7 +175,7 @@ class Row:
         return min(32, rows * int(modifiers["num"][1:]))
 
     def describe(self, instruction: InstructionLike) -> Access:
-        """The first access; for a form that touches no memory its semantics and scope only."""
+        """The first access. For a form that touches no memory: only its semantics and scope."""
         found = self.accesses(instruction)
         if found:
             return found[0]
@@ -213,7 +213,7 @@ class Row:
         )
 
 
-# Semantics that a form spells out instead of leaving them to a class; .mmio is written together with .relaxed.
+# Semantics that a form spells out itself instead of using a class. .mmio is combined with .relaxed.
 _SEM_WORDS = ("mmio", "volatile", "acquire", "release", "relaxed")
 _BYTES = {1: "b8 u8 s8 e4m3 e5m2", 2: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2", 4: "b32 u32 s32 f32 tf32 f16x2 bf16x2 e4m3x4 e5m2x4"}
 _BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
@@ -223,14 +223,14 @@ _SCOPE_WORDS = {"gl": "gpu"}
 
 
 def _space(rule: str, modifiers: Mapping[str, str]) -> str:
-    # A form whose space is a modifier class addresses generically where the modifier is left out ("Generic Addressing").
+    # If the space is a modifier class and the modifier is missing, the address is generic ("Generic Addressing").
     if rule in modifiers:
         return modifiers[rule]
     return "generic" if rule == "ss" else rule
 
 
 def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:
-    """Bytes of an element and number of elements; 0 bytes where the text does not tell."""
+    """Bytes of an element, and number of elements; 0 bytes if the text does not tell."""
     if rule.isdigit():
         return int(rule), 1
     if rule != "type":

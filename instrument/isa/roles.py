@@ -1,14 +1,14 @@
 """Operand roles: which operand of an instruction is destination, source, address, size, policy and so on.
 
 A row writes its operands as the PTX ISA manual does, with roles for names: ``dst, [addr]{, policy}``. Square brackets are an address,
-angle brackets a vector in braces, round brackets a parameter list, braces an optional operand; ``dst`` may be a pair ``p|q``. Where a
-form has several optional operands, a modifier of the opcode tells which one is there (the cache policy comes with
-``.L2::cache_hint`` only, 9.7.9.2 "Cache Eviction Priority Hints"), then the operand's own shape, then the order.
+angle brackets a vector in braces, round brackets a parameter list, braces an optional operand. ``dst`` may be a pair ``p|q``. If a
+form has several optional operands, three things decide which one is present, in this order: a modifier of the opcode (the cache policy
+needs ``.L2::cache_hint``, 9.7.9.2 "Cache Eviction Priority Hints"), the shape of the operand, its position.
 
 Operands are recognised by the names of the reader's classes (Register, Symbol, SymbolOffset, Immediate, Address, TensorAddress,
-Vector, Pair, Negated, Tuple, Underscore), so this package imports nothing. Whether a bare name is a register is the reader's
-decision; the helpers return symbols as well, and who analyses registers keeps the declared ones. Implicit operands (the carry flag
-CC.CF of "Extended-Precision Arithmetic Instructions") are not listed.
+Vector, Pair, Negated, Tuple, Underscore), so this package imports nothing. The reader decides whether a bare name is a register. The
+helpers return symbols as well; an analysis of registers keeps the declared ones. Implicit operands (the carry flag CC.CF of
+"Extended-Precision Arithmetic Instructions") are not listed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ITEM = re.compile(r"(?P<open>\{)?\s*,?\s*(?P<item>\[[^\]]*\]|<[^>]*>|\([^)]*\)|
 _SHAPES = {"[": "address", "<": "vector", "(": "tuple"}
 _KINDS = {"Address": "address", "TensorAddress": "address", "Vector": "vector", "Tuple": "tuple"}
 
-# Roles whose optional operand is there exactly when the opcode has a modifier of this class with one of these words.
+# Roles of optional operands that are present exactly if the opcode has a modifier of this class with one of these words.
 _WITH_MODIFIER: dict[str, tuple[str, frozenset[str] | None]] = {
     "policy": ("level::cache_hint", None),
     "cta-mask": ("multicast", None),
@@ -38,7 +38,7 @@ _WITH_MODIFIER: dict[str, tuple[str, frozenset[str] | None]] = {
 
 @dataclass(frozen=True)
 class OperandSpec:
-    """One operand of a form: its role, the shape that it must have ("any" accepts all), and whether it may be left out."""
+    """One operand of a form: its role, its required shape ("any" accepts all), and whether it is optional."""
 
     role: str
     shape: str
@@ -59,7 +59,7 @@ def parse_notation(notation: str) -> tuple[OperandSpec, ...]:
 
 
 def align_roles(specs: tuple[OperandSpec, ...], operands: tuple[Operand, ...], modifiers: Mapping[str, str]) -> tuple[str, ...]:
-    """The role of each operand; ValueError when the operands are not the form's."""
+    """The role of each operand. Raises ValueError if the operands do not fit the form."""
     present = tuple(spec for spec in specs if not _excluded(spec, modifiers))
     if len(present) == len(operands):
         return tuple(spec.role for spec in present)
@@ -96,7 +96,7 @@ def _fits(spec: OperandSpec, operand: Operand) -> bool:
     kind = _KINDS.get(type(operand).__name__, "any")
     if spec.shape != "any":
         return kind == spec.shape
-    # An optional operand without brackets never stands for one with: that is what tells `[a], b` from `[a], [b]`.
+    # An optional operand without brackets never matches one with brackets. This distinguishes `[a], b` from `[a], [b]`.
     return not (spec.optional and kind in ("address", "tuple"))
 
 
@@ -128,6 +128,6 @@ def names(operand: Operand) -> Iterator[str]:
 
 
 def immediate_value(operand: Operand) -> int:
-    """The value of an integer immediate; 0 for anything that is known at run time only."""
+    """The value of an integer immediate; 0 for anything known at run time only."""
     value = getattr(operand, "value", None)
     return value if isinstance(value, int) else 0

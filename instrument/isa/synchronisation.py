@@ -3,10 +3,10 @@
 PTX ISA 9.7.13.1 to 9.7.13.4 (bar, barrier, bar.warp.sync, barrier.cluster, membar, fence), 9.7.13.15 (mbarrier), 9.7.13.16 to 9.7.13.18
 (tensormap.cp_fenceproxy, clusterlaunchcontrol), 9.7.9.25 (cp.async) and 9.7.9.28 (tensormap.replace).
 
-Checked: barriers of a CTA and of a warp, thread fences, cp.async with its groups, mbarriers, proxy fences, tensor maps in shared memory.
-`fence` without semantics is `.acq_rel`, `membar` means `fence.sc` ("membar / fence", Description); `bar.X` is `barrier.X.aligned`; a CTA
-barrier orders the participants' accesses as if by an acquire-release at CTA scope, and counts missing or present operands by their roles
-`barrier` and `count`.
+Checked: barriers of a CTA, a warp and a cluster, thread fences, cp.async with its groups, mbarriers, proxy fences, tensor maps in shared
+memory. `fence` without semantics is `.acq_rel`, and `membar` is `fence.sc` ("membar / fence", Description). `bar.X` is
+`barrier.X.aligned`. A CTA barrier orders the participants' accesses like an acquire-release at CTA scope. The roles `barrier` and `count`
+tell which of its operands are present.
 """
 
 from __future__ import annotations

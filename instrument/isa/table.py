@@ -1,8 +1,8 @@
 """The table itself: every row, exact look-up of an opcode, and the registers that an instruction reads and writes.
 
-Covers chapter 9 of the PTX ISA 9.1 manual. An opcode without a row is not guessed at: `lookup` gives None, and
-`is_memory_or_sync` tells whether such an opcode could touch memory or synchronise, in which case a report that depends on it
-must be incomplete.
+Covers chapter 9 of the PTX ISA 9.1 manual. The table does not guess: for an opcode without a row `lookup` returns None, and
+`is_memory_or_sync` tells whether such an opcode could access memory or synchronise. A report that depends on it must then be
+incomplete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CACHE: dict[tuple[str, ...], Row | None] = {}
 
 
 def lookup(parts: tuple[str, ...]) -> Row | None:
-    """The row whose form the whole opcode has, in the manual's order of modifiers or else in one that ptxas allows."""
+    """The row whose form matches the whole opcode, in the manual's order of modifiers or in another order that ptxas accepts."""
     try:
         return _CACHE[parts]
     except KeyError:
@@ -48,13 +48,13 @@ def _find(parts: tuple[str, ...]) -> Row | None:
 
 
 def canonical(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """The opcode with its modifiers in the manual's order; unchanged where it has no row."""
+    """The opcode with its modifiers in the manual's order; unchanged without a row."""
     row = lookup(parts)
     return parts if row is None else row.canonical(parts)
 
 
-# Words that can only begin an opcode which computes, branches or exchanges within a warp. Anything else without a row counts as
-# memory or synchronisation: new instructions of those kinds are what a sanitizer must not overlook.
+# First words of opcodes that only compute, branch or exchange within a warp. Any other opcode without a row counts as memory access or
+# synchronisation, because a sanitizer must not overlook new instructions of that kind.
 _HARMLESS = frozenset(
     name
     for name, rows in _INDEX.items()
@@ -63,7 +63,7 @@ _HARMLESS = frozenset(
 
 
 def is_memory_or_sync(parts: tuple[str, ...]) -> bool:
-    """Whether an opcode touches memory or synchronises; conservative (True) for one that the table does not know."""
+    """Whether an opcode accesses memory or synchronises; conservative (True) for an unknown opcode."""
     row = lookup(parts)
     if row is not None:
         return row.status != "neutral" or bool(row.touches)
@@ -75,7 +75,7 @@ _NOT_REGISTERS = frozenset({"label", "targets"})
 
 
 def destinations(instruction: InstructionLike) -> tuple[str, ...]:
-    """Names of the registers that the instruction writes, in order; a guard predicate may keep them as they were."""
+    """Names of the registers that the instruction writes, in order. A guard predicate may prevent the write."""
     return tuple(name for role, operand in _operands(instruction) if role in ("dst", "acc") for name in names(operand))
 
 

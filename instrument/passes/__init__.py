@@ -1,1 +1,1 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""The rewriting passes: each inserts the hooks of one group of instructions."""

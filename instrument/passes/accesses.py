@@ -1,8 +1,8 @@
 """Hooks before loads, stores, atomics and matrix loads and stores of shared memory (ISA "ld", "st", "atom", "red", "ldmatrix").
 
-A generic address is classified at run time (`isspacep.shared`); the hook is called for shared memory only. `ldmatrix` and
-`stmatrix` take one 16-byte row from each of the first 8, 16 or 32 lanes ("ldmatrix", table of threads and addresses). The
-value stored goes to the hook too, so that two writers of the same value can be told apart from two that disagree.
+A generic address is classified at run time (`isspacep.shared`), and the hook is called for shared memory only. `ldmatrix` and
+`stmatrix` take one 16-byte row from each of the first 8, 16 or 32 lanes ("ldmatrix", table of threads and addresses). The hook also
+gets the stored value, to tell writers of the same value from writers of different values (R-RACE).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOOK_WIDTHS = (1, 2, 4, 8, 16)
 
 
 def run(context: Context) -> None:
-    """Insert a hook before every memory instruction that the plans name (cp.async is the business of copies.py)."""
+    """Insert a hook before every memory instruction of the plans (copies.py handles cp.async)."""
     for plan in context.plans.values():
         for work in plan.work:
             if work.row.family in MEMORY_FAMILIES and work.row.family != "cp.async":
@@ -43,7 +43,7 @@ def run(context: Context) -> None:
 
 
 def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
-    """Characters that pasting the bodies of a module's hooks in line would add."""
+    """Characters that pasting the hooks of a module in line would add."""
     total = 0
     for work in (work for plan in plans for work in plan.work if work.row.family in ("load", "store", "ldmatrix")):
         access = work.row.describe(work.instruction)
@@ -104,7 +104,7 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
 
 @dataclass(frozen=True)
 class _Piece:
-    """Bytes of an access that have a hook and a site of their own."""
+    """Bytes of an access with their own hook and site."""
 
     offset: int
     size: int
@@ -112,11 +112,11 @@ class _Piece:
 
 
 def _pieces(plan: FunctionPlan, work: Work, access: Access, nbytes: int) -> list[_Piece]:
-    """What a load brings that something reads, and what nothing does.
+    """Split a load into the parts that something reads and the parts that nothing reads (R-UNINIT).
 
-    Compilers widen loads to whole vectors, and what comes along may be padding or somebody else's. A vector load is a scalar load of
-    each element ("Vector Data-types", 8.2.4), and what goes to a register that is named nowhere else in the function changes nothing.
-    Loads of which nothing is used are left whole: somebody meant them.
+    Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
+    ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load of which nothing is used
+    stays whole, because it is intended.
     """
     target = operand_of(work, "dst") if work.row.family == "load" and access.space == "shared" and not access.is_strong else None
     if not isinstance(target, Vector):
@@ -134,7 +134,7 @@ def _pieces(plan: FunctionPlan, work: Work, access: Access, nbytes: int) -> list
 
 
 def _joined(left: _Piece, right: _Piece) -> _Piece | None:
-    """Two neighbours as one, where a hook can take them together: aligned, and a power of two of bytes."""
+    """Two neighbours as one piece, if one hook can take both: aligned, and a power of two of bytes."""
     fits = (left.size, left.unused) == (right.size, right.unused) and left.offset % (2 * left.size) == 0
     return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
@@ -146,12 +146,12 @@ _ACQUIRES = ("acquire", "acq_rel")
 
 
 def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, address: str, guard: str) -> None:
-    """Edges through strong accesses: what is published goes in before the access, what is taken is taken after it."""
+    """Edges through strong accesses. A release is published before the access; an acquire takes the edge after it."""
     narrow = _FLAG_CTA if context.variant.cluster and access.scope == "cta" else 0
     if access.access != "read":
         arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", address), ("b32", str(int(access.sem in _RELEASES) | narrow))]
         before.call(context.hook("__consan_flag_write"), arguments, result=("b64", STATE), guard=guard)
-    # A reduction returns nothing, so it cannot be the read of an acquire pattern (8.11.1).
+    # A reduction returns nothing, so it forms no acquire pattern (8.11.1).
     if access.access != "write" and work.row.family != "reduction":
         keep, mine = f"%__consan_f{work.instruction.start}", f"%__consan_g{work.instruction.start}"
         before.outer.append(f".reg .b32 {keep}; .reg .pred {mine};")
@@ -199,12 +199,12 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
 
 
 def _row_word(instruction: Instruction, matrices: list[str], word: int, whole: str, snippet: Snippet) -> str:
-    """A word of the row that this lane gives the address of, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
+    """A word of the row that this lane addresses, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
 
-    Lane L gives row L % 8 of matrix L / 8. Words of row r are in lanes 4r to 4r + 3. With `.trans`, element j of row r is in lane
-    4j + r / 2, in the half that the parity of r says. `.aligned` wants every lane here. Between hooks the chip may bring them one after the
-    other all the same, and a hook must wait for nobody: only where they are here together (`whole`) do they ask each other. Else different
-    threads are taken to store different values.
+    Lane L addresses row L % 8 of matrix L / 8. Lanes 4r to 4r + 3 hold the words of row r. With `.trans`, lane 4j + r / 2 holds element j
+    of row r, in the half given by the parity of r. `.aligned` needs all lanes. But between hooks the hardware may run lanes one after
+    another, and a hook must not wait. So lanes exchange data only if all are active (`whole`); otherwise different threads count as
+    storing different values.
     """
     guard = narrow_guard(snippet, instruction, whole)
     lane, row, result, of_matrix = (snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))

@@ -1,8 +1,8 @@
 """Which instructions are sites, which functions need a slot, and which variant of the runtime the module needs.
 
-Decides from the opcode table alone. The variant is a property of the whole module, because functions call each other:
-the granule is the narrowest access that can touch shared memory, and one partial barrier anywhere turns on vector clocks
-(ISA "bar, barrier": a barrier without a thread count takes all threads of the CTA).
+The opcode table alone decides. The variant belongs to the whole module, because functions call each other: the granule is the narrowest
+access that can touch shared memory, and one partial barrier anywhere requires vector clocks (ISA "bar, barrier": a barrier without a
+thread count takes all threads of the CTA).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from consan.instrument.sites import FunctionStats, Unmodelled
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
 ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
-MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or not
+MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
 _FLOW_FAMILIES = frozenset({"control", "call"})
 _SHARED_SPACES = frozenset({"shared", "generic"})
-_MOST_BARRIERS = 16  # of a CTA (ISA "bar, barrier")
+_MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
 
 
@@ -68,7 +68,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
 
 
 def _check_operands(row: Row, instruction: Instruction) -> None:
-    """What the passes rely on: as many operands as the form has, addresses where it has addresses."""
+    """Check what the passes rely on: the number of operands of the form, and addresses where it has addresses."""
     try:
         row.roles(instruction)
     except ValueError:
@@ -77,7 +77,7 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
 
 
 def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
-    """Count an instruction that writes global memory, or that may: races there are not looked for, and the report says of how many."""
+    """Count an instruction that may write global memory. Races there are not detected; the report states the count."""
     written = {(access.space, access.access) for access in row.accesses(instruction) if access.access in ("write", "rmw")}
     stats.global_atomics += ("global", "rmw") in written
     stats.global_stores += ("global", "write") in written
@@ -85,14 +85,14 @@ def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instructio
 
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:
-    """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, where copies exist."""
+    """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, if the module has copies."""
     if row.family not in MEMORY_FAMILIES | MAP_FAMILIES:
         return row.family in SYNC_FAMILIES | ENGINE_FAMILIES
     return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
 
 
 def callee(instruction: Instruction) -> str | None:
-    """Name of the function that a direct call names; None for an indirect one."""
+    """The name of a directly called function; None for an indirect call."""
     for operand in instruction.operands:
         if isinstance(operand, Symbol):
             return operand.name
@@ -102,7 +102,7 @@ def callee(instruction: Instruction) -> str | None:
 
 
 def propagate(plans: dict[str, FunctionPlan]) -> None:
-    """A caller needs a slot if something that it calls does; an indirect call may reach any function of the module."""
+    """A caller needs a slot if one of its callees does. An indirect call may reach any function of the module."""
     changed = True
     while changed:
         changed = False
@@ -123,7 +123,7 @@ def _reachable(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterable[F
 
 
 def external_calls(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> set[str]:
-    """Functions that are called but not defined here, system functions excepted: their accesses are not seen."""
+    """Called functions without a definition here, except system functions. Their accesses are not seen."""
     return {name for name in plan.stats.calls if name and name not in plans and name not in _EXTERNAL}
 
 
@@ -150,15 +150,15 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
 
 def _is_partial(work: Work) -> bool:
     if work.row.family == "warp-barrier" or work.row.family in MAP_FAMILIES:
-        return True  # a warp that copies a map meets there
+        return True  # the lanes of a warp synchronise to copy a map
     return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)
 
 
 def _named_barriers(works: list[Work]) -> int:
-    """A power of two above the numbers of the barriers that have a thread count, so that variants stay few; 0 if there are none."""
+    """A power of two above the highest id of a barrier with a thread count, so that variants stay few; 0 if there are none."""
     barriers = [work for work in works if work.row.family == "barrier"]
     named = [(work, work.instruction.operands[work.row.roles(work.instruction).index("barrier")]) for work in barriers]
-    # Where some only arrive, a barrier whose name is in a register may be theirs, with or without a count.
+    # With bar.arrive in the module, a barrier whose id is in a register may be counted too, with or without a thread count.
     arrivals = any("arrive" in work.instruction.parts for work in barriers)
     names = [name for work, name in named if _is_partial(work) or (arrivals and not isinstance(name, Immediate))]
     numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]

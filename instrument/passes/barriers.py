@@ -1,7 +1,7 @@
 """Barriers of the CTA and of warps (ISA "bar, barrier", "bar.warp.sync").
 
-With whole-CTA barriers only, a barrier is one addition to the clock after the instruction; otherwise hooks before and after it
-exchange clocks. Nothing is added between threads: no barrier, no vote.
+With whole-CTA barriers only, a barrier is one addition to the clock after the instruction. Otherwise hooks before and after it exchange
+clocks. The inserted code adds no barrier and no vote to the kernel.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(context: Context) -> None:
 
 
 def _check_operands(work: Work) -> None:
-    """What comes after the barrier reads its guard and its operands again: the result must not have replaced them."""
+    """The hook after the barrier reads its guard and operands again, so the result must not have overwritten them."""
     roles, operands = work.row.roles(work.instruction), work.instruction.operands
     results = {operand.text for operand, role in zip(operands, roles, strict=False) if role == "dst"}
     guard = work.instruction.predicate
@@ -48,7 +48,7 @@ def _check_operands(work: Work) -> None:
 
 
 def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """A thread fence orders by itself nothing; with a strong access on either side it makes a release or acquire pattern."""
+    """A thread fence alone orders nothing. With a strong access before or after it, it makes a release or acquire pattern."""
     if not context.variant.flags:
         return
     snippet = Snippet()
@@ -71,9 +71,9 @@ def _whole_cta(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _arrivals(context: Context) -> set[str | None]:
-    """Identities of the barriers that somebody only arrives at; None stands for one that is not a constant.
+    """Ids of the barriers that some thread only arrives at; None stands for an id that is not a constant.
 
-    Where all threads take part but some do not wait, the epochs are not aligned by it: clocks are exchanged instead.
+    If all threads participate but some do not wait, the barrier does not align epochs, so clocks are exchanged instead.
     """
     found: set[str | None] = set()
     for plan in context.plans.values():
@@ -116,7 +116,7 @@ _CLUSTER_BARRIER, _ALL_OF_CTA = "16", _ALL_MIXED
 
 
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """barrier.cluster: its halves are a source and a target of edges (ISA "barrier.cluster")."""
+    """barrier.cluster: arrive is the source and wait the target of an edge (ISA "barrier.cluster")."""
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
     start = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
     if "arrive" in instruction.parts:

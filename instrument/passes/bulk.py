@@ -1,13 +1,13 @@
 """Bulk and tensor copies, their groups, st.async, red.async and st.bulk (ISA "cp.async.bulk", "cp.async.bulk.tensor").
 
-A copy is recorded when it is issued. The bytes of a tensor copy are in its tensor map, which the device reads where the instruction
-does, and for stores from tiles what lies outside of the tensor is left out. A hook of a commit or a wait comes after the instruction.
+A copy is recorded at issue. The size of a tensor copy is in its tensor map, which the device reads at the instruction; tiled stores
+exclude what lies outside the tensor. Hooks of commits and waits come after the instruction.
 
-The sides in global memory are those of globals.py.
+globals.py handles the sides in global memory.
 
 A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory (runtime/cluster.cuh).
 
-Not handled: stores in im2col mode, scattered or from interleaved tensors are taken to read their whole box.
+Not handled: stores in im2col mode, scattered, or from interleaved tensors count as reading their whole box.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _place(context: Context, work: Work, side: Access, snippet: Snippet, *, ranked: bool) -> str:
-    """The side's address; only what is written can be another CTA's (ISA "cp.async.bulk": sources are .shared::cta)."""
+    """The address of a side. Only a written side can be in another CTA (ISA "cp.async.bulk": sources are .shared::cta)."""
     assert side.address is not None
     address = shared_operand(snippet, side.address, side.space, work.instruction.scope, context.window)
     return context.located(snippet, address, ranked=ranked and is_ranked(work.instruction, side.space))
@@ -112,10 +112,10 @@ def _load_of(context: Context, work: Work, read: Access | None, snippet: Snippet
 
 
 def _in_one_region(context: Context, work: Work, text: str) -> None:
-    """A hook before a copy, and the copy, under one branch for the guard of both.
+    """Put the hook before a copy, and the copy, under one branch on their common guard.
 
-    A copy is an instruction of the warp's uniform path, and where its guard comes from `elect.sync` the assembler leaves the guard out:
-    it takes the warp to be together. After a guarded call it need not be, and the lanes that were not elected would copy, too.
+    A copy executes on the warp's uniform path. If its guard comes from `elect.sync`, the assembler drops the guard, because it assumes a
+    converged warp. After a guarded call the warp need not be converged, and lanes that were not elected would copy too.
     """
     instruction, guard = work.instruction, work.instruction.predicate
     if guard is None:
@@ -148,7 +148,7 @@ def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) 
 
 
 def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """st.bulk is a weak store of the executing thread, of any size; a generic address must be one of shared memory too (ISA "st.bulk")."""
+    """st.bulk is a weak store of the executing thread, of any size. A generic address must also be in shared memory (ISA "st.bulk")."""
     instruction, size, snippet = work.instruction, operand_of(work, "size"), Snippet()
     side = next((access for access in work.row.accesses(instruction) if access.access == "write"), None)
     if side is None or side.address is None or size is None:

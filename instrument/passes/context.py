@@ -27,21 +27,21 @@ class Work:
 
 
 def operand_of(work: Work, role: str) -> Operand | None:
-    """The operand with a role, if the instruction has it."""
+    """The operand with a role; None if the instruction lacks it."""
     roles = work.row.roles(work.instruction)
     return work.instruction.operands[roles.index(role)] if role in roles else None
 
 
 @dataclass
 class FunctionPlan:
-    """One function with a body: what it contains and what that asks of its prologue."""
+    """One function with a body: its contents, and what its prologue must provide."""
 
     function: Function
     stats: FunctionStats
     work: list[Work] = field(default_factory=list)
     needs_slot: bool = False
     changes_state: bool = False
-    pure_waits: set[int] = field(default_factory=set)  # `start` of the mbarrier waits that a deadlock can be proven for
+    pure_waits: set[int] = field(default_factory=set)  # `start` of the mbarrier waits that can be part of a proven deadlock
 
     @property
     def is_entry(self) -> bool:
@@ -50,21 +50,21 @@ class FunctionPlan:
 
     @cached_property
     def names(self) -> Counter[str]:
-        """How often each name stands in the function."""
+        """How often each name occurs in the function."""
         return Counter(_NAME.findall(self.function.text))
 
 
 @dataclass(frozen=True)
 class GlobalSides:
-    """What asynchronous copies of a module do to global memory, where it has generic accesses that can meet that."""
+    """What asynchronous copies of a module do to global memory, if the module has generic accesses that can conflict."""
 
-    results: bool = False  # bulk copies write there
-    fetches: bool = False  # bulk copies read there
-    polls: bool = False  # and strong loads may look at flags that tell of what is there (policy isa)
-    maps: bool = False  # tensor copies may take their maps from there
-    copies: bool = False  # cp.async reads there
+    results: bool = False  # bulk copies write global memory
+    fetches: bool = False  # bulk copies read global memory
+    polls: bool = False  # and strong loads may read flags that guard the data there (--policy isa, D14)
+    maps: bool = False  # tensor copies may use maps in global memory
+    copies: bool = False  # cp.async reads global memory
     elsewhere: bool = False  # threads may synchronise through global memory
-    published: frozenset[int] = frozenset()  # `start` of the stores that something later can come after
+    published: frozenset[int] = frozenset()  # `start` of the stores that a later operation can be ordered after
 
 
 @dataclass
@@ -83,12 +83,12 @@ class Context:
     sources: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def entries(self) -> Iterator[FunctionPlan]:
-        """Kernels, in the order of the text: their position is their number on the device."""
+        """Kernels in text order; the position is the number of the kernel on the device."""
         return (plan for plan in self.plans.values() if plan.is_entry)
 
     @cached_property
     def proves(self) -> bool:
-        """Whether deadlocks can be proven: the module waits at mbarriers, so its threads have somewhere to be told to leave."""
+        """Whether deadlocks can be proven: the module waits at mbarriers, so its threads have places to exit at."""
         waits = ("mbarrier.test_wait", "mbarrier.try_wait")
         return any(work.row.name in waits for plan in self.plans.values() for work in plan.work)
 
@@ -98,14 +98,14 @@ class Context:
         return any(work.row.family == "cp.async" for plan in self.plans.values() for work in plan.work)
 
     def hook(self, name: str) -> str:
-        """Name of a hook that the module will need."""
+        """The name of a hook; notes that the module needs it."""
         self.hooks.add(name)
         return name
 
     def located(self, snippet: Snippet, address: str, *, ranked: bool) -> str:
-        """A 32-bit shared address as hooks take it: in clusters the address in the CTA of rank 0, with the rank above bit 24.
+        """A 32-bit shared address as hooks take it. In clusters: the address in the CTA of rank 0, with the rank above bit 24.
 
-        `ranked`: an address of the shared::cluster window; others are of the executing CTA.
+        `ranked`: an address of the shared::cluster window; other addresses belong to the executing CTA.
         """
         if not self.variant.cluster:
             return address
@@ -118,11 +118,11 @@ class Context:
 
     @property
     def window(self) -> str:
-        """The window of shared memory that a generic address may lie in."""
+        """The window of shared memory for a generic address."""
         return "shared::cluster" if self.variant.cluster else "shared"
 
     def access_hook(self, snippet: Snippet, name: str, arguments: list[tuple[str, str]], extra: list[tuple[str, str]], guard: str) -> None:
-        """A hook of a plain load or store: pasted in line with the slot's geometry from registers, or called."""
+        """Call the hook of a plain load or store, or paste it in line with the slot's geometry in registers."""
         fast = name.replace("__consan_", "__consan_fast_")
         if not self.inline or fast not in self.library.functions:
             snippet.call(self.hook(name), arguments + extra, guard=guard)
@@ -139,7 +139,7 @@ class Context:
     def site_of(
         self, plan: FunctionPlan, instruction: Instruction, family: str, access: str, space: str, nbytes: int, *, unused: bool = False
     ) -> Site:
-        """Number an instruction. A module with more sites than a record can name has instructions that are not checked."""
+        """Number an instruction. Beyond the largest number that a record can hold, instructions are not checked."""
         if len(self.sites) >= SITE_LIMIT:
             raise Unsupported(f"more than {SITE_LIMIT} sites")
         place = place_of(self.module, instruction)
@@ -158,7 +158,7 @@ class Context:
         return site
 
     def source(self, site: Site) -> int:
-        """The first of the sites given to this that come from one place in the source: an unrolled loop has several."""
+        """The first of the sites passed here that belong to one source place; an unrolled loop has several."""
         place = (site.function, site.opcode, site.file, site.line, site.column, site.inlined)
         return self.sources.setdefault(place if site.file else (site.number,), site.number)
 
@@ -168,7 +168,7 @@ class Context:
 
 
 def place_of(module: Module, instruction: Instruction) -> Place:
-    """Where an instruction stands, in the PTX and in the source."""
+    """The position of an instruction, in the PTX and in the source."""
     loc = instruction.loc
     return Place(
         ptx_line=instruction.line,

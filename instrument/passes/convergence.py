@@ -1,8 +1,8 @@
-"""Checks before warp-synchronous instructions: whether the lanes that must come together do (ISA ".aligned", "shfl.sync").
+"""Checks before warp-synchronous instructions: all lanes that must be together are active (R-BAR1; ISA ".aligned", "shfl.sync").
 
-A check looks at the mask of active lanes, and calls the runtime only where a member is not among them (runtime/convergence.cuh). At a
-join, which a thread comes to once, the runtime is always called: lanes that a point has let go may have met the others again.
-Which instructions are checked, and where, is points.py's to say.
+A check tests the mask of active lanes, and calls the runtime only if a member is missing (runtime/convergence.cuh). A thread passes a join
+only once, so a join always calls the runtime: lanes that have left a point may have reconverged with the others.
+points.py decides which instructions are checked, and where.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: di
 
 
 def _what(point: Point, opcodes: dict[str, int]) -> int:
-    """The instruction itself, or for those with a mask their opcode: lanes may come to two of them that are alike."""
+    """What identifies a point: the instruction itself, or its opcode if it has a mask, because lanes may meet at two similar ones."""
     if point.members.mask is None:
         return _WHOLE if point.members.whole else _ALIGNED
     return min(opcodes.setdefault(point.instruction.opcode, _FIRST_OPCODE + len(opcodes)), _LAST_OPCODE)
@@ -71,7 +71,7 @@ def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
 
 
 def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:
-    """Call where not all lanes of a mask are active."""
+    """Call the hook if a lane of the mask is not active."""
     active, missing = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"activemask.b32 {active};")
     if mask != _ALL:

@@ -1,7 +1,7 @@
 """Non-bulk cp.async and its groups (ISA "cp.async", "cp.async.commit_group", "cp.async.wait_group / cp.async.wait_all").
 
-The copy is recorded when it is issued; `src-size` (or `ignore-src`) shortens only what is read, the destination is always
-written whole. Hooks of commits come after, of waits after the instruction: a wait is credited when it has returned.
+A copy is recorded at issue. `src-size` and `ignore-src` shorten only what is read; the destination is always written whole. Hooks of
+commits and waits come after the instruction, so a wait counts only when it has returned.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
-    """Bytes that the copy reads: a src-size register or literal, or nothing where an ignore-src predicate holds."""
+    """Bytes that the copy reads: a src-size register or literal, or 0 if its ignore-src predicate is true."""
     roles, operands, scope = work.row.roles(work.instruction), work.instruction.operands, work.instruction.scope
     if "src-size" not in roles:
         return str(whole)

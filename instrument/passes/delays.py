@@ -1,12 +1,12 @@
-"""Seeded delays for `consan stress` on a GPU: what a chip does not vary by itself.
+"""Seeded delays for `consan stress` on a GPU: schedules that the hardware does not produce by itself.
 
-They stand at the start of a kernel, and right before synchronising and asynchronous instructions, after their hooks. There each warp
-computes a hash of the seed, the place, its CTA and its number; one in eight sleeps, for 512 ns to 66 us or so (ISA "nanosleep": up to
-twice as long): a warp that is to be overtaken must sleep for longer than the hooks of the others take, which is some microseconds
-each. The seed is a variable of the module, so that one assembly serves all seeds; 0 means no delays. The branch-free snippet takes
-whole warps, or whatever lanes of them stand there: `.aligned` instructions after it stay legal.
+They are at the start of a kernel, and directly before synchronising and asynchronous instructions, after their hooks. There each warp
+hashes the seed, the place, its CTA and its number. One warp in eight sleeps, for about 512 ns to 66 us (ISA "nanosleep": up to twice as
+long). A warp that others should overtake must sleep longer than their hooks take, some microseconds each. The seed is a variable of
+the module, so one assembly serves all seeds; 0 disables the delays. The snippet has no branch and works for any active lanes, so
+`.aligned` instructions after it stay legal.
 
-Not delayed: wgmma.mma_async itself, whose neighbours the assembler wants undisturbed, and plain loads and stores.
+Not delayed: wgmma.mma_async itself, because the assembler must not find other code beside it, and plain loads and stores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FAMILIES: Final = frozenset(
 )
 _ALSO: Final = frozenset(("wgmma.fence", "wgmma.wait_group"))
 DECLARATION: Final = f".visible .global .align 4 .u32 {SEED};"
-# Murmur3's finaliser (public domain) mixes what is told apart; bits 0 to 2 choose who sleeps, 3 to 5 how long.
+# Murmur3's finaliser (public domain) mixes the inputs. Bits 0 to 2 select the sleepers, bits 3 to 5 the duration.
 _SNIPPET: Final = """{{
 .reg .b32 %__consan_d<6>;
 .reg .pred %__consan_z<3>;
@@ -68,7 +68,7 @@ shl.b32 %__consan_d3, %__consan_d3, %__consan_d2;
 
 
 def insert_delays(module: Module, edits: Edits) -> None:
-    """Before each site, after what stands there already; the module must declare SEED (DECLARATION)."""
+    """Insert a delay before each site, after the hooks there. The module must declare SEED (DECLARATION)."""
     instructions = (instruction for function in module.functions for instruction in _sites(function))
     for number, instruction in enumerate(instructions, 1):
         edits.insert_before(instruction, _SNIPPET.format(seed=SEED, site=f"{number * 0x9E3779B9 & 0xFFFFFFFF:#x}"))

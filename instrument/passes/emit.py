@@ -1,8 +1,8 @@
 """How inserted PTX is written: values brought into registers, calls of hooks, labels and predicates.
 
-Every insertion is a `{ ... }` scope of its own, so its registers and labels cannot meet the kernel's. Names begin with
-`%__consan_` all the same, because the assembler's messages quote them. Types follow the declarations (ISA "Register State
-Space"): a value of any declared type is brought to the untyped width that a hook takes.
+Every insertion is its own `{ ... }` scope, so its registers and labels cannot collide with the kernel's. Names begin with `%__consan_`
+all the same, because messages of the assembler quote them. Types follow the declarations (ISA "Register State Space"): a value of any
+declared type is converted to the untyped width that a hook takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATE = "%__consan_state"
 SELF = "%__consan_self"
 COUNT = "%__consan_count"
 CONTROL = "__consan_ctl"
-#: The slot's geometry in registers, where hooks are pasted in line (see Head in runtime/access.cuh): name and type.
+#: The slot's geometry in registers, if hooks are pasted in line (see Head in runtime/access.cuh): name and type.
 HEAD = (
     ("%__consan_w", "b64"),
     ("%__consan_r", "b64"),
@@ -32,7 +32,7 @@ _WIDTHS = {"pred": 1, "f16x2": 32, "bf16x2": 32}
 
 
 class Unsupported(Exception):  # noqa: N818
-    """An operand that the rewriter cannot read; the instruction becomes `unmodelled`."""
+    """An operand that the rewriter cannot handle; the instruction becomes `unmodelled`."""
 
 
 def register_bits(name: str, scope: Block) -> int:
@@ -80,7 +80,7 @@ class Snippet:
             self._take_result(result, returned, guard)
 
     def paste(self, body: str, guard: str, label: str) -> None:
-        """A hook's body in line, skipped where the guard does not hold."""
+        """Paste a hook's body in line; a false guard skips it."""
         if guard:
             condition = guard.strip().lstrip("@")
             negated = condition[1:] if condition.startswith("!") else f"!{condition}"
@@ -90,7 +90,7 @@ class Snippet:
             self.add(f"{label}_skip:")
 
     def _take_result(self, result: tuple[str, str], returned: str, guard: str) -> None:
-        """ld.param must not be predicated, so a guarded call's result passes through a register of its own."""
+        """ld.param must not be predicated, so the result of a guarded call goes through its own register."""
         kind, target = result
         if not guard:
             self.add(f"ld.param.{kind} {target}, [{returned}];")
@@ -100,18 +100,18 @@ class Snippet:
         self.add(f"{guard}mov.{kind} {target}, {value};")
 
     def text(self) -> str:
-        """The insertion as a scope, with the declarations that outlive it before it."""
+        """The insertion as a scope, preceded by the declarations that outlive it."""
         return "".join(f"{line}\n" for line in self.outer) + "{\n" + "\n".join(self.lines) + "\n}\n"
 
 
 def guard_text(instruction: Instruction) -> str:
-    """The instruction's own guard as text for an inserted one."""
+    """The instruction's own guard, as text for an inserted instruction."""
     predicate = instruction.predicate
     return "" if predicate is None else f"@{'!' if predicate.negated else ''}{predicate.register} "
 
 
 def narrow_guard(snippet: Snippet, instruction: Instruction, condition: str) -> str:
-    """A guard that holds where the instruction's guard and `condition` (a predicate register) hold."""
+    """A guard that is true if the instruction's guard and `condition` (a predicate register) are true."""
     predicate = instruction.predicate
     if predicate is None:
         return f"@{condition} "
@@ -142,12 +142,12 @@ def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
 
 
 def is_ranked(instruction: Instruction, space: str) -> bool:
-    """Whether an address of the instruction is one of the shared::cluster window, and not only of the executing CTA's."""
+    """Whether an address of the instruction may be in the shared::cluster window, and not only in the executing CTA."""
     return space == "generic" or "shared::cluster" in instruction.parts
 
 
 def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block, window: str = "shared") -> str:
-    """The same for an operand that may be a generic address of shared memory."""
+    """As `shared_address`, for an operand that may be a generic address of shared memory."""
     if space != "generic":
         return shared_address(snippet, address, scope)
     wide, target = wide_address(snippet, address, scope), snippet.register("b32")
@@ -157,7 +157,7 @@ def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block,
 
 
 def wide_address(snippet: Snippet, address: Operand, scope: Block, space: str = "") -> str:
-    """A 64-bit register with a generic or global address; `space` says where a symbol lives if it is not generic."""
+    """A 64-bit register with a generic or global address. `space`: the state space of a symbol, if it is not generic."""
     base, offset = _address_parts(address)
     if isinstance(base, Immediate):
         return _constant(snippet, "u64", int(base.value) + offset)
@@ -225,7 +225,7 @@ def _immediate_bits(value: Immediate, width: int) -> int:
 
 
 def value_words(elements: list[Operand], width: int, snippet: Snippet, scope: Block) -> list[str]:
-    """The stored value of `len(elements)` elements of `width` bytes as 32-bit registers, packed as memory will hold it."""
+    """The stored value (`len(elements)` elements of `width` bytes) as 32-bit registers, packed as in memory."""
     pieces: list[str] = []
     for element in elements:
         pieces += _pieces(element, width, snippet, scope)

@@ -1,15 +1,14 @@
 """The control-flow graph of a function (ISA "Control Flow Instructions").
 
-A node is a run of instructions that is entered at its top only. Edges come from `bra`, `brx.idx` (with its `.branchtargets`),
-`ret`, `exit` and `trap`, each with or without a guard; labels are resolved by scope, because inline assembly has scopes of its own.
-Calls do not end a node: what a call may do is the client's business.
+A node is a run of instructions with a single entry at its top. Edges come from `bra`, `brx.idx` (with its `.branchtargets`),
+`ret`, `exit` and `trap`, each with or without a guard. Labels are resolved by scope, because inline assembly has its own scopes.
+Calls do not end a node; the client decides what a call may do.
 
-A graph has all paths of the text, also those that no execution takes. `split` removes some of them: it doubles the graph
-by the value of one predicate register, so that everything guarded by that register goes the same way until the register is
-written again.
+A graph has all paths of the text, including those that no execution takes. `split` removes some of them: it doubles the graph by the
+value of one predicate register, so that all instructions guarded by that register agree until the register is written again.
 
-Not handled: predicates that are computed from each other (`not.pred`, or the same comparison made twice) count as independent,
-and an address of a label that is not in a `.branchtargets` list is an exit.
+Not handled: predicates that are computed from each other (`not.pred`, or the same comparison twice) count as independent,
+and a label address that is not in a `.branchtargets` list counts as an exit.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _ENDS = frozenset({"ret", "exit", "trap"})
 _CONTROL = frozenset({"bra", "brx", *_ENDS})
 
 Key = tuple[int, str]
-"""A register: where the block that declares it begins, and its name."""
+"""A register: the start of the block that declares it, and its name."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """The guard of an instruction: it runs where the register has the value."""
+    """The guard of an instruction: it executes if the register has the value."""
 
     register: Key
     value: bool
@@ -41,7 +40,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction of a path; with a guard it may be passed over."""
+    """One instruction of a path. With a guard it may be skipped."""
 
     instruction: Instruction
     guard: Guard | None
@@ -49,7 +48,7 @@ class Step:
 
 @dataclass
 class Node:
-    """A run of steps. `taken` are the targets of the branch that ends it, `falls` what follows where it does not branch."""
+    """A run of steps. `taken`: targets of the branch that ends it; `falls`: the successor if it does not branch."""
 
     steps: list[Step] = field(default_factory=list)
     guard: Guard | None = None
@@ -58,13 +57,13 @@ class Node:
 
     @property
     def successors(self) -> tuple[int, ...]:
-        """Where control can go next."""
+        """All possible next nodes."""
         return self.taken if self.falls is None else (*self.taken, self.falls)
 
 
 @dataclass
 class Graph:
-    """The nodes of a function, in the order of the text, and those that it can begin with."""
+    """The nodes of a function in text order, and its entry nodes."""
 
     nodes: list[Node]
     entries: tuple[int, ...] = (0,)
@@ -75,7 +74,7 @@ class Graph:
 
 
 def key_of(scope: Block, name: str) -> Key:
-    """The register that a name means in a scope; parameters in registers belong to the whole function."""
+    """The register that a name denotes in a scope. Parameters in registers belong to the whole function."""
     found = scope.lookup(name)
     return (found[1].start if found else -1, name)
 
@@ -115,7 +114,7 @@ def _nodes(body: Block) -> tuple[list[Node], dict[Key, int], dict[Key, Directive
 
 
 def guard_of(instruction: Instruction) -> Guard | None:
-    """The guard of an instruction, if it has one."""
+    """The guard of an instruction; None without one."""
     predicate = instruction.predicate
     return Guard(key_of(instruction.scope, predicate.register), not predicate.negated) if predicate else None
 
@@ -140,7 +139,7 @@ def _visible(scope: Block | None, name: str, table: dict[Key, _T]) -> _T | None:
 
 
 def repeated_guards(graph: Graph) -> list[Key]:
-    """The predicate registers that guard more than one instruction: what `split` can tell apart."""
+    """The predicate registers that guard more than one instruction, which `split` can distinguish."""
     counts: dict[Key, int] = {}
     for step in graph.steps():
         if step.guard:
@@ -149,7 +148,7 @@ def repeated_guards(graph: Graph) -> list[Key]:
 
 
 def written(instruction: Instruction) -> Iterator[Key]:
-    """The registers that an instruction writes; of one without a row in the opcode table, the first operand's."""
+    """The registers that an instruction writes. Without a row in the opcode table: the first operand."""
     try:
         found: Collection[str] = destinations(instruction)
     except (LookupError, ValueError):
@@ -158,7 +157,7 @@ def written(instruction: Instruction) -> Iterator[Key]:
 
 
 def split(graph: Graph, register: Key, writers: Collection[int]) -> Graph:
-    """The graph doubled by the value of a predicate register; `writers` are the ids of the instructions that write it."""
+    """The graph, doubled by the value of a predicate register. `writers`: ids of the instructions that write it."""
     pieces = [list(_pieces(node, writers)) for node in graph.nodes]
     starts = [2 * total for total in itertools.accumulate(map(len, pieces), initial=0)]
     nodes: list[Node] = []
@@ -175,7 +174,7 @@ def split(graph: Graph, register: Key, writers: Collection[int]) -> Graph:
 
 
 def _branch(node: Node, known: Guard, steps: list[Step], starts: list[int]) -> Node:
-    """The end of a node where the value of a predicate is known, with the edges that this leaves."""
+    """The end of a node for a known predicate value, with the remaining edges."""
     decided = node.guard is not None and node.guard.register == known.register
     jumps, stays = not decided or node.guard == known, not decided or node.guard != known
     return Node(
@@ -187,7 +186,7 @@ def _branch(node: Node, known: Guard, steps: list[Step], starts: list[int]) -> N
 
 
 def _decided(steps: list[Step], register: Key, value: bool) -> Iterator[Step]:
-    """The steps that run where the predicate has the value."""
+    """The steps that execute for a given value of the predicate."""
     for step in steps:
         if step.guard is None or step.guard.register != register:
             yield step

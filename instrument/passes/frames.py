@@ -1,8 +1,8 @@
-"""Prologues, epilogues, calls and loops: how a thread finds its slot, keeps its clock across calls, and can be told to stop.
+"""Prologues, epilogues, calls and loops: how a thread finds its slot, keeps its clock across calls, and stops early.
 
-A kernel takes (or joins) its CTA's slot at entry and leaves it on every `ret` and `exit`. A called function finds the slot
-again and hands the clock over through the thread's record. Loop back-edges look at the abort word now and then, so that
-`--timeout` ends any loop; a thread that is told to stop leaves like any other that exits, which releases barriers.
+A kernel takes or joins its CTA's slot at entry and leaves it at every `ret` and `exit`. A called function finds the slot again and
+passes the clock through the thread's record. Loop back edges test the abort word from time to time, so that `--timeout` ends any
+loop. A thread that is told to stop exits normally, which releases barriers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ mad.lo.u32 {target}, %__consan_x, %__consan_y, %__consan_z;"""
 
 
 def run(context: Context) -> None:
-    """Give every function with a body what it needs."""
+    """Insert what each function with a body needs."""
     numbers = itertools.count()
     for number, plan in enumerate(context.entries()):
         _prologue(context, plan, number)
@@ -71,7 +71,7 @@ def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
 
 
 def _open(context: Context) -> int:
-    """The flag of a kernel whose barriers could be signalled by what no hook sees: no deadlock of it is proven."""
+    """The flag of a kernel whose barriers could be signalled by instructions without hooks: its deadlocks are not proven."""
     plans = context.plans
     seen = all(not plan.stats.unmodelled and not external_calls(plan, plans) for plan in plans.values())
     return 0 if seen or not context.variant.engine else _OPEN
@@ -98,7 +98,7 @@ def _compute_self(context: Context, snippet: Snippet) -> None:
 
 
 def _load_head(context: Context, snippet: Snippet) -> None:
-    """The slot's geometry into registers: it does not change while the CTA runs."""
+    """Load the slot's geometry into registers. It is constant while the CTA runs."""
     if not context.inline:
         return
     (writes, _), (reads, _), (low, _), (nbytes, _), (own, _), (base, _) = HEAD
@@ -129,7 +129,7 @@ def _statements(context: Context, plan: FunctionPlan, numbers: itertools.count[i
     for statement in body.walk():
         if isinstance(statement, Label):
             seen.add(statement.name)
-            last = None  # a branch may come here
+            last = None  # a branch may target this label
         elif isinstance(statement, Instruction):
             last = statement
             _statement(context, plan, statement, seen, numbers)
@@ -155,13 +155,13 @@ def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, s
 
 
 def _not_uniform(context: Context, instruction: Instruction) -> None:
-    """A conditional `.uni` branch on the result of a wait: hooks let lanes come to the wait at different times, with different results."""
+    """A conditional `.uni` branch on the result of a wait. With hooks, lanes may wait at different times and get different results."""
     if context.variant.engine and instruction.predicate is not None and "uni" in instruction.parts:
         context.edits.replace(instruction, instruction.text.replace(instruction.opcode, instruction.opcode.replace(".uni", ""), 1))
 
 
 def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: bool) -> str:
-    """What comes before a thread ends, or before it returns to a caller who will want the clock."""
+    """Insert the code before a thread's exit, or before its return to a caller that needs the clock."""
     snippet = Snippet()
     if plan.is_entry or is_exit:
         if context.copies:
@@ -179,7 +179,7 @@ def _leave(context: Context, snippet: Snippet, guard: str) -> None:
 
 
 def _abandon(context: Context, snippet: Snippet) -> None:
-    """The end of a thread that is told to stop; where barriers are shared with others, it does not leave them waiting."""
+    """End a thread that is told to stop. At barriers that it shares with others, it does not leave them waiting."""
     if not context.variant.engine:
         _leave(context, snippet, "")
         return
@@ -188,8 +188,8 @@ def _abandon(context: Context, snippet: Snippet) -> None:
 
 
 def _around_call(context: Context, instruction: Instruction) -> None:
-    """The clock goes out before, and comes back after, the whole sequence that passes parameters: compilers put it into a scope of its
-    own, and a call in the middle of it could overwrite what an indirect call is about to pass or return (ISA "call")."""
+    """Store the clock before the whole sequence that passes parameters, and load it after. Compilers put the sequence into its own scope,
+    and a call inside it could overwrite the parameters or results of an indirect call (ISA "call")."""
     name = callee(instruction)
     target = context.plans.get(name) if name else None
     if name and (target is None or not target.needs_slot):
@@ -206,7 +206,7 @@ def _around_call(context: Context, instruction: Instruction) -> None:
 
 
 def _call_sequence(instruction: Instruction) -> Node:
-    """The scope around a call, if it holds nothing but moves of parameters; else the call itself."""
+    """The scope around a call, if it contains only moves of parameters; else the call itself."""
     scope = instruction.scope
     words = ("st", "ld", "call", "mov")
     straight = all(not isinstance(s, Block) and (not isinstance(s, Instruction) or s.parts[0] in words) for s in scope.statements)
@@ -215,7 +215,7 @@ def _call_sequence(instruction: Instruction) -> Node:
 
 
 def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number: int) -> None:
-    """Before a backward branch: every 256th time, look whether the launch was told to stop."""
+    """Before a backward branch: test at every 256th iteration whether the launch was told to stop."""
     snippet = Snippet()
     masked, due, stop = snippet.register("b32"), snippet.register("pred"), snippet.register("b32")
     skip = f"$__consan_go{number}"

@@ -1,14 +1,14 @@
 """Accesses to global memory against asynchronous copies of the same CTA (ISA "Asynchronous Operations", "cp.async.bulk.wait_group").
 
-Decides which accesses to global memory are sites: those that can meet the global side of a copy. Where the module stores in bulk,
-every load, store, atomic and reduction of global or generic memory can meet a result that is not complete yet; where it loads in bulk or
-has cp.async, stores can overwrite a source, and what they leave can be loaded with no proxy fence between; where a tensor map may lie in
-global memory, stores can change it. In other modules no access to global memory is touched. The first test stands in line: whether the
-address lies within the interval of what is in flight, which the slot keeps. What comes after it is the runtime's business
-(globals.cuh, written.cuh, fetches.cuh, maps.cuh).
+This pass decides which accesses to global memory are sites: those that can conflict with the global side of a copy. If the module has bulk
+stores, every load, store, atomic and reduction of global or generic memory can meet an incomplete result (R-B3). If it has bulk loads or
+cp.async, stores can overwrite a source (R-CP4), and a bulk load can read them without a proxy fence (R-PX). If a tensor map may be in
+global memory, stores can change it (R-B7). Other modules need no hooks on global memory. The first test is in line: whether the address
+lies in the interval that the slot keeps for everything in flight. The runtime does the rest (globals.cuh, written.cuh, fetches.cuh,
+maps.cuh).
 
 Not handled: tensor copies in im2col mode, scattered or of interleaved tensors; loads through the read-only path (`ld.global.nc`);
-accesses of other CTAs; two copies that meet.
+accesses of other CTAs; two copies that conflict.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OFFSETS = offsets(SLOT_LAYOUT)
 
 
 def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) -> GlobalSides:
-    """Find the sides in global memory, and plan the accesses that can meet them."""
+    """Find the sides in global memory, and plan the accesses that can conflict with them."""
     works = [work for plan in plans.values() for work in plan.work]
     found = {name: list(_accesses(plan)) for name, plan in plans.items()}
     accesses = [work for each in found.values() for work in each]
@@ -61,7 +61,7 @@ def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) 
 
 
 def _accesses(plan: FunctionPlan) -> Iterator[Work]:
-    """Loads, stores, atomics and reductions of global memory, or perhaps of it, and replacements in tensor maps there."""
+    """Loads, stores, atomics and reductions that may access global memory, and replacements in tensor maps there."""
     assert plan.function.body is not None
     for instruction in plan.function.body.instructions():
         row = lookup(instruction.parts)
@@ -76,7 +76,7 @@ def _writes(work: Work) -> bool:
 
 
 def _polls(work: Work) -> bool:
-    """A strong load; of atomics those that acquire: a relaxed one counts, or hands out work."""
+    """A strong load, or an acquire atomic. A relaxed atomic counts or distributes work, so it is no poll."""
     access = work.row.describe(work.instruction)
     return access.is_strong and (work.row.family == "load" or (work.row.family == "atomic" and access.sem in ("acquire", "acq_rel")))
 
@@ -103,14 +103,14 @@ def _has_map(plan: FunctionPlan) -> bool:
     return any(not in_parameter(work, made) for work in copies)
 
 
-# What lets another thread, or a copy of the same one, come after what a thread has done.
+# Instructions that can order another thread, or a copy by the same thread, after earlier accesses of this thread.
 _PUBLISHING = frozenset({"barrier", "warp-barrier", "fence", "mbarrier", "cluster-barrier", "atomic", "reduction", "bulk", "tensor"})
 
 
 def published(function: Function) -> set[int]:
-    """The instructions (their `start`) from which one that publishes can be reached; the end of a device function counts as one."""
+    """The instructions (their `start`) from which a publishing one is reachable. The end of a device function counts as publishing."""
     graph = graph_of(function)
-    # Whether something publishes at or behind the top of a node.
+    # Per node: whether an instruction at or behind its top publishes.
     after = [any(_publishes(function, step.instruction) for step in node.steps) for node in graph.nodes]
     changed = True
     while changed:
@@ -142,7 +142,7 @@ def _publishes(function: Function, instruction: Instruction) -> bool:
 
 
 def _side(work: Work, access: str) -> Access | None:
-    """The side of a bulk copy in global memory that is read or written, if it is one of shared memory's."""
+    """The side of a bulk copy in global memory that is read or written; None if the copy has no side in shared memory."""
     if work.row.family not in ("bulk", "tensor") or work.row.name.startswith("multimem"):
         return None
     sides = work.row.accesses(work.instruction)
@@ -164,9 +164,9 @@ def _fetch(work: Work) -> Access | None:
 
 
 def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: Snippet) -> None:
-    """The hooks for the global side of a bulk copy, before that for its shared side, which may complete a phase of the mbarrier."""
+    """The hooks for the global side of a bulk copy. They precede those of its shared side, which may complete a phase of the mbarrier."""
     if operand_of(work, "cta-mask") is not None:
-        mbarrier = str(0xFFFFFFFF)  # a multicast is complete when the barriers of several CTAs say so: that is not followed
+        mbarrier = str(0xFFFFFFFF)  # the mbarriers of several CTAs signal completion of a multicast; not followed
     if context.sides.maps and (tensor := operand_of(work, "tensor")) is not None:
         flags = str(_WRITES * (_side(work, "read") is None) | _EDGES * context.sides.elsewhere)
         arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", map_address(work, tensor, snippet))]
@@ -178,7 +178,7 @@ def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: S
 
 
 def _call(context: Context, work: Work, side: Access, name: str, first: list[tuple[str, str]], snippet: Snippet) -> None:
-    """The hook of a side: after the first arguments, of a tensor copy the map and the place, of another copy address and bytes."""
+    """The hook of a side. After the `first` arguments come the map and the place of a tensor copy, or address and bytes of another copy."""
     arguments = [*caller_arguments(), *first]
     if is_tile(work):
         snippet.call(context.hook(f"__consan_tensor_{name}"), [*arguments, *map_and_place(work, snippet)])
@@ -191,7 +191,7 @@ def _call(context: Context, work: Work, side: Access, name: str, first: list[tup
 
 
 def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
-    """The hook for a proxy fence that covers global memory. One that covers shared memory too has another, which advances the epoch."""
+    """The hook for a proxy fence that covers global memory. If it covers shared memory too, another hook advances the epoch."""
     last = work.instruction.parts[-1]
     if (context.sides.fetches or context.sides.polls) and last in ("async", "global"):
         advances = str(int(last == "global"))
@@ -200,7 +200,7 @@ def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
 
 
 def add_map_fence(context: Context, work: Work, snippet: Snippet) -> None:
-    """The hook for fence.proxy.tensormap: an acquire names the map."""
+    """The hook for fence.proxy.tensormap. An acquire names the map."""
     if context.sides.maps:
         operands = work.instruction.operands
         address = wide_address(snippet, operands[0], work.instruction.scope) if "acquire" in work.instruction.parts else "0"
@@ -209,7 +209,7 @@ def add_map_fence(context: Context, work: Work, snippet: Snippet) -> None:
 
 
 def add_map_change(context: Context, plan: FunctionPlan, work: Work, snippet: Snippet) -> None:
-    """The hook for tensormap.replace and tensormap.cp_fenceproxy where they may write global memory."""
+    """The hook for tensormap.replace and tensormap.cp_fenceproxy if they may write global memory."""
     access = next((a for a in work.row.accesses(work.instruction) if a.access == "write" and a.space in ("global", "generic")), None)
     if context.sides.maps and access is not None and access.address is not None:
         site = context.site(plan, work, "write", access.space, _MAP_BYTES)
@@ -230,7 +230,7 @@ def add_wait(context: Context, work: Work, pending: str, snippet: Snippet) -> No
 
 
 def add_access(context: Context, work: Work, access: Access, site: Site, snippet: Snippet) -> None:
-    """What an access to global memory, or perhaps to global memory, is held against."""
+    """Check an access that may be to global memory."""
     if access.address is None:
         raise Unsupported("no address")
     address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
@@ -252,7 +252,7 @@ def add_access(context: Context, work: Work, access: Access, site: Site, snippet
 
 
 def _in_global(work: Work, access: Access, address: str, snippet: Snippet) -> str:
-    """A guard that holds where the instruction's does and the address is one of global memory."""
+    """A guard that is true if the instruction's guard is true and the address is in global memory."""
     if access.space == "global":
         return guard_text(work.instruction)
     inside = snippet.register("pred")
@@ -261,7 +261,7 @@ def _in_global(work: Work, access: Access, address: str, snippet: Snippet) -> st
 
 
 def _within(context: Context, work: Work, field: str, address: str, nbytes: int, snippet: Snippet) -> str:
-    """A guard that holds where the instruction's does and the bytes overlap an interval of the slot."""
+    """A guard that is true if the instruction's guard is true and the bytes overlap an interval of the slot."""
     checked, inside = snippet.register("pred"), snippet.register("pred")
     low, high, end = (snippet.register("b64") for _ in range(3))
     scope = "gpu" if context.variant.cluster else "cta"

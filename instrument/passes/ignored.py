@@ -1,11 +1,11 @@
-"""Results of mbarrier.try_wait that nothing looks at (rule R-M14), found in the text.
+"""Results of mbarrier.try_wait that no instruction uses (R-M14), found in the text.
 
-ISA "mbarrier.test_wait, mbarrier.try_wait": try_wait may return false at its time limit, so one whose result decides nothing has not
-waited. The result is looked at if anything but arithmetic reads it, or reads what arithmetic has made of it: a guard, a branch, a store,
-a call. Where it is read in the text does not matter, so a result that is looked at on some path only counts as looked at.
+ISA "mbarrier.test_wait, mbarrier.try_wait": try_wait may return false at its time limit, so a try_wait whose result decides nothing has not
+waited. A result is used if anything but arithmetic reads it, or reads a value computed from it: a guard, a branch, a store, a call. The
+position of the use does not matter, so a result that is used on some path only counts as used.
 
-Not handled: results that are looked at, and then not acted upon (a branch whose two sides are the same), and one attempt without a
-loop, which is a legal way to look ahead. test_wait is left alone: it is a question, not a wait.
+Not handled: results that are used without effect (a branch whose two sides are the same), and a single attempt without a loop, which is
+a legal way to look ahead. test_wait is never reported, because it is a test and not a wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from consan.instrument.ptx import Function, Instruction, Module
 
 
 def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
-    """The waits of a module whose results are ignored, in the order of the text."""
+    """The waits of a module whose results are ignored, in text order."""
     return tuple(_finding(module, function, wait) for function in module.functions for wait in _ignored(function))
 
 
@@ -78,7 +78,7 @@ def _is_guard(instruction: Instruction, key: Key) -> bool:
 
 
 def _read(instruction: Instruction) -> Iterator[Key]:
-    """The registers that an instruction reads; names that are no registers do no harm here."""
+    """The registers that an instruction reads. Other names are harmless here."""
     targets = list(written(instruction))
     for operand in instruction.operands:
         for name in names(operand):

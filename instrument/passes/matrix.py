@@ -1,7 +1,7 @@
 """Matrix products of a warpgroup (ISA "wgmma.mma_async"): their operands in shared memory, their groups.
 
-A descriptor is a 64-bit register whose meaning is decided at run time; rows, depth and major come from the opcode and its
-immediates. The registers that a product uses are the business of registers.py.
+A descriptor is a 64-bit register whose value is known at run time only. Rows, depth and major come from the opcode and its
+immediates. registers.py handles the registers of a product.
 
 Not handled: sparse forms.
 """
@@ -17,8 +17,8 @@ from consan.instrument.ptx import Immediate, Operand, Vector
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
 _ROWS_OF_A = 64
-_CHUNK_ROWS = 8  # elements of 16 bits in a chunk: only they can be transposed
-_K_CHUNKS = 2  # one instruction is always 32 bytes deep
+_CHUNK_ROWS = 8  # 16-bit elements in a chunk; only these can be transposed
+_K_CHUNKS = 2  # an instruction is always 32 bytes deep
 
 
 def run(context: Context) -> None:
@@ -49,7 +49,7 @@ def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
-    """Descriptor, rows, depth (chunks along K, or elements where it is transposed) and major of A, if it is in memory, and B."""
+    """Descriptor, rows, depth (chunks along K, or elements if transposed) and major of B, and of A if it is in memory."""
     instruction = work.instruction
     shape = next((m for part in instruction.parts if (m := _SHAPE.match(part))), None)
     operands = instruction.operands
@@ -58,7 +58,7 @@ def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
     columns, depth = int(shape[1]), int(shape[2])
     immediates = [int(o.value) for o in operands[4:] if isinstance(o, Immediate)]
     in_registers = isinstance(operands[1], Vector)
-    # After the scales of A and B come their transpositions; A in registers has none.
+    # The transpositions follow the scales of A and B. A in registers has none.
     transposed = immediates[2:]
     major_b = transposed[-1] if transposed else 0
     major_a = transposed[0] if len(transposed) == 2 else 0
@@ -84,5 +84,5 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """Orders registers only: see registers.py."""
+    """wgmma.fence orders registers only: see registers.py."""
     plan.stats.sync_sites += 1

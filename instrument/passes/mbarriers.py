@@ -1,11 +1,10 @@
-"""mbarriers (ISA "mbarrier"): hooks before what changes a barrier, before and after what waits for it; proxy fences with them.
+"""mbarriers (ISA "mbarrier"): hooks before operations that change a barrier, before and after waits; and proxy fences.
 
-The shadow barrier is brought up to date before the instruction. A wait has a hook before it, which notes how far the shadow is, and
-one after it, which decides from that and the requested parity which phase a true result stands for. The state operand of a wait that
-has no `.parity` is opaque; its highest bit is the parity of the phase that the arrival belonged to (seen on the H200, and so in the
-virtual machine).
+The shadow barrier is updated before the instruction. The hook before a wait notes the phase of the shadow. The hook after it decides, from
+that phase and the requested parity, which phase a true result has observed. The state operand of a wait without `.parity` is opaque; its
+highest bit is the parity of the phase of the arrival (observed on the H200, and the virtual machine does the same).
 
-In clusters a barrier may be another CTA's; the scope of an arrival or a wait then decides whether it makes an edge.
+In clusters a barrier may belong to another CTA. The scope of an arrival or a wait then decides whether it makes an edge (R-M9).
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
 
 
 def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, list[tuple[str, str]]]:
-    """A snippet and the arguments that all these hooks begin with."""
+    """A snippet and the common first arguments of these hooks."""
     snippet = Snippet()
     address = barrier_address(context, work, snippet)
     site = context.site(plan, work, "none", "shared", 8)
@@ -81,7 +80,7 @@ def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _is_cta_scope(parts: tuple[str, ...]) -> bool:
-    """The scope of an arrival or a wait is .cta where it has none (ISA "mbarrier.arrive", "mbarrier.test_wait, mbarrier.try_wait")."""
+    """Whether the scope of an arrival or a wait is .cta, the default (ISA "mbarrier.arrive", "mbarrier.test_wait, mbarrier.try_wait")."""
     return not {"cluster", "gpu", "sys"} & set(parts)
 
 
@@ -153,11 +152,11 @@ def _parity(work: Work, snippet: Snippet, target: str) -> None:
 
 
 def _nothing(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """Changes nothing that the shadow keeps."""
+    """The instruction changes nothing that the shadow keeps."""
 
 
 def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
-    """Publishes barriers to other CTAs of the cluster; within a CTA barriers do."""
+    """fence.mbarrier_init publishes barriers to other CTAs of the cluster. Within a CTA, CTA barriers do (SEMANTICS section 9)."""
     if not context.variant.cluster:
         return
     snippet = Snippet()

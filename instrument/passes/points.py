@@ -1,11 +1,11 @@
-"""Which instructions need lanes of a warp to be together, and where a lane is that has passed one by (ISA ".aligned", ".sync").
+"""Which instructions need converged lanes, and where a lane is past such an instruction (R-BAR1; ISA ".aligned", ".sync").
 
-A point is such an instruction. Its join is the first place that all paths from the point lead to and that no path leads back
-from: a lane at the join does not come to the point any more. A point that every path through the kernel takes needs no join.
-After an unguarded point, up to the next label, branch or call, the lanes are together, so what follows there is no point of its own.
+A point is such an instruction. Its join is the first place on all paths from the point with no path back: a lane at the join will not reach
+the point any more. A point on every path through the kernel needs no join.
+After an unguarded point the lanes are converged up to the next label, branch or call, so later instructions there are no separate points.
 
-Decides from the text of one function. Not handled: joins in device functions, which a thread may enter again, and joins behind
-their calls; more than 32 joins in a kernel.
+The text of one function decides. Not handled: joins in device functions, which a thread may enter again, and joins behind their calls;
+more than 32 joins in a kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_JOINS = 32
 
 @dataclass(frozen=True)
 class Members:
-    """Who takes part: the operand with the mask, or None for the whole warp; `living`: none of them may have exited."""
+    """The participants: the operand with the mask, or None for the whole warp. `living`: none of them may have exited."""
 
     mask: Operand | None = None
     whole: bool = False
@@ -51,16 +51,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Join:
-    """Where a lane is past a point: before an instruction, or after it."""
+    """The place at which a lane is past a point: before an instruction, or after it."""
 
     instruction: Instruction
     after: bool
     number: int
-    shown: Instruction  # what a reader is shown of it: the first access or wait there
+    shown: Instruction  # shown in the report: the first access or wait there
 
 
 def members_of(instruction: Instruction) -> Members | None:
-    """Who must reach an instruction together; None for one that each thread executes by itself."""
+    """The members that must reach an instruction together; None for an instruction that each thread executes by itself."""
     parts = instruction.parts
     if parts[0] == "bar" and parts[1:2] == ("warp",):
         return Members(instruction.operands[0])
@@ -72,7 +72,7 @@ def members_of(instruction: Instruction) -> Members | None:
 
 
 def find_points(function: Function) -> tuple[list[Point], list[Join]]:
-    """The points of a function in the order of its text, and their joins."""
+    """The points of a function in text order, and their joins."""
     graph = graph_of(function)
     found = [(number, index, point) for number, node in enumerate(graph.nodes) for index, point in _points(node)]
     joins = _Joins(graph) if function.kind == "entry" and found else None
@@ -83,7 +83,7 @@ def find_points(function: Function) -> tuple[list[Point], list[Join]]:
 
 
 def _points(node: Node) -> Iterator[tuple[int, Point]]:
-    """The points of a run of instructions: the first one that all lanes come to makes those after it superfluous."""
+    """The points of a run of instructions. The first one that all lanes reach makes the later ones unnecessary."""
     together = False
     for index, step in enumerate(node.steps):
         instruction = step.instruction
@@ -109,7 +109,7 @@ class _Joins:
         self.always = self.after[graph.entries[0]]
 
     def number(self, node: int, index: int, point: Point) -> int:
-        """The number of a point's join; 0 where it has none."""
+        """The number of a point's join; 0 without one."""
         place = self._place(node, index, point)
         if place is None:
             return 0
@@ -124,7 +124,7 @@ class _Joins:
         return self.found[place].number
 
     def _place(self, node: int, index: int, point: Point) -> tuple[int, int] | None:
-        """A node and how many of its steps come before the join."""
+        """A node, and the number of its steps before the join."""
         guarded = point.instruction.predicate is not None
         if not guarded and self.always >> node & 1 and not self._repeats(node):
             return None
@@ -133,8 +133,8 @@ class _Joins:
         join = self._first_after(node)
         if join is None or not self.graph.nodes[join].steps:
             return None
-        # Lanes that go from here straight to the exit have ended early: the point does not wait for them. If nothing follows
-        # the point either, it serves nothing but those that were to be held there. Matrix instructions allow no exited lanes.
+        # Lanes that branch from here directly to the exit do not participate: the point does not wait for them. If nothing follows the
+        # point either, its only purpose is to hold those lanes. Matrix instructions allow no exited lanes.
         held = point.members.whole or self.effects[join] or not self._effect_follows(node, index)
         return (join, 0) if held else None
 
@@ -146,7 +146,7 @@ class _Joins:
         return self.sizes[self.cycle[node]] > 1 or node in self.graph.nodes[node].successors
 
     def _first_after(self, node: int) -> int | None:
-        """The nearest post-dominator that does not lead back."""
+        """The nearest post-dominator with no path back."""
         strict = self.after[node] & ~(1 << node)
         outside = [n for n in _bits(strict) if self.cycle[n] != self.cycle[node]]
         return max(outside, key=lambda n: self.after[n].bit_count(), default=None)
@@ -162,7 +162,7 @@ def _is_shown(instruction: Instruction) -> bool:
 
 
 def _effects(graph: Graph) -> list[bool]:
-    """For each node, whether it or something that it leads to does what others can see."""
+    """For each node: whether it, or a node reachable from it, has effects that other threads can observe."""
     found = [any(_has_effect(step.instruction) for step in node.steps) for node in graph.nodes]
     before = _predecessors(graph)
     pending = [number for number, effect in enumerate(found) if effect]
@@ -183,7 +183,7 @@ def _predecessors(graph: Graph) -> list[list[int]]:
 
 
 def _post_dominators(graph: Graph) -> list[int]:
-    """For each node the set of nodes that all its paths to the exit take, as bits. Paths into a trap do not count."""
+    """For each node: the set of nodes on all its paths to the exit, as bits. Paths into a trap do not count."""
     everything = (1 << len(graph.nodes)) - 1
     live = _reaches_exit(graph)
     after = [everything] * len(graph.nodes)
@@ -208,7 +208,7 @@ def _post_dominators(graph: Graph) -> list[int]:
 
 
 def _is_exit(node: Node) -> bool:
-    """Whether a thread may end in this node."""
+    """Whether a thread may exit in this node."""
     last = node.steps[-1].instruction.parts[0] if node.steps else ""
     return last in ("ret", "exit") or not (node.successors or last == "trap")
 
@@ -233,7 +233,7 @@ def _bits(value: int) -> Iterator[int]:
 
 
 def _cycles(graph: Graph) -> list[int]:
-    """For each node a number that the nodes of its strongly connected component share (Kosaraju's algorithm)."""
+    """For each node: a number shared by its strongly connected component (Kosaraju's algorithm)."""
     after, before = [node.successors for node in graph.nodes], _predecessors(graph)
     seen: set[int] = set()
     order = [number for start in range(len(graph.nodes)) for number in _visit(start, after, seen)]
@@ -246,7 +246,7 @@ def _cycles(graph: Graph) -> list[int]:
 
 
 def _visit(start: int, edges: Sequence[Sequence[int]], seen: set[int]) -> Iterator[int]:
-    """Nodes that can be reached and were not seen, each after those that it leads to."""
+    """Reachable nodes that were not seen yet, in postorder."""
     if start in seen:
         return
     seen.add(start)

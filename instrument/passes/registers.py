@@ -1,48 +1,46 @@
-"""Registers of asynchronous matrix instructions that are touched too early (rules R-G4 and R-G5), found in the text.
+"""Registers of asynchronous matrix instructions that are accessed too early (R-G4 and R-G5), found in the text.
 
 ISA "wgmma.wait_group": accessing the accumulator registers, or the registers with the fragments of A, before a
 `wgmma.wait_group` that waits for the group of their `wgmma.mma_async` is undefined (R-G4). ISA "wgmma.fence": a fence must stand
 before the first `wgmma.mma_async`, and between an access to a register and an `mma_async` that uses it as accumulator or for A;
 accumulators of consecutive `mma_async` of one shape need none (R-G5).
 
-A forward analysis on the control-flow graph (`flow.py`), of what may be so on some path. For each register it keeps the youngest
-`mma_async` in flight that uses it, with its age: -1 while uncommitted, else the number of groups committed after its own.
-`wait_group N` retires what is N or older. One entry a register is enough: an older `mma_async` on it is retired no later. So the
-state is bounded by the number of such registers however far a loop is unrolled. For R-G5 it keeps the accesses since the last fence.
+A forward analysis on the control-flow graph (`flow.py`), of what may hold on some path. For each register it keeps the youngest `mma_async`
+in flight that uses it, with its age: -1 while uncommitted, else the number of groups committed after its own. `wait_group N` retires
+age N and older. One entry per register is enough, because an older `mma_async` on it retires no later. So the state is bounded by the
+number of such registers, however far a loop is unrolled. For R-G5 it keeps the accesses since the last fence.
 
-A hazard that depends on one predicate register having two values on one path is no hazard: before it is reported, the graph is
-split by each register that guards several instructions (`flow.split`).
+A hazard that needs two values of one predicate register on one path is no hazard. Before a report, the graph is split by each register
+that guards several instructions (`flow.split`).
 
-Choices where the ISA is strict and nothing can go wrong, or where it says nothing:
+Choices where the ISA is strict and nothing can go wrong, or where it is silent:
 - An ordinary read of A registers in flight is silent (two reads commute), and so is a read before an `mma_async` reads them.
-- Accumulators of an `mma_async` in flight that another one of a different shape accumulates into, or registers of A that become
-  accumulators, need a fence only; an A operand that is an accumulator in flight needs the wait.
-- The fence is asked for also where scale-d is false: the old value is not used, but the write that the compiler placed
-  before may land after.
-- A call ends all knowledge: whatever was in flight or unfenced is forgotten, and functions that are not kernels begin fenced.
-- A guarded wait, fence or commit is counted as not executed, unless what depends on it has the same guard.
+- Accumulators of an `mma_async` in flight that one of a different shape accumulates into, and registers of A that become accumulators, need
+  a fence only. An A operand that is an accumulator in flight needs the wait.
+- The fence is also required if scale-d is false: the old value is not used, but an earlier write of the compiler may land after it.
+- A call ends all knowledge: everything in flight or unfenced is forgotten, and functions that are not kernels begin fenced.
+- A guarded wait, fence or commit counts as not executed, unless what depends on it has the same guard.
 
-Writes that come after the fence (`written-after-fence`, a warning): CUDA C++ compilers sink plain writes of the registers below
-`wgmma.fence`, an `asm volatile` that does not name them, in kernels that are right. ptxas orders such writes before the `wgmma` by itself
-where it sees them: so in a straight line, without guards and calls, before the batch is committed, and with no matrix instruction on the
-registers since the fence.
+Writes after the fence (`written-after-fence`, a warning): in correct kernels, CUDA C++ compilers sink plain writes of the registers below
+`wgmma.fence`, an `asm volatile` that does not name them. ptxas orders such writes before the `wgmma` by itself if it sees them: in a
+straight line, without guards and calls, before the batch is committed, and with no matrix instruction on the registers since the fence.
 
-Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Compilers' output has no such copies when
-optimised (the value before and after an `mma_async` is one register, tied by the "+f" of the inline assembly). Debug builds do: each
-statement's values go through memory, right after the `mma_async` too, whatever the source does about waiting. So nothing is said
-about such modules (`.target sm_90a, debug`).
+Copies are accesses: a `mov` of an accumulator in flight is reported like any other read. Optimised code has no such copies: the value
+before and after an `mma_async` is one register, tied by the "+f" of the inline assembly. Debug builds have them: the values of each
+statement go through memory, also directly after the `mma_async`, whatever the source does about waiting. So such modules
+(`.target sm_90a, debug`) are not checked.
 
-What a finding means in practice: the ISA says undefined. ptxas has an analysis of its own and repairs most of it where it sees it, and it
-gives a register that is overwritten too early another place; so such a kernel may compute the right values with one ptxas. Seen with
-ptxas 13.0 and nvJitLink 13.5, on kernels of n8 to n128, with A in registers and in shared memory:
-- an accumulator is read in flight, in a straight line behind a `wait_group` that leaves its group pending: C7514, serialised, in all of
-  160 variants whose value is used. Only this is predicted (`serialised`).
-- the same with no such wait: C7517, a wait is injected, and the pipeline stays. Behind a branch or a loop: either.
+Effect in practice: the ISA says undefined. ptxas has its own analysis and repairs most cases that it sees, and it renames a register that
+is overwritten too early, so such a kernel may compute the right values with one ptxas. Observed with ptxas 13.0 and nvJitLink 13.5, on
+kernels of n8 to n128, with A in registers and in shared memory:
+- an accumulator is read in flight, in a straight line after a `wait_group` that leaves its group pending: C7514, serialised, in all of
+  160 variants whose value is used. Only this case is predicted (`serialised`).
+- the same without such a wait: C7517, a wait is injected, and the pipeline remains. After a branch or a loop: either.
 - an accumulator is overwritten in flight: C7515, serialised, if the new value is used and not all registers are written; else nothing.
-- a missing fence, or a write after it: C7519, a fence is injected (ptxas 13.0; nvJitLink 13.5 says nothing). Never serialised.
-- A registers touched in flight: nothing.
+- a missing fence, or a write after it: C7519, a fence is injected (ptxas 13.0; nvJitLink 13.5 prints nothing). Never serialised.
+- A registers are accessed in flight: nothing.
 
-Not handled: metadata registers of sparse forms (the ISA does not ask for it), and registers that a callee has in flight.
+Not handled: metadata registers of sparse forms (the ISA does not require it), and registers that a callee has in flight.
 """
 
 from __future__ import annotations
@@ -57,20 +55,20 @@ from consan.instrument.passes.wgmma_state import Event, Hazard, Report, State, a
 from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.sites import Place
 
-_SPLITS = 64  # predicates that are tried to show that a hazard has no path
-_DOUBLINGS = 4  # that did: the graph is at most 16 times as large
+_SPLITS = 64  # limit of predicates tried to show that a hazard has no path
+_DOUBLINGS = 4  # limit of kept splits: the graph is at most 16 times as large
 Found = dict[tuple[str, int, int], Hazard]
 
 
 @dataclass(frozen=True)
 class StaticFinding:
-    """A hazard in the text, mostly on registers: (1) is what came first. For `no-fence` (2) is the matrix instruction, else (1) is.
+    """A hazard in the text, mostly on registers. (1) came first. For `no-fence` (2) is the matrix instruction, else (1) is.
 
-    `leave` is the largest N of a wait_group that would cover (1); `kernels` are those that can reach the function.
+    `leave` is the largest N of a wait_group that would cover (1). `kernels` are those that can reach the function.
     """
 
     reason: str  # "touched-before-wait", "not-committed", "no-fence", "written-after-fence"; "result-ignored" (ignored.py)
-    hazard: str  # "RAW", "WAR" or "WAW"; empty where it is none of these
+    hazard: str  # "RAW", "WAR" or "WAW"; empty if none of these
     first: Place
     second: Place
     first_role: str
@@ -80,16 +78,16 @@ class StaticFinding:
     function: str
     kernels: tuple[str, ...]
     kind: str = "register-hazard"
-    serialised: str = ""  # the number of what ptxas says when it serialises the pipeline because of this
+    serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
 
 
 def _solve(graph: Graph, events: dict[int, Event], fenced: bool) -> Found:
-    """The hazards of a graph, once the states at its nodes no longer grow."""
+    """The hazards of a graph, reported once the states at its nodes no longer grow."""
     relevant = [[(step, events[id(step.instruction)]) for step in node.steps if id(step.instruction) in events] for node in graph.nodes]
     states: dict[int, State] = {entry: State(fenced=fenced) for entry in graph.entries}
     pending = list(graph.entries)
     while pending:
-        # In the order of the text: a loop comes to rest before what follows it is looked at.
+        # In text order: a loop reaches its fixed point before the code after it is visited.
         number = heapq.heappop(pending)
         state = _through(states[number], relevant[number], ignore)
         for successor in graph.nodes[number].successors:
@@ -114,7 +112,7 @@ def _through(state: State, steps: list[tuple[Step, Event]], report: Report) -> S
 
 
 def _hazards(function: Function) -> tuple[list[Hazard], dict[int, Instruction]]:
-    """The hazards of one function, those without a path left out, and its instructions by their order."""
+    """The feasible hazards of one function, and its instructions by their order."""
     events = events_of(function)
     if not events:
         return [], {}
@@ -126,9 +124,9 @@ def _hazards(function: Function) -> tuple[list[Hazard], dict[int, Instruction]]:
 
 
 def _feasible(graph: Graph, events: dict[int, Event], fenced: bool, found: Found) -> Found:
-    """The hazards that are left when paths on which one predicate has two values are taken away.
+    """The hazards that remain without the paths on which one predicate has two values.
 
-    A split that takes no hazard away is not kept, so the graph doubles a few times only.
+    A split that removes no hazard is dropped, so the graph doubles a few times only.
     """
     writers: dict[Key, set[int]] = {}
     for step in graph.steps():
@@ -146,7 +144,7 @@ def _feasible(graph: Graph, events: dict[int, Event], fenced: bool, found: Found
 
 
 def find_register_hazards(module: Module) -> tuple[StaticFinding, ...]:
-    """The register hazards of all functions of a module, in the order of the text; none of a debug build (see above)."""
+    """The register hazards of all functions of a module, in text order; none for a debug build (see above)."""
     functions = () if is_debug(module) else module.functions
     return tuple(found for function in functions for found in _findings(module, function))
 
@@ -173,12 +171,12 @@ def _findings(module: Module, function: Function) -> list[StaticFinding]:
 
 
 def is_debug(module: Module) -> bool:
-    """Whether the text is a debug build, whose registers are not the program's: register hazards are not looked for there."""
+    """Whether the text is a debug build. Its registers are not the program's, so register hazards are not checked."""
     return "debug" in module.targets
 
 
 def kernels_reaching(module: Module, wanted: str) -> tuple[str, ...]:
-    """The kernels that can reach a function; an indirect call reaches all that are not kernels."""
+    """The kernels that can reach a function. An indirect call reaches all functions that are not kernels."""
     bodies = {f.name: f for f in module.functions if f.body is not None}
     anything = [name for name, f in bodies.items() if f.kind == "func"]
     callers: dict[str, set[str]] = {name: set() for name in bodies}

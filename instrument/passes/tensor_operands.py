@@ -12,12 +12,12 @@ _OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_n
 
 
 def is_tile(work: Work) -> bool:
-    """Whether a copy moves a box that its coordinates alone place."""
+    """Whether a copy moves a box that its coordinates alone determine."""
     return operand_of(work, "tensor") is not None and _OTHER_MODES.isdisjoint(work.instruction.parts)
 
 
 def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
-    """A map that is a kernel parameter has a generic address too."""
+    """The address of the map. A map that is a kernel parameter also has a generic address."""
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     return wide_address(snippet, tensor.base, work.instruction.scope)
@@ -55,7 +55,7 @@ def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
 
 
 def map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
-    """The map and the coordinates of a tile, padded to five."""
+    """The map and the coordinates of a tile, padded to five coordinates."""
     tensor = operand_of(work, "tensor")
     address = map_address(work, tensor, snippet)
     assert isinstance(tensor, TensorAddress)

@@ -1,9 +1,9 @@
 """Tensor maps built on the device (ISA "tensormap.replace", "tensormap.cp_fenceproxy").
 
-A replacement is a weak operation of the executing thread on the whole map, of 128 bytes: anybody else's access to any byte of it must
-be ordered. A copy to global memory is one operation of the warp: its lanes meet at it, and each reads its share of the map.
+A replacement is a weak operation of the executing thread on the whole map of 128 bytes: accesses of other threads to any of its bytes
+must be ordered with it. A copy to global memory is one operation of the warp: its lanes synchronise, and each reads its share of the map.
 
-What becomes of a map in global memory is the business of globals.py.
+globals.py handles maps in global memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAP_BYTES = 128
 
 
 def run(context: Context) -> None:
-    """Insert a hook before what changes a map, and before what copies one from shared memory."""
+    """Insert a hook before each change of a map, and before each copy of a map from shared memory."""
     for plan in context.plans.values():
         for work in plan.work:
             if work.row.family == "tensormap":
@@ -53,7 +53,7 @@ def _in_shared(context: Context, plan: FunctionPlan, work: Work, access: Access,
 
 
 def _where(context: Context, snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:
-    """The hook's guard and the map's address; a generic address may be one of a map in global memory."""
+    """The hook's guard and the address of the map. A generic address may also point to a map in global memory."""
     instruction = work.instruction
     if access.space == "shared":
         return guard_text(instruction), shared_address(snippet, operand, instruction.scope)

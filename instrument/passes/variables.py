@@ -1,7 +1,7 @@
-"""The shared variables that a function declares or names: what a report calls the bytes of shared memory by.
+"""The shared variables that a function declares or names, by which a report names bytes of shared memory.
 
-PTX tells symbol, size and alignment, and the element's size where the array is not one of plain bytes, as compilers write them. Where the
-variables lie is the assembler's choice (or the virtual machine's): a backend tells, or nobody does.
+PTX gives symbol, size and alignment, and the size of an element unless the array is one of plain bytes, as compilers write them. The
+assembler (or the virtual machine) places the variables. If the backend does not give their addresses, they are unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from consan.instrument.sites import SharedVariable
 
 
 def shared_variables(module: Module, function: Function) -> tuple[SharedVariable, ...]:
-    """Those declared inside a function, and those of the module that its text names."""
+    """The variables declared in a function, and those of the module that its text names."""
     inside = [*_declared(function.body)] if function.body is not None else []
     outside = [found for variable in module.variables for found in _of(variable) if _names(function.text, found.symbol)]
     return tuple(dict.fromkeys((*outside, *inside)))

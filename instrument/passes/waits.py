@@ -1,11 +1,11 @@
-"""Which waits do nothing but wait (ISA "mbarrier.test_wait, mbarrier.try_wait"): the loops that a deadlock can be proven for.
+"""Which waits only wait (ISA "mbarrier.test_wait, mbarrier.try_wait"): the loops for which a deadlock can be proven (R-M7).
 
-A wait that fails may be a look in passing, and its thread may go on to signal what others wait for. It is a wait only if, supposing
-that it fails, every path leads back to it and touches nothing on the way. Paths are followed with the values that the failure
-decides: compilers bring the predicate into a register and back. Branches on anything else are followed both ways.
+A failed wait may be a test after which the thread goes on to signal what others wait for. It counts as a wait only if, given that it
+fails, every path leads back to it and has no effect on the way. Paths are followed with the values that the failure determines, because
+compilers move the predicate into a register and back. Both sides of any other branch are followed.
 
-Not recognised, so left to the watchdog: loops with a way out that has nothing to do with the barrier (a limit of tries), that wait for
-several barriers, that call a function, or that keep the result in memory (code compiled without optimisation).
+Not recognised, so left to the watchdog: loops with an exit that does not depend on the barrier (a limit of tries), loops that wait for
+several barriers or call a function, and loops that keep the result in memory (code compiled without optimisation).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Reg
 
 _HARMLESS = frozenset({"arithmetic", "address", "load", "warp-collective", "cluster-address", "fence"})
 _ENDS = frozenset({"ret", "exit", "trap"})
-_LIMIT = 4000  # steps followed for one wait
+_LIMIT = 4000  # limit of steps followed for one wait
 _MASK = (1 << 64) - 1
 _FALSE, _TRUE = 0, 1
 
@@ -27,7 +27,7 @@ _Place = tuple[int, int]
 
 
 def pure_waits(function: Function, waits: Iterable[Instruction]) -> set[int]:
-    """Of these waits of a function, the `start` of those that a thread which fails comes back to without doing anything else."""
+    """The `start` of those waits of a function to which a thread returns without any effect if they fail."""
     wanted = list(waits)
     if not wanted:
         return set()
@@ -58,7 +58,7 @@ def _returns(graph: Graph, wait: Instruction, place: _Place) -> bool:
 
 
 def _following(graph: Graph, place: _Place, known: Known) -> Iterator[tuple[_Place, Known]]:
-    """The steps that can come next. The end of the function comes as a step that is not there: `_harmless` has refused what leads to it."""
+    """The possible next steps. The end of the function is a missing step; `_harmless` has excluded the steps that lead there."""
     number, index = place
     node = graph.nodes[number]
     if index + 1 < len(node.steps):
@@ -72,7 +72,7 @@ def _following(graph: Graph, place: _Place, known: Known) -> Iterator[tuple[_Pla
 
 
 def _first(graph: Graph, number: int, known: Known) -> Iterator[tuple[_Place, Known]]:
-    """The first step of a node, or of the next one that has steps."""
+    """The first step of a node, or of the next node that has steps."""
     while not graph.nodes[number].steps:
         falls = graph.nodes[number].falls
         if falls is None:
@@ -82,7 +82,7 @@ def _first(graph: Graph, number: int, known: Known) -> Iterator[tuple[_Place, Kn
 
 
 def _runs(step: Step, known: Known) -> bool | None:
-    """Whether the guard holds; None where that is not known."""
+    """Whether the guard is true; None if unknown."""
     if step.guard is None:
         return True
     value = known.get(step.guard.register)
@@ -90,7 +90,7 @@ def _runs(step: Step, known: Known) -> bool | None:
 
 
 def _harmless(step: Step, known: Known) -> bool:
-    """Whether a thread that goes on past the step has still done nothing, and will come to another step."""
+    """Whether a thread that passes the step has had no effect yet, and will reach another step."""
     instruction = step.instruction
     if _runs(step, known) is False:
         return True
@@ -126,7 +126,7 @@ def _known(instruction: Instruction, operand: Operand, known: Known) -> int | No
 
 
 def _value(instruction: Instruction, known: Known) -> int | None:
-    """The one result of an instruction whose operands are known, for what compilers put between a predicate and a branch."""
+    """The result of an instruction with known operands, for the instructions that compilers put between a predicate and a branch."""
     word, operands = instruction.parts[0], instruction.operands
     if not operands or not isinstance(operands[0], (Register, Symbol)):
         return None

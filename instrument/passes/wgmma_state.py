@@ -1,8 +1,8 @@
-"""What a path through a function knows about its asynchronous matrix instructions, and what each instruction does to that.
+"""What a path through a function knows about its asynchronous matrix instructions, and how each instruction changes that.
 
-The rules of R-G4 and R-G5 (`registers.py` says what they are, and what is let pass) on one path: events are the instructions that
-touch accumulators or A registers, the wgmma instructions and calls; the state holds what is in flight and what no fence covers yet.
-Nothing here knows the control flow.
+Implements R-G4 and R-G5 on one path (`registers.py` states the rules and the exceptions). Events are the instructions that access
+accumulators or A registers, the wgmma instructions, and calls. The state holds what is in flight and what no fence covers yet.
+Nothing here depends on the control flow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, wheth
 _Access = tuple[Key, str]  # how a register was accessed: "write", "read", "A", or the shape that accumulated into it
 _K = TypeVar("_K")
 _V = TypeVar("_V", int, _InFlight)
-_OLDEST = 8  # wait_group leaves at most 7 groups pending: older ones are alike
+_OLDEST = 8  # wait_group leaves at most 7 groups pending, so older ages are equivalent
 _UNCOMMITTED = -1
 _FENCES = ("no-fence", "written-after-fence")
 _READ_IN_FLIGHT = "C7514"  # "... serialized due to non wgmma instructions reading accumulator registers of a wgmma ..."
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[%$\w]+")
 
 @dataclass(frozen=True)
 class Event:
-    """One instruction that matters. `name` is the wgmma instruction's, "call", or "touch"; `order` its place in the text."""
+    """One relevant instruction. `name` is that of the wgmma instruction, "call", or "touch"; `order` is its position in the text."""
 
     order: int
     name: str
@@ -49,14 +49,14 @@ class Event:
 
     @property
     def discards(self) -> bool:
-        """Whether scale-d is a constant false, so that the accumulators are written only."""
+        """Whether scale-d is the constant false, so that the accumulators are written only."""
         operands = self.instruction.operands
         scale = operands[3] if len(operands) > 3 else None
         return isinstance(scale, Immediate) and not scale.value
 
 
 def events_of(function: Function) -> dict[int, Event]:
-    """The events of a function by the identity of the instruction; none where it has no matrix instruction."""
+    """The events of a function by the id of the instruction; empty if it has no matrix instruction."""
     instructions = list(function.instructions())
     matrix = [i for i in instructions if i.parts[:2] == ("wgmma", "mma_async")]
     watched = {key for i in matrix for group in _matrix_registers(i) for key in group}
@@ -70,7 +70,7 @@ def events_of(function: Function) -> dict[int, Event]:
 
 
 def _matrix_registers(instruction: Instruction) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """Registers of A (none where it is a descriptor) and accumulators."""
+    """Registers of A (none if A is a descriptor), and accumulators."""
     accumulators, a = instruction.operands[0], instruction.operands[1]
     scope = instruction.scope
     fragments = tuple(key_of(scope, name) for name in names(a)) if isinstance(a, Vector) else ()
@@ -107,7 +107,7 @@ def _read(instruction: Instruction) -> Iterator[Key]:
 
 @dataclass
 class Line:
-    """What has run without a guard and without a branch before this point; never joined with another path."""
+    """What has executed without a guard and without a branch before this point; never joined with another path."""
 
     touches: set[int] = field(default_factory=set)  # after the last fence, by their order
     written: set[Key] = field(default_factory=set)  # by these, and not used by a matrix instruction since the fence
@@ -117,22 +117,22 @@ class Line:
 
 @dataclass
 class State:
-    """What may hold on some path to a point; `fenced` is what must."""
+    """What may hold on some path to a point. `fenced` must hold on all paths."""
 
     accumulators: dict[Key, _InFlight] = field(default_factory=dict)
     fragments: dict[Key, _InFlight] = field(default_factory=dict)
     unfenced: dict[_Access, int] = field(default_factory=dict)
     fenced: bool = False
-    used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside of a batch
+    used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside a batch
     line: Line = field(default_factory=Line)
 
     def copy(self) -> State:
-        """One that can be changed, at the start of a straight line of instructions."""
+        """A copy that may be changed, at the start of a straight line of instructions."""
         used = None if self.used is None else set(self.used)
         return State(dict(self.accumulators), dict(self.fragments), dict(self.unfenced), self.fenced, used)
 
     def join(self, other: State) -> bool:
-        """Add the paths of another state: the youngest of each. Whether that changed anything."""
+        """Join with the state of other paths: keep the youngest of each. Returns whether anything changed."""
         changed = self.fenced and not other.fenced
         self.fenced = self.fenced and other.fenced
         changed |= self._join_used(other.used)
@@ -175,11 +175,11 @@ class Hazard:
     second_role: str
     registers: tuple[str, ...]
     leave: int = 0
-    serialised: str = ""  # what ptxas says when it serialises the pipeline because of this
+    serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """What stays the same whatever paths are looked at."""
+        """A key that does not depend on the paths that are followed."""
         return (self.reason, self.second, self.first if self.reason not in _FENCES else 0)
 
 
@@ -187,14 +187,14 @@ Report = Callable[[Hazard], None]
 
 
 def ignore(hazard: Hazard) -> None:
-    """While the states are still growing nothing is reported."""
+    """A report function that drops hazards, for the time while states still grow."""
 
 
 # --- what each event does to the state ----------------------------------------------------------------------------------------
 
 
 def _commit(state: State, event: Event, report: Report) -> None:
-    state.used = None  # the batch is over: the next one needs a fence of its own
+    state.used = None  # the batch is over; the next one needs its own fence
     for table in state.flights():
         for key, (age, order, early) in table.items():
             table[key] = (min(age + 1, _OLDEST), order, early)
@@ -240,7 +240,7 @@ def _touch(state: State, event: Event, report: Report) -> None:
 def _early(
     state: State, table: dict[Key, _InFlight], keys: tuple[Key, ...], event: Event, words: tuple[str, str, str], report: Report
 ) -> None:
-    """Report registers that are in flight, and forget their instruction: what follows on this path is the same defect."""
+    """Report accesses to registers in flight, and forget the matrix instruction: later hazards on this path are the same defect."""
     hit: dict[_InFlight, list[str]] = {}
     for key in keys:
         if key in table:
@@ -284,7 +284,7 @@ def _matrix(state: State, event: Event, report: Report) -> None:
 
 
 def _unfenced(state: State, event: Event, report: Report) -> None:
-    """Report accesses that no fence separates from this instruction, and forget them: what follows is the same defect."""
+    """Report accesses that no fence separates from this instruction, and forget them: later hazards are the same defect."""
     uses = {**dict.fromkeys(event.reads, "A"), **dict.fromkeys(event.writes, event.shape)}
     found = sorted((order, key, how) for (key, how), order in state.unfenced.items() if _conflicts(how, uses.get(key)))
     if found:
@@ -329,7 +329,7 @@ _EFFECTS: dict[str, Callable[[State, Event, Report], None]] = {
 
 
 def apply(state: State, step: Step, event: Event, report: Report) -> None:
-    """One step; what may not run leaves the paths on which it does not."""
+    """Apply one step. If the step may not execute, the paths without it remain."""
     before = state.copy() if step.guard is not None and event.name not in ("touch", "call") else None
     _EFFECTS[event.name](state, event, report)
     if before is not None:

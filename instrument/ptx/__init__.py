@@ -1,8 +1,8 @@
 """Reader of PTX: text to a lossless tree, the tree back to the same text, and edits by splicing.
 
-`parse` never changes or drops anything: every node is a range of the text, and `print_module` puts the same bytes together
-again. Follows the PTX ISA 9.0 grammar, checked against ptxas. Not handled: the C preprocessor, and any judgement on opcodes and
-types, which is the instruction table's.
+`parse` never changes or drops anything. Every node is a range of the text, and `print_module` restores the same bytes. Follows the PTX
+ISA 9.0 grammar, checked against ptxas. Not handled: the C preprocessor, and the validity of opcodes and types, which the instruction
+table decides.
 """
 
 from consan.instrument.ptx.declared import Param, VarName, type_bytes

@@ -1,8 +1,8 @@
 """Constant expressions (ISA "Constants", "Constant Expressions").
 
-Decides the value of literals and of expressions over them: 64-bit integers, signed unless the literal does not fit or has a
-`U`, and doubles; `0f` literals keep their exact single-precision value and stand alone. Does not handle the address
-operators `generic()` and `mask()` of initialisers: those stay text in the tree.
+Computes the value of literals and of expressions over them: 64-bit integers, signed unless the literal does not fit or has a
+`U`, and doubles. `0f` literals keep their exact single-precision value and cannot be part of an expression. Not handled: the address
+operators `generic()` and `mask()` of initialisers, which stay text in the tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DEPTH = 64
 
 
 class Constant(NamedTuple):
-    """A value with the type that the ISA's rules give it."""
+    """A value with its type by the rules of the ISA."""
 
     value: int | float
     kind: str  # "int", "f32" or "f64"
@@ -83,7 +83,7 @@ def _wrap(value: int, unsigned: bool) -> Constant:
 
 
 def integer_value(token: str) -> int | None:
-    """Value of an integer literal; None if a digit does not belong to its base or it needs more than 64 bits."""
+    """Value of an integer literal; None if a digit does not fit its base, or the value needs more than 64 bits."""
     digits = token.rstrip("U").lower()
     base = {"0x": 16, "0b": 2}.get(digits[:2]) or (8 if len(digits) > 1 and digits[0] == "0" else 10)
     significant = digits[2 if base in (2, 16) else 0 :].lstrip("0") or "0"
@@ -94,7 +94,7 @@ def integer_value(token: str) -> int | None:
 
 
 def float_value(token: str) -> Constant:
-    """Value of a floating-point literal, from its bits where it has the hexadecimal form."""
+    """Value of a floating-point literal; the hexadecimal form gives its bits."""
     form = token[:2].lower()
     if form == "0f":
         return Constant(float(struct.unpack(">f", bytes.fromhex(token[2:]))[0]), "f32")

@@ -1,8 +1,8 @@
 """Declarations: variables, parameters, functions and their directives (ISA "Variables", "Kernel and Function Directives",
 "Performance-Tuning Directives", "Cluster Dimension Directives", "Linking Directives").
 
-Decides where a declaration ends and what it declares. Initialisers are checked for shape and kept as text. Does not check
-types, sizes or that a directive fits its place.
+Finds the end of a declaration and what it declares. Initialisers are checked for shape and kept as text. Not checked: types, sizes,
+and whether a directive is allowed at its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPACES = frozenset((".reg", ".sreg", ".const", ".global", ".local", ".param", ".
 _NESTING = 32
 _MAX_RANGE = 1 << 24
 
-#: Directives between a function's header and its body, by how many integers they take.
+#: Directives between a function's header and its body, with their number of integer arguments.
 _NUMBERS = {
     ".maxntid": 3, ".reqntid": 3, ".maxnreg": 1, ".minnctapersm": 1, ".maxnctapersm": 1, ".reqnctapercluster": 3,
     ".maxclusterrank": 1, ".abi_preserve": 1, ".abi_preserve_control": 1,
@@ -30,7 +30,7 @@ _NUMBERS = {
 
 _SIZE = r"(?:[1-9]\d{0,6}|0)"
 _NUMBER = r"-?(?:[1-9]\d{0,18}|0[xX][0-9a-fA-F]{1,16}|0)"
-#: One name, numbers at most as its initialiser: nearly every declaration that compilers write. A strict subset, as in bodies.
+#: One name, with at most numbers as initialiser: nearly every declaration that compilers write. A strict subset of the grammar.
 _COMMON = re.compile(
     rf"""(?:\.(visible|weak|extern|common)\s*)?\.(reg|param|shared|global|const|local)\s*
     (?:\.align\s+({_SIZE})\s*)?(?:\.v([248])\s*)?\.(pred|[bus](?:8|16|32|64)|b128|b?f16(?:x2)?|f32|f64)\s+
@@ -40,7 +40,7 @@ _COMMON = re.compile(
 
 
 def match_variable(source: Source, start: int) -> Variable | None:
-    """The declaration that starts at an offset, if it is one of the common ones."""
+    """The declaration that starts at an offset, if it has the common form."""
     match = _COMMON.match(source.text, start)
     if match is None:
         return None
@@ -71,7 +71,7 @@ def parse_variable(cursor: Cursor, start: int, linkage: str) -> Variable:
 
 
 def _semicolon(cursor: Cursor) -> int:
-    """The offset after a semicolon, without looking at what follows it."""
+    """The offset after a semicolon, without reading the token that follows."""
     if cursor.token != ";":
         raise cursor.error("',' or ';' in a declaration")
     cursor.last_end = cursor.end
@@ -99,7 +99,7 @@ def _parse_modifier(cursor: Cursor, declared: Declared) -> None:
         raise cursor.source.error(offset, f"{word!r} after the type {'.' + declared.type!r}")
     if word == ".align":
         alignment = parse_integer(cursor, "an alignment")
-        if declared.pointer is None:  # after `.ptr` it is that of what the parameter points to
+        if declared.pointer is None:  # after `.ptr` it is the alignment of the pointed-to memory
             declared.align = alignment
     elif word == ".attribute":
         declared.attributes = _parse_attributes(cursor)
@@ -169,7 +169,7 @@ def _parse_count(cursor: Cursor) -> int:
 
 
 def _parse_initializer(cursor: Cursor, depth: int) -> int:
-    """Steps over an initialiser and returns how many elements its outermost braces hold."""
+    """Skip an initialiser; returns the number of elements in its outermost braces."""
     if cursor.token != "{":
         _parse_initial_value(cursor, depth)
         return 0
@@ -237,7 +237,7 @@ def parse_params(cursor: Cursor) -> list[Param]:
 
 
 def parse_function(cursor: Cursor, start: int, linkage: str) -> Function:
-    """A function up to its body, whose opening brace is then the current token, or through the end of a declaration."""
+    """A function: a definition up to its body, whose opening brace is then the current token, or a whole declaration."""
     function = Function(cursor.source, start, linkage, cursor.take()[1:])
     if cursor.accept(".attribute"):
         function.attributes = _parse_attributes(cursor)
@@ -280,7 +280,7 @@ def parse_strings(cursor: Cursor) -> str:
 
 
 def parse_prototype(cursor: Cursor) -> None:
-    """What follows `.callprototype`, up to its semicolon."""
+    """The rest of a `.callprototype`, up to its semicolon."""
     if cursor.token == "(":
         parse_params(cursor)
     cursor.take_identifier("'_'")
@@ -292,7 +292,7 @@ def parse_prototype(cursor: Cursor) -> None:
 
 
 def parse_name_list(cursor: Cursor) -> list[str]:
-    """Names between commas, ranges `L<3>` expanded."""
+    """Comma-separated names, with ranges `L<3>` expanded."""
     names: list[str] = []
     while True:
         name = cursor.take_identifier("a label or function")
@@ -311,7 +311,7 @@ def parse_targets(source: Source, start: int) -> tuple[str, ...]:
     return tuple(parse_name_list(cursor))
 
 
-#: What may follow a label and a colon besides a statement.
+#: What may follow a label and a colon, other than a statement.
 LABELLED: dict[str, Callable[[Cursor], object]] = {
     ".callprototype": parse_prototype,
     ".branchtargets": parse_name_list,

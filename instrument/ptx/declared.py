@@ -1,6 +1,6 @@
 """What declarations say: types, names, parameters (ISA "Types", "Variable Declarations", "Array Declarations", "Alignment").
 
-Decides how many bytes a declared thing takes and how it is aligned. Does not check that a type may be declared where it is.
+Computes the size and alignment of declared objects. Not checked: whether a type may be declared at its place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_type(word: str) -> bool:
 
 
 def type_bytes(type_: str) -> int:
-    """Bytes that a value of a type takes in memory."""
+    """Bytes of a value of a type in memory."""
     numeric = _NUMERIC.fullmatch(type_)
     if numeric is None:
         return _OTHER_BYTES[type_]
@@ -40,7 +40,7 @@ class VarName:
 
     @property
     def elements(self) -> int:
-        """How many elements it has; 0 for an array whose size is given at launch."""
+        """The number of elements; 0 for an array whose size is given at launch."""
         if self.dims and self.dims[0] == 0:
             return self.initializer_items * math.prod(self.dims[1:])
         return math.prod(self.dims)
@@ -55,7 +55,7 @@ class VarName:
 
 @dataclass
 class Declared:
-    """What a declaration says before its names."""
+    """The part of a declaration before its names."""
 
     space: str
     type: str = ""
@@ -79,10 +79,10 @@ class Param:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Its size in bytes."""
         return type_bytes(self.type) * self.vector if self.size is None else self.size
 
     @property
     def alignment(self) -> int:
-        """The alignment in force: the one written, or the natural one."""
+        """The effective alignment: the declared one, or the natural one."""
         return self.align or type_bytes(self.type) * self.vector

@@ -1,9 +1,8 @@
 """Edits of a module's text.
 
-Decides the order in which insertions at one place come out, so that passes need not know of each other: what goes after the
-node that ends there, then what goes at the offset itself, then what goes before the node that starts there; within each, in the
-order of the calls. Two replacements must not overlap, and nothing may be inserted inside a replaced node. What the text means
-is not looked at again: parse the result if it matters.
+Defines the order of insertions at one place, so that passes are independent: text after the node that ends there, then text at the
+offset itself, then text before the node that starts there; within each group, in the order of the calls. Two replacements must not
+overlap, and nothing may be inserted inside a replaced node. The result is not parsed again; callers that need that must do it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class _Edit(NamedTuple):
 
 
 class Edits:
-    """Changes to a module's text, gathered and applied at once."""
+    """Changes to a module's text, collected and applied at once."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -52,7 +51,7 @@ class Edits:
         self._add(offset, _AT, offset, text)
 
     def replace(self, node: Node, text: str) -> None:
-        """Put text in a node's place; an empty one deletes it."""
+        """Replace a node by text; an empty text deletes it."""
         self._add(node.start, _REPLACE, node.end, text)
 
     def apply(self) -> str:
@@ -72,7 +71,7 @@ class Edits:
     def line_map(self) -> list[int]:
         """For each line of the edited text (index 0 is line 1), the line of the original text that its first character comes from.
 
-        A line that begins inside inserted text maps to the original line that the insertion stands at.
+        A line that begins inside inserted text maps to the original line of the insertion.
         """
         text = self._module.text
         lines, offset, current = [1], 0, 1

@@ -1,8 +1,8 @@
 """Source locations (ISA "Debugging Directives: .loc", ".section").
 
-Decides which call site an `inlined_at` means: the nearest earlier `.loc` of the same function with that file, line and column,
-so that the chain of inlining can be followed outwards. A `.loc` does not reach beyond its function. Line 0 (code without a
-line of its own) is passed on as it stands.
+Defines which call site an `inlined_at` refers to: the nearest earlier `.loc` of the same function with that file, line and column.
+This gives the chain of inlining, from the inside outwards. A `.loc` is valid in its own function only. Line 0 (code without a
+source line) is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEBUG_ITEM = re.compile(rf"//[^\n]*|([A-Za-z_$%][\w$]*)\s*:|\.b8\s+({_NUMBER}(?
 
 @dataclass(frozen=True)
 class Loc:
-    """A position in a source file; `inlined_at` is where the function that holds it was inlined, outwards from there."""
+    """A position in a source file. `inlined_at`: the position at which its function was inlined, and so on outwards."""
 
     file: int
     line: int

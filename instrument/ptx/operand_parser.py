@@ -1,8 +1,8 @@
 """Reader of operand lists (ISA "Instruction Operands", "Call").
 
-Decides the shape of an operand from its spelling, and whether a bare name is a register (it starts with `%`, or a `.reg`
-declaration in scope has it) or a symbol. Does not know opcodes, except that `call` takes parenthesised lists: roles, types
-and legality belong to the instruction table.
+Determines the shape of an operand from its spelling, and whether a bare name is a register (it starts with `%`, or a `.reg`
+declaration in scope has it) or a symbol. Knows no opcodes, except that `call` takes parenthesised lists. The instruction table
+knows roles, types and validity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from consan.instrument.ptx.tokens import Cursor
 
 IsRegister = Callable[[str], bool]
 
-#: The operands that make up nearly all of real PTX, each with the comma or semicolon after it.
+#: The operands that make up nearly all real PTX, each with the comma or semicolon after it.
 _COMMON = re.compile(
     r"""\s*(?:
       (%[\w$]+(?:\.[a-z]\w*)?)
@@ -77,7 +77,7 @@ class _Reader:
         self.is_register = is_register
 
     def rest(self, operands: list[Operand]) -> None:
-        """Append what stands before the semicolon; the first operand may be missing, one after a comma may not."""
+        """Append the operands before the semicolon. The first operand may be missing; an operand after a comma may not."""
         cursor = self.cursor
         if not operands and cursor.token == ";":
             return self.finish()
@@ -87,7 +87,7 @@ class _Reader:
         return self.finish()
 
     def finish(self) -> None:
-        # Not `expect`: looking ahead past the semicolon would blame this statement for the next one.
+        # Not `expect`: it would look beyond the semicolon and report the error in the next statement.
         if self.cursor.token != ";":
             raise self.cursor.error("',' or ';' after an operand")
         self.cursor.last_end = self.cursor.end

@@ -1,6 +1,6 @@
 """The shapes of operands (ISA "Instruction Operands").
 
-Decides nothing but what an operand can look like; `operand_parser.py` reads them. Equality ignores the spelling (`text`).
+Only the shapes; `operand_parser.py` reads them. Equality ignores the spelling (`text`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Tuple:
 
 @dataclass(frozen=True)
 class TensorAddress:
-    """`[base, {c0, c1}]` of tensor copies, textures and surfaces; a separate sampler stands between base and coordinates."""
+    """`[base, {c0, c1}]` of tensor copies, textures and surfaces; a separate sampler comes between base and coordinates."""
 
     base: Operand
     coords: tuple[Operand, ...]

@@ -1,7 +1,7 @@
 """Modules (ISA "PTX Module Directives", "Debugging Directives", "Linking Directives").
 
-Decides what stands at module scope. A module begins with `.version` and `.target`; debug sections are stepped over and kept
-raw. Does not check that names are defined, nor the deprecated `@@DWARF` lines beyond their end.
+Reads module scope. A module begins with `.version` and `.target`. Debug sections are skipped and kept raw. Not checked: whether names
+are defined, and the contents of the deprecated `@@DWARF` lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Printing a tree.
 
-Decides that nothing was lost: the text is put together again from the tree's nodes, and what stands between two nodes must be
-white space or comments. `print_module(parse(text)) == text` for every text that parses.
+Proves that nothing was lost: the text is restored from the nodes of the tree, and only white space and comments may lie between two
+nodes. `print_module(parse(text)) == text` for every text that parses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _leaves(module: Module) -> Iterator[tuple[int, int]]:
 
 
 def _block(outermost: Block) -> Iterator[tuple[int, int]]:
-    """The braces and statements of a block in order, without recursion: inline asm may nest as deeply as it likes."""
+    """The braces and statements of a block in order, without recursion, because inline asm may nest to any depth."""
     stack: list[tuple[Block, Iterator[Node]]] = []
     current: Block | None = outermost
     while current is not None or stack:

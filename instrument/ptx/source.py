@@ -1,8 +1,8 @@
 """The text being read, and positions in it.
 
-Decides how offsets become lines and columns (1-based, a column counts characters) and what counts as trivia: white space,
-comments (ISA "Comments") and the line markers `# 1 "file"` that a preprocessor leaves. A trailing NUL, which NVRTC's C API
-counts as part of the text, is white space at the end of a module.
+Defines how offsets map to lines and columns (1-based, a column counts characters), and what is trivia: white space, comments (ISA
+"Comments") and the line markers `# 1 "file"` of a preprocessor. A trailing NUL, which NVRTC's C API includes in the text, counts as
+white space at the end of a module.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from consan.instrument.ptx.errors import PtxSyntaxError
 
-#: Unambiguous on purpose: every repetition starts with a character that the one before it cannot take, and a comment must
-#: run up to its end, so that no backtracking can be exponential or can read a comment's text as code.
+#: Unambiguous on purpose: every repetition starts with a character that the one before it cannot match, and a comment must extend to
+#: its end. So backtracking is never exponential and never reads the text of a comment as code.
 TRIVIA = r"\s*(?:(?:(?://|\#[ \t]*\d)[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)\s*)*"
 
 _TRIVIA = re.compile(TRIVIA, re.ASCII)
@@ -52,10 +52,10 @@ class Source:
         return PtxSyntaxError(line, column, message, self.name)
 
     def skip(self, offset: int) -> int:
-        """First offset at or after this one that is not trivia."""
+        """First offset at or after `offset` that is not trivia."""
         match = _TRIVIA.match(self.text, offset)
         return match.end() if match else offset
 
     def is_trivia(self, start: int, end: int) -> bool:
-        """Whether nothing but trivia stands between two offsets."""
+        """Whether only trivia lies between two offsets."""
         return _TRIVIA.fullmatch(self.text[start:end].rstrip("\0")) is not None

@@ -1,8 +1,8 @@
 """Bodies of functions (ISA "Statements", "Instruction Statements").
 
-Decides what the statements of a body are. Real PTX is read by one regular expression per statement: it accepts a strict
-subset of the grammar, so that operands need no second look until somebody asks for them. Whatever it does not match goes to
-the exact reader (`read_statement`), which finds either the statement or the error. Both must agree; a test compares them.
+One regular expression per statement reads real PTX. It accepts a strict subset of the grammar, so that operands are only parsed on
+demand. The exact reader (`read_exactly`) handles what it does not match, and finds the statement or the error. Both must agree; a
+test compares them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from consan.instrument.ptx.source import TRIVIA, Source
 from consan.instrument.ptx.tokens import Cursor
 from consan.instrument.ptx.tree import Block, Directive, Instruction, Label
 
-# The pieces of the fast path. Each repetition is delimited by a character that its body cannot take: no exponential
-# backtracking. WARP_SZ looks like a name and is a constant: it is left to the exact reader.
+# The pieces of the fast path. Each repetition is delimited by a character that its body cannot match, so backtracking is not
+# exponential. WARP_SZ looks like a name but is a constant, so the exact reader handles it.
 _PLAIN = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
 _NAME = rf"(?:(?!WARP_SZ){_PLAIN}(?:\.[a-z]\w*)?|_)"
 _INTEGER = r"(?:0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]{0,18}|0)U?"
@@ -60,7 +60,7 @@ class _Body:
         self.locs: dict[tuple[str | None, ...], LocDirective] = {}
 
     def read(self) -> int:
-        """Read all statements; returns the offset after the closing brace and the trivia behind it."""
+        """Read all statements. Returns the offset after the closing brace and the trivia behind it."""
         source, text, match = self.source, self.source.text, _STATEMENT.match
         offset = source.skip(self.block.start + 1)
         while True:
@@ -79,14 +79,14 @@ class _Body:
                 return offset
 
     def add_loc(self, start: int, end: int, fields: tuple[str | None, ...]) -> None:
-        """A `.loc`, from now on the one in force."""
+        """Add a `.loc` and make it the current one."""
         site = self.locs.get(fields[5:]) if fields[5] is not None else None
         self.loc = directive = LocDirective(self.source, start, end, fields, site)
         self.locs[fields[:3]] = directive
         self.block.statements.append(directive)
 
     def add_other(self, start: int, found: re.Match[str]) -> bool:
-        """A label, call or brace; true at the closing brace of the body."""
+        """Add a label, call or brace. Returns true at the closing brace of the body."""
         kind = found.lastindex
         if kind == _LABEL:
             self.block.statements.append(Label(self.source, start, found.end(_LABEL), found.group(13)))
@@ -100,11 +100,11 @@ class _Body:
         return False
 
     def add_instruction(self, start: int, end: int, guard: str | None, opcode: str, arguments: int) -> None:
-        """An instruction of the innermost block."""
+        """Add an instruction to the innermost block."""
         self.block.statements.append(Instruction(self.source, start, end, guard, opcode, arguments, self.block, self.loc))
 
     def open_block(self, start: int) -> None:
-        """A nested block, from now on the innermost one."""
+        """Open a nested block, which becomes the innermost one."""
         self.depth += 1
         if self.depth > _DEPTH:
             raise self.source.error(start, "blocks nested too deeply")
@@ -112,7 +112,7 @@ class _Body:
         outer.statements.append(self.block)
 
     def close_block(self, end: int) -> bool:
-        """The innermost block ends; true if it was the body itself."""
+        """Close the innermost block. Returns true if it was the body itself."""
         self.depth -= 1
         self.block.end = end
         if self.block.parent is None:
@@ -121,7 +121,7 @@ class _Body:
         return False
 
     def read_exactly(self, offset: int) -> int:
-        """One statement that the fast path does not know, or the error in it; returns where the next one starts."""
+        """Read one statement that the fast path does not match, or raise its error. Returns the start of the next statement."""
         variable = match_variable(self.source, offset)
         if variable is not None:
             self.block.statements.append(variable)
@@ -137,7 +137,7 @@ class _Body:
         return self.source.skip(cursor.last_end)
 
     def read_directive(self, cursor: Cursor) -> None:
-        """A declaration or another directive."""
+        """Read a declaration or another directive."""
         start, name = cursor.start, cursor.token
         if name in SPACES or name in LINKAGE:
             linkage = parse_linkage(cursor)
@@ -161,7 +161,7 @@ class _Body:
         return last.name if name in LABELLED and isinstance(last, Label) else None
 
     def read_instruction(self, cursor: Cursor) -> None:
-        """An instruction or a label."""
+        """Read an instruction or a label."""
         start = cursor.start
         guard = _read_guard(cursor)
         if cursor.kind != "identifier":
@@ -177,7 +177,7 @@ class _Body:
             name += cursor.take()
         arguments = cursor.last_end
         is_call = name.partition(".")[0] == "call"
-        # Registers and symbols are told apart on use, when all declarations are known; here only the shape matters.
+        # Registers and symbols are distinguished on use, when all declarations are known. Only the shape matters here.
         _, end = parse_operands(self.source, arguments, is_call, _shape_only)
         cursor.last_end = end
         self.add_instruction(start, end, guard, name, arguments)
@@ -218,7 +218,7 @@ _DIRECTIVES = {".pragma": parse_strings, **LABELLED}
 
 
 def parse_body(source: Source, start: int) -> tuple[Block, int]:
-    """The block whose brace opens at an offset, and the offset after it and the trivia behind it."""
+    """The block whose brace opens at an offset, and the offset after the block and the trivia behind it."""
     body = _Body(source, start)
     end = body.read()
     return body.outermost, end

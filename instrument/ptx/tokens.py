@@ -1,8 +1,8 @@
 """Tokenizer and cursor: the slow, exact way to read PTX.
 
-Decides what a token is (ISA "Source Format", "Identifiers", "Constants") and words the errors. The common statements never
-come here: `statements.py` recognises them with one regular expression each. Does not handle the C preprocessor beyond line
-markers, nor text outside ASCII in identifiers (ptxas refuses both).
+Defines the tokens (ISA "Source Format", "Identifiers", "Constants") and words the errors. Common statements do not need it:
+`statements.py` matches them with one regular expression each. Not handled: the C preprocessor beyond line markers, and text outside
+ASCII in identifiers (ptxas rejects both).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 
 
 class Cursor:
-    """One token of look-ahead over a source. Every method that takes a token also steps past it."""
+    """One token of look-ahead over a source. Every method that takes a token also moves past it."""
 
     __slots__ = ("end", "kind", "last_end", "source", "start", "token")
 
@@ -70,11 +70,11 @@ class Cursor:
         return self.source.error(self.start, f"expected {expected}, found {self.describe()}")
 
     def describe(self) -> str:
-        """The current token as an error message shows it."""
+        """The current token, as an error message shows it."""
         return "the end of the text" if self.kind == "end" else repr(self.token[:40])
 
     def seek(self, offset: int) -> None:
-        """Go on reading at an offset."""
+        """Continue at an offset."""
         self.last_end = offset
         self._scan(offset)
 
@@ -86,14 +86,14 @@ class Cursor:
         return token
 
     def accept(self, token: str) -> bool:
-        """Step past this punctuation or keyword if it is next."""
+        """Move past this punctuation or keyword if it is next; returns whether it was."""
         if self.token != token or self.kind == "string":
             return False
         self.take()
         return True
 
     def expect(self, token: str, context: str = "") -> int:
-        """Step past this token and return the offset after it; anything else is an error."""
+        """Move past this token and return the offset after it; any other token is an error."""
         if self.token != token or self.kind == "string":
             raise self.error(repr(token) + (f" {context}" if context else ""))
         self.take()

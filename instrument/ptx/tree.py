@@ -1,8 +1,8 @@
 """The concrete tree of a module (ISA "Statements", "State Spaces, Types, and Variables", "Directives").
 
-Decides what a reader of PTX can ask of its parts. Every node is a range of the module's text, so nothing is lost: the text
-between two nodes is white space and comments only. Nodes compare by identity. Types are not checked here, and nothing is
-resolved except names of registers (by scope) and source locations (by the `.loc` in force).
+Every node is a range of the module's text, so nothing is lost: only white space and comments lie between two nodes. Nodes compare by
+identity. Types are not checked. Nothing is resolved except names of registers (by scope) and source locations (by the current
+`.loc`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """Exactly what was written."""
+        """The text as written."""
         return self.source.text[self.start : self.end]
 
     @property
@@ -108,7 +108,7 @@ class Instruction(Node):
 
     @property
     def loc(self) -> Loc | None:
-        """The source location in force, with the chain of inlining; None before the function's first `.loc`."""
+        """The current source location, with its chain of inlining; None before the function's first `.loc`."""
         return self._loc.loc if self._loc is not None else None
 
 
@@ -168,7 +168,7 @@ class Variable(Node):
 
     @property
     def alignment(self) -> int:
-        """The alignment in force: the one written, or the natural one."""
+        """The effective alignment: the declared one, or the natural one."""
         return self.align or type_bytes(self.type) * self.vector
 
     def nbytes(self, name: VarName) -> int:
@@ -200,7 +200,7 @@ class Block(Node):
         return self.end - 1
 
     def walk(self) -> Iterator[Statement]:
-        """All statements in order; a nested block comes before what it holds."""
+        """All statements in order; a nested block comes before its contents."""
         stack = [iter(self.statements)]
         while stack:
             for statement in stack[-1]:
@@ -212,7 +212,7 @@ class Block(Node):
                 stack.pop()
 
     def instructions(self) -> Iterator[Instruction]:
-        """All instructions in order, those of nested blocks included."""
+        """All instructions in order, including those of nested blocks."""
         return (statement for statement in self.walk() if isinstance(statement, Instruction))
 
     def _declare(self) -> dict[str, Variable]:
@@ -228,7 +228,7 @@ class Block(Node):
         return registers
 
     def declared(self, name: str) -> Variable | None:
-        """The declaration of a name in this very block."""
+        """The declaration of a name in this block itself."""
         names = self._declare() if self._registers is None else self._registers
         found = names.get(name)
         if found is not None:
@@ -240,7 +240,7 @@ class Block(Node):
         return None
 
     def lookup(self, name: str) -> tuple[Variable, Block] | None:
-        """The declaration of a name in this block or the nearest one around it, and that block."""
+        """The declaration of a name in this block or the nearest enclosing one, and that block."""
         block: Block | None = self
         while block is not None:
             variable = block.declared(name)
@@ -262,7 +262,7 @@ class Block(Node):
 
 
 class Function(Node):
-    """An `.entry` or a `.func`, with its linkage, or a declaration of one with its semicolon."""
+    """An `.entry` or a `.func` with its linkage: a definition, or a declaration with its semicolon."""
 
     __slots__ = ("attributes", "body", "directives", "kind", "linkage", "name", "params", "returns")
 
@@ -310,7 +310,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """What the text was called when it was read."""
+        """The name given to the text when it was read."""
         return self.source.name
 
     @property
@@ -329,11 +329,11 @@ class Module:
         return [item for item in self.items if isinstance(item, Variable)]
 
     def path(self, file: int) -> str:
-        """The file that an index of `.loc` stands for."""
+        """The file of a `.loc` file index."""
         return self.files.get(file, f"<file {file}>")
 
     def debug_string(self, label: str) -> str | None:
-        """What a label of `.debug_str` (a `function_name` of `.loc`) stands for: the mangled name of an inlined function."""
+        """The string of a `.debug_str` label (a `function_name` of `.loc`): the mangled name of an inlined function."""
         from consan.instrument.ptx.locations import DebugStrings
 
         if self._strings is None:

@@ -1,7 +1,7 @@
 """The shadow runtime as text: its variants, its CUDA C++ source, and its PTX cut into functions that can be pasted.
 
-Compiling is the caller's business (`compile` is passed in), so this package needs no toolchain. Only the functions that an
-instrumented module calls, and what those call, are pasted: the assembler's time is proportional to what it is given.
+The caller passes in the compiler (`compile`), so this package needs no toolchain. Only the functions that an instrumented module calls,
+and their callees, are pasted, because assembly time is proportional to the size of the text.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from consan.instrument.layout import header
 _ROOT = "consan.cuh"  # includes all hooks
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.M)
 _FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^{;]*?([\w$]+)\s*\([^{;]*?\)\s*(?:\.\w+\s*)*\{.*?^\}", re.M | re.S)
-# Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, though the module may be older.
+# Line information and blank lines; and a hint that assemblers before PTX ISA 8.3 refuse, although the module may be older.
 _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\s*(?://.*)?\n|^\$L__\w*tmp\d+:\n", re.M)
 _CALLEE = re.compile(r"call(?:\.uni)?\s+(?:\([^)]*\),\s*)?([\w$]+)")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What a module needs from the runtime; each field is a macro of runtime/consan.cu.
+    """What a module needs from the runtime. Each field is a macro of the runtime (runtime/base.cuh).
 
-    `epoch_bits` (read, write) and `epoch_limit` shrink the counters for the tests that force every wrap.
+    `epoch_bits` (read, write) and `epoch_limit` shrink the counters for tests that force every wrap.
     """
 
     granule: int = 4
     partial: bool = False
     asynchronous: bool = False
     flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
-    cluster: int = 0  # CTAs of the largest cluster (0: one CTA alone; else a power of two up to 16); needs `engine`
+    cluster: int = 0  # CTAs of the largest cluster (0: no clusters; else a power of two up to 16); needs `engine`
     engine: bool = False  # mbarriers, bulk copies, matrix products, proxies; needs `partial` and `asynchronous`
-    named: int = 0  # with `engine`: above the highest number of a barrier with a thread count (0, or a power of two up to 16)
-    isa: bool = False  # the points on which shipped code and a strict reading of the ISA differ (SEMANTICS D1, D2)
+    named: int = 0  # with `engine`: upper bound of the ids of barriers with a thread count (0, or a power of two up to 16)
+    isa: bool = False  # --policy isa: report the points on which shipped code and a strict reading of the ISA differ (D1, D2)
     epoch_bits: tuple[int, int] = (12, 20)
     epoch_limit: int = 1 << 26
 
@@ -58,23 +58,23 @@ class Variant:
 
     @property
     def thread_bits(self) -> int:
-        """Bits of a thread's number in a write record."""
+        """Bits of a thread number in a write record."""
         return 10 + max(self.cluster - 1, 0).bit_length()
 
     @property
     def read_period(self) -> int:
-        """Barriers between two clearings of old read records (a power of two)."""
+        """Barriers between two scrubs of old read records (a power of two)."""
         return 1 << (self.epoch_bits[0] - 2)
 
 
 @cache
 def source(ctas: int = 1) -> str:
-    """The runtime as one CUDA C++ translation unit, for clusters of up to so many CTAs."""
+    """The runtime as one CUDA C++ translation unit, for clusters of up to `ctas` CTAs."""
     return f"{header(ctas)}\n{_with_includes(_ROOT, set())}"
 
 
 def _with_includes(name: str, done: set[str]) -> str:
-    """The text of a file, each file that it includes in place of the first #include of it."""
+    """The text of a file. The first #include of each file is replaced by its text."""
     done.add(name)
     text = (files(__package__) / name).read_text().replace("#pragma once\n", "")
     return _INCLUDE.sub(lambda found: "" if found[1] in done else _with_includes(found[1], done), text)
@@ -89,14 +89,14 @@ class RuntimeLibrary:
 
     @classmethod
     def from_ptx(cls, text: str) -> RuntimeLibrary:
-        """Cut the compiler's output; every function definition becomes local to the module that it is pasted into."""
+        """Cut the compiler's output. Every function definition becomes local to the module that it is pasted into."""
         text = _DROPPED.sub("", text)
         functions = {m.group(1): re.sub(r"^\.(visible|weak) ", "", m.group(0)) for m in _FUNCTION.finditer(text)}
         callees = {name: tuple(c for c in _CALLEE.findall(body) if c in functions) for name, body in functions.items()}
         return cls(functions, callees)
 
     def paste(self, hooks: Iterable[str]) -> str:
-        """Definitions of the hooks and all they call, callees first (PTX wants them declared before use)."""
+        """Definitions of the hooks and of all their callees, callees first (PTX requires declaration before use)."""
         done: dict[str, None] = {}
 
         def visit(name: str) -> None:
@@ -112,7 +112,7 @@ class RuntimeLibrary:
 
 
     def inlined(self, name: str, arguments: list[str], label: str) -> str:
-        """The body of a hook without a result, as a scope: parameters become moves, `ret` a branch to the end."""
+        """The body of a hook without a result, as a scope: parameters become moves, `ret` becomes a branch to the end."""
         head, _, body = self.functions[name].partition("{")
         parameters = re.findall(r"\.param \.(\w+) (\w+)", head)
         body = body.rsplit("}", 1)[0]
@@ -127,7 +127,7 @@ Compiler = Callable[[str, str, "dict[str, str]"], str]
 
 
 def runtime_architecture(target: str) -> str:
-    """The architecture that the runtime is compiled for: the module's, without the suffix of specific features."""
+    """The architecture to compile the runtime for: the module's, without the suffix of specific features."""
     return target.rstrip("af")
 
 

@@ -1,17 +1,17 @@
-// Checks of memory accesses against the shadow cells.
+// Checks of memory accesses against the shadow cells (R-RACE, R-UNINIT, R-OOB).
 //
-// A race is a pair with no happens-before edge (SEMANTICS 2.1). Each granule of shared memory has one record of its last
-// write and, for every warp, one record of that warp's last read:
-//  * the last write suffices (FastTrack, Flanagan and Freund 2009): a write that is ordered after it covers it, one that is
-//    not is reported;
-//  * reads are kept per warp, so no reader is ever evicted and recording needs a plain store, no atomic;
-//  * lanes of one warp that read a granule in one epoch share the record; `several` says so, hence a write by any lane of
-//    that warp without a warp barrier still conflicts.
-// Order. CONSAN_PARTIAL=0 (the module synchronises with whole-CTA barriers only): all warps count the same barriers, and a
-// record is unordered exactly if its epoch is the current one. CONSAN_PARTIAL=1: own epochs and a vector clock per warp.
-// Record first, sequentially consistent fence, then look: of two concurrent conflicting accesses one sees the other. Writes
-// swap their record in atomically, so two writers cannot both miss.
-// Granule: 1, 2 or 4 bytes, the narrowest access that the module contains; so no record needs a byte mask.
+// A race is a conflicting pair with no happens-before edge. Each granule of shared memory has one record of its last write and, for
+// every warp, one record of the warp's last read:
+//  * The last write is enough (FastTrack, Flanagan and Freund 2009). A later write either is ordered after it and covers it, or is
+//    reported.
+//  * Reads are kept per warp. No reader is evicted, and recording needs a plain store, no atomic.
+//  * Lanes of one warp that read a granule in one epoch share the record. `several` marks it, so a write by any lane of that warp
+//    without a warp barrier still conflicts.
+// Order. CONSAN_PARTIAL=0 (whole-CTA barriers only): all warps count the same barriers, and a record is unordered exactly if its
+// epoch is the current one. CONSAN_PARTIAL=1: each warp has its own epochs and a vector clock.
+// An access records first, then executes a sequentially consistent fence, then looks: of two concurrent conflicting accesses at least
+// one sees the other. Writes swap their record in atomically, so two writers cannot both miss.
+// Granule: 1, 2 or 4 bytes, the narrowest access of the module. Therefore no record needs a byte mask.
 #pragma once
 
 #include "clock.cuh"
@@ -26,10 +26,10 @@ struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
 #define LOW_ATOMIC (1u << 15)
 #define LOW_MARKER (1u << 14)
 #define LOW_PAYLOAD 0x3fffu
-// With HIGH_ASYNC the two flags say what the record is: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its number),
-// LOW_ATOMIC a cp.async that completes with a phase (payload: the mbarrier's number and the phase's low byte).
+// With HIGH_ASYNC the two flags give the type of the record: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its
+// number), LOW_ATOMIC a cp.async that completes with a phase (payload: number of the mbarrier, low byte of the phase).
 #define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
-// In clusters, of a strong access's width: its scope is the CTA.
+// In clusters, with the width of a strong access: its scope is the CTA.
 #define CTA_SCOPE 0x40u
 
 DEVICE u32 record_site(u64 r) { return (u32)r >> 16; }
@@ -45,7 +45,7 @@ DEVICE bool of_atomic(u32 entry) { return (entry & (ENTRY_ATOMIC | ENTRY_LOAD)) 
 static_assert(READ_SITE_LIMIT < 1u << 12, "bits 7 to 18 are the site's");
 #define ENTRY_SEVERAL (1u << 5)
 
-// Full epoch from its low bits: records are scrubbed while younger than a quarter of the truncated range.
+// The full epoch from its low bits. Records are scrubbed while they are younger than a quarter of the truncated range.
 DEVICE u32 widen(u32 truncated, u32 now, u32 mask) { return now - ((now - truncated) & mask); }
 
 DEVICE u32 epoch_of_warp(u64 slot, u32 warp, u32 own) {
@@ -61,7 +61,7 @@ DEVICE u32 write_epoch(const Caller &c, u64 record) {
     return widen((u32)(record >> 32 + EPOCH_SHIFT), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), WRITE_EPOCH_MASK);
 }
 
-// The latest epoch of `warp` whose accesses are ordered before this thread's next access.
+// The latest epoch of `warp` that happens before this thread's next access.
 DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
     u32 seen = same_cta(c.slot, warp, c.me >> 5) ? high_word(c.state) - 1 : 0;
 #if CONSAN_PARTIAL
@@ -74,13 +74,13 @@ DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
     if (c.flags & ACCESS_WIDE_WAIT) vector = max(vector, clock_entry(c.slot, c.me, WIDE_WAITED + warp));
     if (c.flags & ACCESS_WIDE) vector = max(vector, clock_entry(c.slot, c.me, WIDE_ARRIVED + warp));
 #endif
-    // Vectors are not cleared between CTAs: entries of an earlier CTA are below this interval's start.
+    // Clocks are not cleared between CTAs. Entries of an earlier CTA are below the start of this interval.
     seen = max(seen, vector);
 #endif
     return seen;
 }
 
-// Barriers between the lanes of the caller's warp.
+// Whether a warp barrier orders the caller after `lane` of its warp at `epoch`.
 DEVICE bool lanes_synced(const Caller &c, u32 lane, u32 epoch) {
 #if CONSAN_PARTIAL
     u64 thread = thread_record(c.slot, c.me);
@@ -96,7 +96,7 @@ DEVICE bool lanes_synced(const Caller &c, u32 lane, u32 epoch) {
 #endif
 }
 
-// Happens-before from an access of (thread `other`, `epoch`) to the caller's access.
+// Whether the access of thread `other` at `epoch` happens before the caller's access.
 DEVICE bool ordered(const Caller &c, u32 other, u32 epoch) {
     if (other == c.me) return true;
     if (other >> 5 != c.me >> 5) return epoch <= seen_of_warp(c, other >> 5);
@@ -108,7 +108,7 @@ DEVICE bool ordered(const Caller &c, u32 other, u32 epoch) {
 #endif
 }
 
-// The same of a record that names one lane of the caller's warp and may stand for others.
+// As `ordered`, for a record that names one lane of the caller's warp and may stand for others.
 DEVICE bool all_ordered(const Caller &c, u32 lane, u32 epoch) {
     if (lanes_synced(c, lane, epoch)) return true;
 #if CONSAN_ENGINE
@@ -118,7 +118,7 @@ DEVICE bool all_ordered(const Caller &c, u32 lane, u32 epoch) {
 #endif
 }
 
-// The same of an entry of reads.
+// As `ordered`, for a read entry.
 DEVICE bool reads_ordered(const Caller &c, u32 entry, u32 other, u32 epoch) {
     return entry & ENTRY_SEVERAL && other >> 5 == c.me >> 5 ? all_ordered(c, other & 31, epoch) : ordered(c, other, epoch);
 }
@@ -139,7 +139,7 @@ DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_sit
 }
 
 #if CONSAN_CLUSTER
-// What a finding lacks may be there, but as an edge of too narrow a scope (SEMANTICS 2.7): `holds` asks for it as that caller.
+// R-SCOPE: if the edge exists at a narrower scope, report `scope`. `holds` asks for the edge as a caller that sees narrow edges too.
 template <typename F> DEVICE void look_for_scope(const Caller &c, Finding &f, F holds) {
     Caller wide = c;
     wide.flags |= ACCESS_WIDE_WAIT;
@@ -150,7 +150,7 @@ template <typename F> DEVICE void look_for_scope(const Caller &c, Finding &f, F 
     f.reason = waited ? REASON_WAIT_SCOPE : REASON_ARRIVE_SCOPE;
 }
 
-// The same for an access of another CTA's thread.
+// R-SCOPE for an access by a thread of another CTA.
 DEVICE void look_for_scope(const Caller &c, Finding &f, u32 other, u32 epoch) {
     if (same_cta(c.slot, other >> 5, c.me >> 5)) return;
     look_for_scope(c, f, [&](const Caller &wide) { return ordered(wide, other, epoch); });
@@ -164,20 +164,20 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
     look_for_scope(c, f, other, epoch);
 #endif
 #if CONSAN_ENGINE
-    // Other lanes of this warp have taken the edge that this one lacks.
+    // Other lanes of this warp took the edge that this lane lacks.
     if (other >> 5 != c.me >> 5 && load32(FIELD(engine_of(c.slot), Engine, acquired) + 4 * (c.me >> 5)) &&
         epoch <= load32(own_vector(c.slot, c.me) + 4ull * VECTOR * MAX_WARPS + 4 * (other >> 5))) f.reason = REASON_OTHER_LANES;
 #endif
     report(c.slot, f);
 }
 
-// Warps that may have accessed a place: its CTA's, and those of the CTAs that have come to it.
+// The warps that may access a place: those of its CTA, and those of CTAs that have visited it.
 #if CONSAN_CLUSTER
 DEVICE u32 ranks_near(u64 slot, u32 offset) {
     u32 home = offset / cta_bytes(slot);
     return load32(FIELD(slot, Slot, visitors) + 4 * home) | 1u << home;
 }
-// The next warp after `warp` of those in `ranks`.
+// The next warp after `warp` that belongs to one of `ranks`.
 DEVICE u32 next_near(u64 slot, u32 ranks, u32 warp) {
     u32 shift = cta_shift(slot), rank = warp >> shift;
     if (rank < 32 && ranks >> rank & 1) return warp;
@@ -186,7 +186,7 @@ DEVICE u32 next_near(u64 slot, u32 ranks, u32 warp) {
 }
 #define EACH_WARP_NEAR(SLOT, OFFSET, W) _Pragma("unroll 1") \
     for (u32 near_ranks = ranks_near(SLOT, OFFSET), W = next_near(SLOT, near_ranks, 0); W != ~0u; W = next_near(SLOT, near_ranks, W + 1))
-// Whether two strong accesses include each other in their scopes; `payload`: of their records, joined.
+// Whether the scopes of two strong accesses include each other. `payload`: the payloads of both records, or-ed.
 DEVICE bool mutual_scope(const Caller &c, u32 warp, u32 payload) {
     return same_cta(c.slot, warp, c.me >> 5) || !(payload & CTA_SCOPE || c.flags & ACCESS_CTA);
 }
@@ -195,12 +195,12 @@ DEVICE bool mutual_scope(const Caller &c, u32 warp, u32 payload) {
 DEVICE bool mutual_scope(const Caller &, u32, u32) { return true; }
 #endif
 
-// ---- completion of cp.async, seen from another thread -------------------------------------------------------------------
+// ---- completion of cp.async, as observed by another thread --------------------------------------------------------------
 
 struct Copy { u32 group, commits, retired, wait_epoch, tie; bool done, waited; };
 
-// Epoch of the earliest wait in the history that covers a group; 0 if there is none. The history is a ring, in no order: its
-// thread may add to it meanwhile, and what it adds is later than what is looked for.
+// Epoch of the earliest wait in the history that covers a group; 0 if there is none. The history is an unordered ring. Its thread may
+// append meanwhile; what it appends is later than the wait in question.
 DEVICE u32 covering_wait(u64 thread, u32 group) {
     u32 epoch = 0;
     for (u32 i = 0; i < WAIT_HISTORY; ++i) {
@@ -217,8 +217,8 @@ DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << TIE_PHAS
 DEVICE u32 tie_index(u32 tie) { return tie >> TIE_PHASE & (MBARRIERS - 1); }
 static_assert(MBARRIERS <= 256, "the payload of a tie");
 
-// Copies before a cp.async.mbarrier.arrive complete with the phase that it arrives at. Those of a thread's latest such arrivals are
-// kept; of earlier ones, which nobody has looked at meanwhile, it is not known whether the caller has observed them: that is counted.
+// Copies before a cp.async.mbarrier.arrive complete with the phase that it arrives at. The latest such arrivals of each thread are
+// kept. For an older one that nobody has looked at, it is unknown whether the caller has observed the copies; that is counted.
 DEVICE void look_for_tie(const Caller &c, u64 thread, Copy &s) {
     u32 count = load32(THREAD_FIELD(thread, ties)), nearest = 0xffffffffu;
     for (u32 i = 0; i < min(count, COPY_TIES); ++i) {
@@ -236,7 +236,7 @@ DEVICE void look_for_tie(const Caller &c, u64 thread, Copy &s) {
 }
 #endif
 
-// A group is retired for its issuer by the issuer's own wait; for others by that wait plus an edge from it (R-CP1, R-CP2).
+// The issuer's own wait retires a group for the issuer; other threads also need an edge from that wait (R-CP1, R-CP2).
 DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
     Copy s;
     u64 thread = thread_record(c.slot, issuer);
@@ -251,23 +251,23 @@ DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
 #endif
     if (s.done || !s.waited) return s;
     s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
-    // The covering wait has left the history and what is left is not visible: the answer is unknown, and is counted.
+    // The covering wait has left the history and no remaining one is observed. The answer is unknown, and is counted.
     if (!s.done && load32(THREAD_FIELD(thread, lost_waits)) > s.group) { s.done = true; s.wait_epoch = 0; count_evicted(c.slot); }
     return s;
 }
 
-// A record keeps the low bits of its group; `scrub_copies` sees to it that none is older than a period.
+// A record keeps the low bits of its group. `scrub_copies` keeps records younger than a period, so they do not alias.
 DEVICE u32 group_of(u64 slot, u64 record) {
     return widen((u32)record & LOW_PAYLOAD, load32(THREAD_FIELD(thread_record(slot, record_thread(record)), commits)), LOW_PAYLOAD);
 }
 
 // ---- reads --------------------------------------------------------------------------------------------------------------
 
-// First reader of a granule that this CTA has not written: leave a marker, so that a later unordered write can explain it. Of a strong
-// load it says so: no race with a strong store would tell of both.
+// The first reader of an unwritten granule leaves a marker, so that a later unordered write can explain the read. The marker of a
+// strong load is flagged: a strong store does not race with it, so no race report would explain the read.
 COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
     u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER | (c.flags & ACCESS_STRONG ? LOW_ATOMIC : 0));
-    if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between: it will look at our read record
+    if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between; it will look at our read record
     Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
     f.reason = REASON_NONE; f.flags = 0;
     report(c.slot, f);
@@ -286,8 +286,8 @@ COLD void look_for_atomics(Caller c, u32 cell) {
 }
 
 #if CONSAN_ASYNC && !CONSAN_PARTIAL
-// With whole-CTA barriers only, a copy is complete for a thread if its issuer's waits before this interval cover the group (its
-// own: all its waits). `retires` holds the epoch of the last wait, what it retired, and what the waits of earlier epochs had.
+// With whole-CTA barriers only, a copy is complete for a thread if waits of its issuer before this interval cover the group; for the
+// issuer, any of its waits. `retires` holds the epoch of the last wait, what it retired, and what waits of earlier epochs retired.
 DEVICE bool copy_settled(const Caller &c, u64 record, u32 base) {
     u32 high = (u32)(record >> 32), own = low_word(c.state);
     if (high & HIGH_OLD || ((own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK) > own - base) return false;
@@ -298,8 +298,7 @@ DEVICE bool copy_settled(const Caller &c, u64 record, u32 base) {
 }
 #endif
 
-// True if the write record needs no second look: written by this CTA in an earlier interval (or by this very thread) and
-// neither a copy nor an old record.
+// Fast path: true if this CTA wrote the granule in an earlier interval, or this thread wrote it, and the record is neither a copy nor old.
 DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     u32 high = (u32)(record >> 32), own = low_word(c.state);
 #if CONSAN_ASYNC && !CONSAN_PARTIAL
@@ -311,15 +310,15 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     if (!same_cta(c.slot, record_warp(record), c.me >> 5)) return false;
 #endif
 #if CONSAN_PARTIAL
-    // Epochs of warps differ: only what is older than this interval for certain is settled here.
+    // Epochs of warps differ. Only what is certainly older than this interval is settled here.
     return age > own - high_word(c.state) && age <= min(own - base, WRITE_PERIOD) && own - high_word(c.state) < WRITE_PERIOD;
 #else
     return (age != 0 || (high >> 2 & THREAD_MASK) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
 #endif
 }
 
-// Granules that one store wrote have records with equal upper halves, which are all that counts where the record is of an earlier interval: of
-// each such store one record is looked at. Both flags at once, which no record has: none yet.
+// The granules of one store have records with equal upper halves, and a record of an earlier interval is decided by its upper half. So
+// one record per store is enough. No record has both flags, so NONE_SETTLED matches none.
 #define NONE_SETTLED (HIGH_ASYNC | HIGH_OLD)
 DEVICE bool settled_like(const Caller &c, u64 record, u32 base, u32 &like) {
     u32 high = (u32)(record >> 32);
@@ -335,7 +334,7 @@ COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
     u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
     if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) return;
     if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG) && mutual_scope(c, warp, 0)) return;
-    // Several lanes of my own warp read: one of them is not me.
+    // Several lanes of this warp have read, so one of them is another lane.
     if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
     if (!reads_ordered(c, entry, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
 }
@@ -350,17 +349,16 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 #endif
 }
 
-// Whether a warp's record of this interval stays. An atomic leaves that of a plain read: others' atomics conflict with the plain read only. A
-// strong load leaves that of an atomic, too: others' plain loads conflict with the atomic only.
+// Whether the warp's record of this interval stays. An atomic keeps the record of a plain read, because atomics of others conflict with
+// the plain read only. A strong load also keeps that of an atomic, because plain loads of others conflict with the atomic only.
 DEVICE bool outranks(const Caller &c, u32 entry) {
-    // Another lane of the warp may be ahead.
+    // Another lane of the warp may be at a later epoch.
     u32 own = low_word(c.state), now = epoch_of_warp(c.slot, c.me >> 5, own), weaker = c.flags & ACCESS_RMW ? ENTRY_ATOMIC : ENTRY_LOAD;
     return !(entry & weaker) && read_is_recent(entry, own, now, high_word(c.state));
 }
 
-// The first row of the read cells is their summary: the start of the barrier interval in which anybody last read the granule.
-// All readers of an interval store the same number, so the row needs no atomics, and a write whose interval has no reader
-// skips the rows of the warps.
+// The first row of the read cells is a summary: the start of the barrier interval in which the granule was last read. All readers
+// of an interval store the same number, so the row needs no atomics. A write in an interval without a reader skips the warps' rows.
 template <u32 COUNT> DEVICE bool read_in_interval(u64 summary, u32 start) {
     u32 marks[COUNT], differ = 1;
     load_entries<COUNT>(summary, marks);
@@ -368,12 +366,12 @@ template <u32 COUNT> DEVICE bool read_in_interval(u64 summary, u32 start) {
     return !differ;
 }
 
-// Scans every warp's read records of COUNT granules starting at `cell`.
+// Checks the read records of every warp for COUNT granules from `cell` on.
 template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), own = low_word(c.state);
 #if CONSAN_CLUSTER
-    // Intervals are a CTA's own: where readers or writer are another's, they tell nothing.
+    // An interval belongs to one CTA. It tells nothing if reader or writer belongs to another.
     u32 home = c.offset / cta_bytes(c.slot), start = load32(FIELD(c.slot, Slot, base));
     if (rank_of(c.slot, c.me) == home && !load32(FIELD(c.slot, Slot, visitors) + 4 * home)) {
         start = high_word(c.state);
@@ -401,8 +399,8 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     }
 }
 
-// An atomic (or strong store) must not hide a plain write that is concurrent with other atomics: against those only the plain
-// write conflicts. It stays the record if it is this thread's own of this epoch, or not ordered before this access.
+// An atomic (or strong store) must not hide a concurrent plain write, because other atomics conflict with the plain write only. The plain
+// write stays the record if it is this thread's own of this epoch, or if it is unordered with this access.
 DEVICE bool own_plain_write(const Caller &c, u64 record) {
     u32 high = (u32)(record >> 32);
     return record && (high & (HIGH_ASYNC | HIGH_OLD)) == 0 && !((u32)record & (LOW_ATOMIC | LOW_MARKER)) && record_thread(record) == c.me &&
@@ -415,7 +413,7 @@ DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     return alive(c, record, epoch) && !ordered(c, record_thread(record), epoch);
 }
 
-// A copy replaces one of its own thread that the thread has waited for: what pipelines do in each of their stages.
+// A copy replaces an earlier copy of its own thread that the thread has waited for, as pipelines do in each stage.
 DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #if CONSAN_ENGINE
     u32 high = (u32)(record >> 32), own = low_word(c.state), behind = (retired - (u32)record) & LOW_PAYLOAD;
@@ -426,7 +424,7 @@ DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #endif
 }
 
-// 14 bits of the value stored, so that two writers of the same value can be told from two of different ones (2.15).
+// 14 bits of the stored value. They distinguish two writers of one value from writers of different values (R-RACE).
 DEVICE u32 value_hash(u32 value) { return (value * 0x9E3779B1u) >> 18; }
 DEVICE u32 granule_value(const u32 *values, u32 i) {
     u32 word = values[i * CONSAN_GRANULE / 4], shift = 8 * (i * CONSAN_GRANULE % 4);
@@ -435,8 +433,8 @@ DEVICE u32 granule_value(const u32 *values, u32 i) {
 
 // ---- hooks --------------------------------------------------------------------------------------------------------------
 
-// Lanes that come to a hook together leave it together: it calls functions for some of them, and what a compiler does not bring together
-// again goes on in parts through all that follows, each at the price of the whole.
+// Lanes that enter a hook together leave it together. The hook calls functions for some of them, and lanes that do not reconverge run
+// all later code in parts, each at the cost of a whole warp.
 #if CONSAN_ENGINE
 struct Together {
     u32 mask;
@@ -463,7 +461,7 @@ DEVICE Head head_of(u64 slot, u32 me) {
     constant_pair(slot, h.writes, h.reads);
     constant_pair(slot + 16, window, geometry);
 #else
-    // All of it on its way at once: a weak load would be moved behind the test that the other half allows.
+    // All loads are issued at once. A weak load would be moved behind the test of the other half.
     u64 words[4];
     load_records<4>(slot, words);
     h.writes = words[0]; h.reads = words[1]; window = words[2]; geometry = words[3];
@@ -474,7 +472,7 @@ DEVICE Head head_of(u64 slot, u32 me) {
 static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offsetof(Slot, low) == 16 && offsetof(Slot, row) == 24, "head_of");
 
 #if CONSAN_CLUSTER
-// Where an address lies, among the offsets of the cluster.
+// The offset of an address among the cluster's offsets.
 DEVICE u32 offset_of(u64 slot, u32 address) {
     return (address >> ADDRESS_RANK) * cta_bytes(slot) + (address & (1u << ADDRESS_RANK) - 1) - load32(FIELD(slot, Slot, low));
 }
@@ -483,7 +481,7 @@ DEVICE u32 offset_of(u64 slot, u32 address) {
 DEVICE u32 offset_of(u64 slot, u32 address) { return address - load32(FIELD(slot, Slot, low)); }
 #endif
 
-// In clusters the site's number says whether the scope is the CTA.
+// In clusters, the site number says whether the scope is the CTA.
 #if CONSAN_CLUSTER
 #define SITE_MASK 0x7fffffffu
 DEVICE u32 scope_flag(u32 site) { return site >> 31 ? ACCESS_CTA : 0; }
@@ -492,6 +490,6 @@ DEVICE u32 scope_flag(u32 site) { return site >> 31 ? ACCESS_CTA : 0; }
 DEVICE u32 scope_flag(u32) { return 0; }
 #endif
 
-// The same hooks with the slot's geometry in the caller's registers: the bodies that are pasted in line on the GPU.
+// The same hooks with the slot's geometry in the caller's registers: bodies that are pasted in line on the GPU.
 #define FAST_PARAMETERS u64 slot, u64 state, u32 me, u32 address, u32 site, u64 writes, u64 reads, u32 low, u32 bytes, u32 own, u32 base
 #define FAST_HEAD Head head = {writes, reads, low, bytes, own, base}

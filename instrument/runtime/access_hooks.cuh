@@ -32,7 +32,7 @@ COLD void read_slow(Caller c, u32 cell) {
     if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD & ~CTA_SCOPE) == c.bytes && mutual_scope(c, record_warp(record), (u32)record)) return;
     bool before = ordered(c, record_thread(record), epoch);
     if (!before) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
-    // A race with a lane of the own warp is a warning: what it has replaced may be worse.
+    // A race within the caller's warp is only a warning: an atomic that the record replaced may be the worse partner.
     if (atomic && (before || record_thread(record) >> 5 == c.me >> 5)) look_for_atomics(c, cell);
 }
 
@@ -41,7 +41,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if (!alive(c, record, epoch)) return;
     if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
     if (low & LOW_MARKER) {
-        // The read record of that thread reports the race; tell the host that this uninitialised read has its write.
+        // The read record of that thread reports the race. This only tells the host that the uninitialised read has its write.
         if (ordered(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
@@ -58,7 +58,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
 }
 
-// An atomic on bytes that this CTA has not written reads them all the same.
+// An atomic also reads, so bytes that this CTA has not written are an uninitialised read (R-UNINIT).
 DEVICE void check_rmw_source(const Caller &c, u64 old, u32 cell) {
     u32 epoch = write_epoch(c, old);
     if (alive(c, old, epoch)) return;
@@ -82,8 +82,9 @@ DEVICE void atomic_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
     if (old && !settled(c, old, base)) write_slow(c, old, mine);
 }
 
-// Plain stores and copies: two records go in before the first one that came out is looked at (more would not fit the registers
-// of a kernel of 1024 threads; modules with asynchronous engines call their hooks, and have room for four). Granules that one copy wrote hold equal records: one look serves them all.
+// Plain stores and copies swap in two records before they look at the first old one. More would not fit the registers of a kernel
+// of 1024 threads; modules with asynchronous engines call their hooks and have room for four. The granules of one copy hold equal
+// records, so one look serves them all.
 // `retired`: groups that the copying thread has waited for.
 template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
     constexpr u32 MOST = CONSAN_ENGINE ? 4 : 2, STEP = COUNT < MOST ? COUNT : MOST;
@@ -148,9 +149,9 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_records<COUNT>(writes, records);
     u32 like = NONE_SETTLED;
     for (u32 i = 0; i < COUNT; ++i) {
-        // Lanes of one instruction that read the same granule overwrite each other: whoever lost says so.
+        // Lanes of one instruction that read the same granule overwrite each other's entry. The lane whose entry was lost adds `several`.
         if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
-        // A 16-byte copy leaves equal records: one look serves them all.
+        // A 16-byte copy leaves equal records, so one look serves them all.
         if (i && records[i] == records[i - 1]) continue;
         if (!settled_like(c, records[i], base, like)) read_slow(c, cell + i);
     }
@@ -168,7 +169,7 @@ template <u32 BYTES> DEVICE void write_hook(u64 slot, u64 state, u32 me, u32 add
     u64 writes = head.writes + 8ull * cell;
     u64 mine = make_record(low_word(state), me, site, high, low);
     u32 lows[COUNT];
-    // What a later access compares: the value of a plain store, the width of an atomic or strong one.
+    // For later comparison: the value of a plain store, the width of an atomic or strong access.
     for (u32 i = 0; i < COUNT; ++i) lows[i] = (u32)mine | (values ? value_hash(granule_value(values, i)) : low & LOW_ATOMIC ? BYTES | (flags & ACCESS_CTA ? CTA_SCOPE : 0) : 0);
     if (flags & (ACCESS_RMW | ACCESS_STRONG))
         for (u32 i = 0; i < COUNT; ++i) atomic_cell(c, writes + 8 * i, cell + i, pack(lows[i], high_word(mine)), base);
@@ -198,7 +199,7 @@ HOOK void __consan_write8(u64 slot, u64 state, u32 me, u32 address, u32 site, u3
 
 HOOK void __consan_write16(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 a, u32 b, u32 x, u32 y) { TOGETHER u32 v[4] = {a, b, x, y}; if (slot) write_hook<16>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head_of(slot, me)); }
 
-// Strong loads and stores (volatile, relaxed, acquire, release): morally strong among themselves, so no race with each other.
+// Strong loads and stores (volatile, relaxed, acquire, release) are morally strong among themselves, so they do not race (R-RACE).
 #define STRONG_HOOKS(N) \
     HOOK void __consan_strong_read##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) read_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_STRONG | scope_flag(site), head_of(slot, me)); } \
     HOOK void __consan_strong_write##N(u64 slot, u64 state, u32 me, u32 address, u32 site) { TOGETHER if (slot) write_hook<N>(slot, state, me, address, site & SITE_MASK, ACCESS_WRITE | ACCESS_STRONG | scope_flag(site), nullptr, 0, LOW_ATOMIC, head_of(slot, me)); }
@@ -235,5 +236,5 @@ FAST_READ(1) FAST_READ(2) FAST_READ(4) FAST_READ(8) FAST_READ(16)
 
 #define FAST_WRITE(N, COUNT, VALUES, ...) HOOK void __consan_fast_write##N(FAST_PARAMETERS, VALUES) { TOGETHER FAST_HEAD; u32 v[COUNT] = {__VA_ARGS__}; write_hook<N>(slot, state, me, address, site, ACCESS_WRITE, v, 0, 0, head); }
 
-// Wide stores are called: in line they cost the assembler more than they save.
+// Wide stores are called: in line they cost more assembly time than they save at run time.
 FAST_WRITE(1, 1, u32 a, a) FAST_WRITE(2, 1, u32 a, a) FAST_WRITE(4, 1, u32 a, a)

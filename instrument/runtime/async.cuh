@@ -1,9 +1,9 @@
-// Non-bulk cp.async (SEMANTICS 2.5): the copy's write is recorded at issue as an operation in flight of its issuing thread,
-// named by the thread's group counter; completing a group is one store, however large the group.
+// Non-bulk cp.async (R-CP1 to R-CP6). The write of a copy is recorded at issue, as an operation in flight of its issuing thread, named by
+// the thread's group counter. Completing a group is one store, however large the group is.
 //
-// The global side (R-CP4) is a range per copy in flight, COPY_RANGES per thread; the CTA's own stores to global memory look
-// it up behind a few intervals that bound all sources of the CTA. Ranges that find no place while in flight are kept as one interval
-// a thread: a store into it is one that could not be checked, and is counted.
+// The global side (R-CP4) is one range per copy in flight, COPY_RANGES per thread. Stores of the CTA to global memory search these
+// ranges, behind a few intervals that bound all sources of the CTA. Ranges in flight that find no place are merged into one interval per
+// thread. A store into that interval cannot be checked, and is counted.
 #pragma once
 
 #include "access_hooks.cuh"
@@ -13,7 +13,7 @@ DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
 
 static_assert(offsetof(Slot, sources) % 16 == 0, "both ends of an interval are read at once");
 
-// Whether one of the intervals holds all of a range, or any of it.
+// Whether one of the intervals contains all (first function) or any (second) of a range.
 DEVICE bool source_bounded(u64 slot, u64 low, u64 high) {
     u64 ends[2 * SOURCE_RANGES], outside = 1;
     load_records<2 * SOURCE_RANGES>(source_range(slot, 0), ends);
@@ -27,15 +27,15 @@ DEVICE bool near_source(u64 slot, u64 low, u64 high) {
     return inside;
 }
 
-// The interval that a source is near to takes it in, else the next free one, the last one all the rest. One for everything would hold what
-// lies between two tensors, which may be the very tensor that the CTA writes: each of its stores would look at all copies.
+// Extends the interval nearest to a source, or else the next free one, or else the last one. A single interval would include what lies
+// between two tensors, possibly the tensor that the CTA writes. Each of its stores would then check all copies.
 #define SOURCE_GAP (4ull << 20)
 COLD void bound_source(u64 slot, u64 low, u64 high) {
 #pragma unroll 1
     for (u32 i = 0; i < SOURCE_RANGES; ++i) {
         u64 at = source_range(slot, i), begin = load64(at);
         if (begin == ~0ull) begin = swap64(at, ~0ull, low);
-        if (begin == ~0ull) begin = low;  // it was free, and is this one's
+        if (begin == ~0ull) begin = low;  // it was free, and now belongs to this source
         bool near = low + SOURCE_GAP >= begin && low <= max(load64(at + 8), begin) + SOURCE_GAP;
         if (!near && i < SOURCE_RANGES - 1) continue;
         if (low < begin) lower64(at, low);
@@ -44,7 +44,7 @@ COLD void bound_source(u64 slot, u64 low, u64 high) {
     }
 }
 
-// Where a thread notes its next source, and what that needs to know, asked for before the hook waits for anything else.
+// Where a thread notes its next source, and the state that this needs. It is loaded before the hook waits for anything else.
 struct SourcePlace { u32 position, retired; u64 info; bool bounded; };
 
 DEVICE SourcePlace source_place(u64 slot, u64 thread, u64 source, u32 bytes) {
@@ -59,7 +59,7 @@ DEVICE void lose_source(u64 thread, const SourcePlace &p) {
     u32 group = range_group(p.info);
     if (group < p.retired) return;
     u64 low = load64(THREAD_WORD(thread, range_address, p.position % COPY_RANGES)), high = low + (p.info & 31);
-    if (load32(THREAD_FIELD(thread, lost_groups)) > p.retired) {  // what was lost before is in flight too
+    if (load32(THREAD_FIELD(thread, lost_groups)) > p.retired) {  // ranges lost before are in flight too
         low = min(low, load64(THREAD_FIELD(thread, lost_low)));
         high = max(high, load64(THREAD_FIELD(thread, lost_high)));
     }
@@ -96,8 +96,8 @@ COPY_HOOK(4) COPY_HOOK(8) COPY_HOOK(16)
 
 #define GROUP_PERIOD ((LOW_PAYLOAD + 1) / 4)
 
-// A completed copy becomes a write by its issuer at the epoch of the wait. If that wait has left the history, the oldest one left
-// stands for it when everybody has passed it; otherwise who saw the copy is not known any more, which is counted.
+// A completed copy becomes a write by its issuer at the epoch of the wait. If that wait has left the history, the oldest remaining one
+// replaces it, provided that all threads are ordered after it. Otherwise it is unknown who observed the copy, and that is counted.
 DEVICE u64 settled_copy(u64 slot, u64 state, u64 record) {
     u64 thread = thread_record(slot, record_thread(record));
     u32 group = group_of(slot, record);
@@ -110,7 +110,7 @@ DEVICE u64 settled_copy(u64 slot, u64 state, u64 record) {
     return (record | (u64)HIGH_OLD << 32) & ~((u64)HIGH_ASYNC << 32);
 }
 
-// Once a period of groups: no record of a completed copy of this warp may live until its group's low bits come round again.
+// Runs once per period of groups, so that no record of a completed copy of this warp lives until the low bits of its group recur.
 COLD void scrub_copies(u64 slot, u64 state, u32 me) {
     u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
     u64 writes = load64(FIELD(slot, Slot, writes));
@@ -118,7 +118,7 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
     for (u32 i = lanes_below(mask); i < cells; i += lanes) {
         u64 record = load64(writes + 8ull * i);
         u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
-        // Older than this CTA: an earlier one's.
+        // A record of an earlier CTA.
         if (!(high & HIGH_ASYNC) || (u32)record & LOW_TYPE || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
         u64 after = settled_copy(slot, state, record);
         if (after != record) swap64(writes + 8ull * i, record, after);
@@ -193,7 +193,8 @@ HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 si
     if (near_source(slot, address, address + bytes)) source_overwritten(slot, state, me, site, address, bytes);
 }
 
-// Before a thread exits: has it waited for its last copy, and so for all (R-CP5)? Nobody else can. What an mbarrier tells of is not looked at.
+// R-CP5: before a thread exits, it must have waited for its last copy, and so for all. No other thread can. Copies that an mbarrier tracks
+// are not checked here.
 HOOK void __consan_copies_at_exit(u64 slot, u64 state, u32 me) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
@@ -205,7 +206,7 @@ HOOK void __consan_copies_at_exit(u64 slot, u64 state, u32 me) {
 #if CONSAN_ENGINE
     u32 ties = load32(THREAD_FIELD(thread, ties));
     if (ties && low_word(load64(THREAD_WORD(thread, copy_ties, (ties - 1) % COPY_TIES))) > group) return;
-    if (load32(FIELD(engine_of(slot), Engine, verdict)) & 6u) return;  // told to leave: stopped in the middle
+    if (load32(FIELD(engine_of(slot), Engine, verdict)) & 6u) return;  // the CTA was stopped early
 #endif
     Caller c = {slot, state, me, (u32)(info >> 40), ACCESS_COPY, 0, 0};
     Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, me, 0);

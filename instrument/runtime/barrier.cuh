@@ -1,28 +1,28 @@
-// CTA barriers, named and partial barriers, warp barriers (SEMANTICS 2.8).
+// CTA barriers, named and partial barriers, warp barriers (R-BAR1 to R-BAR3, R-W1).
 //
-// CONSAN_PARTIAL=0: a whole-CTA barrier is `state += (1, 1)` inline in the kernel; only the scrub needs a call.
-// CONSAN_PARTIAL=1: own epochs differ between warps. A whole-CTA barrier aligns them again: every warp deposits its epoch in
-// full_epoch[parity] before the real barrier and takes the maximum after it. Two parities suffice: nobody can deposit for
-// barrier n + 2 before all have left barrier n + 1, hence have read n. Partial barriers deposit and collect vector clocks,
-// tagged with the generation of the barrier; the tag makes a deposit of a later generation replace an older one.
+// CONSAN_PARTIAL=0: a whole-CTA barrier is `state += (1, 1)` in line in the kernel; only the scrub needs a call.
+// CONSAN_PARTIAL=1: the epochs of warps differ, and a whole-CTA barrier aligns them. Every warp deposits its epoch in
+// full_epoch[parity] before the real barrier and takes the maximum after it. Two parities are enough: no warp can deposit for barrier
+// n + 2 before all warps have left barrier n + 1, and thus have read the maximum of barrier n. Partial barriers deposit and collect
+// vector clocks that are tagged with the generation of the barrier. A deposit of a later generation replaces an older one.
 #pragma once
 
 #include "access.cuh"
 
-#define ALL_THREADS 0xffffffffu  // every thread of the CTA takes part, and waits
-#define ALL_MIXED 0xfffffffeu    // every thread takes part, but some may only arrive
+#define ALL_THREADS 0xffffffffu  // every thread of the CTA participates and waits
+#define ALL_MIXED 0xfffffffeu  // every thread participates, but some may only arrive
 #define CLUSTER_BARRIER 16u
-#define OWN_CTA_OF_CLUSTER 17u  // no barrier: what arrivals at the cluster's publish within a CTA only
+#define OWN_CTA_OF_CLUSTER 17u  // not a barrier: what arrivals at the cluster barrier publish within their CTA only
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
-// A barrier's place in the tables: that of the CTA, or for the barrier of the cluster the first one's.
+// The place of a barrier in the tables. The barrier of the cluster uses the place of the first CTA.
 DEVICE u32 named_place(u64 slot, u32 me, u32 id) {
     u32 place = id % NAMED_BARRIERS;
     return place == CLUSTER_BARRIER ? place : rank_of(slot, me) * NAMED_BARRIERS + place;
 }
 
-// Threads that a barrier of all of them waits for.
+// The number of threads that a barrier of all threads waits for.
 DEVICE u32 all_threads(u64 slot, u32 id) {
     u32 threads = warp_rounded(load32(FIELD(slot, Slot, thread_count)));
     return id == CLUSTER_BARRIER ? threads * cta_count(slot) : threads;
@@ -47,22 +47,22 @@ DEVICE bool lanes_missing(u64 slot, u32 me, u32 here) {
     return existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)) & ~here;
 }
 
-// Whether these lanes complete their warp's arrival. A warp may come to the hook in several groups of lanes, although the
-// barrier itself waits for all of them; it counts once, when its last lane that has not exited is there.
+// Whether these lanes complete the arrival of their warp. A warp may come to the hook in several groups of lanes. It counts once, when
+// its last lane that has not exited arrives.
 DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * ((id % NAMED_BARRIERS) * MAX_WARPS + (me >> 5));
     u32 before = or32(at, mask);
     if (lanes_missing(slot, me, before | mask)) {
         raise32(FIELD(slot, Slot, lanes_left), 1);
-        record_fence();  // who ends now sees these lanes, or is seen here
+        record_fence();  // an exiting lane sees these lanes, or these lanes see its exit
         if (lanes_missing(slot, me, before | mask)) return false;
     }
     return (and32(at, ~(before | mask)) & mask) != 0;
 }
 
-// A warp's arrival at a partial barrier. The word holds the generation, the threads arrived, and the count that the first of
-// them gave: all that meet at a barrier must give the same (ISA "bar").
-// `stranger`: 1 + a thread of the last round that this arrival does not come after.
+// Counts a warp's arrival at a partial barrier. The word holds the generation, the number of arrived threads, and the thread count that
+// the first arrival gave. All arrivals must give the same count (R-BAR2; ISA "bar").
+// `stranger`: 1 + a thread of the previous generation with which this arrival is unordered; 0 if there is none.
 DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 stranger) {
     u64 at = FIELD(slot, Slot, named) + 8 * named_place(slot, me, id), old = load64(at);
     u64 sites = FIELD(slot, Slot, named_sites) + 4 * named_place(slot, me, id);
@@ -73,7 +73,7 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
         if (seen != old) { old = seen; continue; }
         if (generation != noted && !stranger) stranger = me + 1;
         if (stranger) {
-            u32 first = load32(sites);  // not there yet, if its warp came here together with this one
+            u32 first = load32(sites);  // not written yet if its warp arrived concurrently
             report_named(slot, state, me, site, id, REASON_SHARED_ID, first ? first : site, stranger - 1);
         }
         if (!arrived) store32(sites, site);
@@ -83,9 +83,10 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
 }
 
 #if CONSAN_ENGINE
-// A warp arrives at the barrier of the cluster (of one CTA, where there is none), or ends: no round waits for those. Where other barriers keep
-// the count, this one's word has the threads that have ended; it is one word, so that of an arrival and an end the later one completes the round.
-// `arrived_at`: the generation that a warp which ends has been counted in, or 0; if it is not over, it is one of those that have ended there.
+// A warp arrives at the barrier of the cluster (without a cluster: of its CTA), or exits. Exited warps are not waited for. Arrival and exit
+// are recorded in one word, and the later one completes the phase. The bits that hold the thread count for other barriers hold the
+// number of exited threads here.
+// `arrived_at`: the generation in which an exiting warp was counted, or 0. If it is not complete, the warp counts as exited there.
 DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) {
     u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
     u32 all = all_threads(slot, CLUSTER_BARRIER);
@@ -99,7 +100,7 @@ DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) 
     }
 }
 
-// Lanes of a warp have ended and left `living` ones. They may have been what the others of the warp were short of.
+// Lanes of a warp have exited and `living` ones remain. The exit may complete the arrival of the warp.
 COLD void end_at_cluster(u64 slot, u32 me, u32 living) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * (CLUSTER_BARRIER * MAX_WARPS + (me >> 5));
     record_fence();  // as in warp_arrives
@@ -108,12 +109,12 @@ COLD void end_at_cluster(u64 slot, u32 me, u32 living) {
         if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
         return;
     }
-    // Lanes that came and ended with some of their warp missing have not been counted. Generations of a CTA begin above those of earlier ones.
+    // Lanes that arrived and exited while some of their warp were missing have not been counted. Generations of a CTA exceed earlier CTAs'.
     count_at_cluster(slot, 0, 32, here ? 0 : load32(THREAD_FIELD(thread_record(slot, me), cluster_generation)));
 }
 #endif
 
-// A release: what this warp did so far is one epoch, what follows is the next.
+// A release: it ends the warp's epoch, and later accesses belong to the next one.
 DEVICE u64 advance(u64 slot, u64 state, u32 me) {
     u32 epoch = low_word(state) + 1;
     set_warp_epoch(slot, me, epoch);
@@ -148,8 +149,8 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
     });
 }
 
-// A round of a barrier must be over, for all that came to it, before anybody comes to the next one; a warp that does not know that could
-// as well have been taken for part of the last round (R-BAR3). Returns 1 + a thread of whose arrival the caller's warp does not know.
+// R-BAR3: all participants must be ordered after one generation of a barrier before a thread arrives at the next. A warp without that
+// order could as well have been counted in the previous generation. Returns 1 + a participant of it that is unordered with the caller.
 DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
     u64 place = deposit_place(slot, me, id, generation - 1), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
@@ -165,18 +166,18 @@ DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 gener
 }
 
 #if CONSAN_ENGINE
-// ---- warps that end ---------------------------------------------------------------------------------------------------------------
+// ---- warps that exit --------------------------------------------------------------------------------------------------------------
 //
-// A barrier of all threads does not wait for threads that have ended, and orders nothing of theirs (ISA "bar": of the participating
-// threads). Where a warp ends with accesses that no such barrier is behind, the barriers that follow in its CTA begin no new interval: they
-// order the warps that are there, entry by entry, and of others what is known of them in another way.
-// The words hold the CTA's base above, so that those of an earlier CTA count for nothing; below, how many barriers of all threads the warp
-// has passed (and one, or the complement, since the fewest is looked for).
+// A barrier of all threads does not wait for exited threads and does not order their accesses (ISA "bar": of the participating
+// threads). If a warp exits with accesses after its last such barrier, later barriers of its CTA begin no new interval: they order the
+// participating warps entry by entry, and exited warps as far as the participants have observed them in another way.
+// The upper half of a word is the base of the CTA, so words of an earlier CTA do not count. The lower half is the number of whole-CTA
+// barriers that the warp has passed, plus one; for the minimum over warps it is the complement of that number.
 
 DEVICE u64 end_of(u64 slot, u32 warp) { return FIELD(engine_of(slot), Engine, ended) + 8 * warp; }
 DEVICE u64 first_end(u64 slot, u32 me) { return FIELD(engine_of(slot), Engine, first_end) + 8 * rank_of(slot, me); }
 
-// Whether the `number`th barrier has been without a warp that has something to be ordered: one of its CTA, or that one.
+// Whether an exited warp with unordered accesses was missing at the `number`th barrier: any warp of the CTA, or (below) a given one.
 DEVICE bool was_without_some(u64 slot, u32 me, u32 number) {
     u64 word = load64(first_end(slot, me));
     return high_word(word) == load32(FIELD(slot, Slot, base)) && low_word(word) && ~low_word(word) <= number;
@@ -186,7 +187,7 @@ DEVICE bool was_without(u64 slot, u32 warp, u32 number) {
     return high_word(word) == load32(FIELD(slot, Slot, base)) && low_word(word) && low_word(word) - 1 <= number;
 }
 
-// Lanes `mask` of a warp, the last ones of it, end. `touched`: since the last barrier the warp has accessed shared memory.
+// Lanes `mask`, the last ones of their warp, exit. `touched`: the warp has accessed shared memory since the last barrier.
 DEVICE void note_end(u64 slot, u32 me, bool touched) {
     if (!touched) return;
     u32 passed = load32(THREAD_FIELD(thread_record(slot, me), full_barriers)), base = load32(FIELD(slot, Slot, base));
@@ -194,8 +195,8 @@ DEVICE void note_end(u64 slot, u32 me, bool touched) {
     raise64(first_end(slot, me), pack(~passed, base));
 }
 
-// A barrier of the whole CTA orders all accesses by epochs alone; what proxy fences have passed and which phases were observed is
-// joined through a row of the CTA, of two parities like full_epoch. So is what is known of warps, for those that have ended.
+// A whole-CTA barrier orders accesses by epochs alone. The other clock entries (epochs that have passed proxy fences, observed phases,
+// and what is known of exited warps) are joined through a row of the CTA, with two parities like full_epoch.
 DEVICE void join_before(u64 slot, u32 me, u32 parity, u32 mask) {
     u64 full = FIELD(engine_of(slot), Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
@@ -208,7 +209,7 @@ DEVICE void join_before(u64 slot, u32 me, u32 parity, u32 mask) {
     __syncwarp(mask);
 }
 
-// Of warps that are not there, since they have ended: what those that are there know of them may be later than their own new epoch.
+// For exited warps, join what the participants have observed: that may be later than the participants' new epoch.
 DEVICE void join_ahead(u64 to, u64 from, u32 epoch) {
     u32 known[4];
     load_entries<4>(from, known);
@@ -216,7 +217,7 @@ DEVICE void join_ahead(u64 to, u64 from, u32 epoch) {
         if (known[j] >= epoch) raise32(to + 4 * j, known[j]);
 }
 
-// `started`: the barrier has begun a new interval, else the warps that came to it are ordered up to `epoch`.
+// `started`: the barrier began a new interval. Otherwise it orders the participating warps up to `epoch`.
 DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u32 mask) {
     u32 parity = number & 1;
     u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
@@ -233,16 +234,16 @@ DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u3
 }
 #endif
 
-// The generation that a thread came to: between its arrival at the barrier of the cluster and its wait there may be others.
+// The generation that a thread arrived at. The cluster barrier keeps its own: other barriers may come between its arrive and its wait.
 DEVICE u64 generation_at(u64 thread, u32 id) {
     return id == CLUSTER_BARRIER ? THREAD_FIELD(thread, cluster_generation) : THREAD_FIELD(thread, generation);
 }
 
-// ---- synchronisation through strong accesses to shared memory (SEMANTICS 2.3, release and acquire patterns) ----------------
+// ---- synchronisation through strong accesses to shared memory (SEMANTICS section 3: release and acquire patterns) ----------
 //
-// A flag cell stands for the granules that hash to it, and holds for each warp the latest epoch that a release pattern on them
-// published. The deposit precedes the store, so a reader that has not seen the value yet may already take the edge: the bound
-// errs towards silence. Edges are kept per warp: a lane publishes, and takes, for its whole warp.
+// A flag cell serves all granules that hash to it. For each warp it holds the latest epoch that a release pattern on them published.
+// The deposit precedes the store, so a reader may take the edge before it has read the value: this errs towards silence. Edges are kept
+// per warp: a lane releases and acquires for its whole warp.
 
 DEVICE u32 flag_index(u64 slot, u32 address) { return (offset_of(slot, address) / 4 * 0x9E3779B1u) >> 26; }
 DEVICE u64 flag_cell(u64 slot, u32 index, u32 set = 0) { return load64(FIELD(slot, Slot, flags)) + 4ull * VECTOR * (set * FLAG_CELLS + index); }
@@ -256,7 +257,7 @@ DEVICE void take_flag(u64 slot, u32 me, u32 index, u32 set = 0) {
 #define FLAG_CTA 2u
 #endif
 
-// Keeps the newest barrier of each set of lanes; a set that a newer one contains is dropped with it.
+// Keeps the newest warp barrier of each lane mask. A newer mask replaces the masks that it contains.
 DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
     u32 place = WARP_SYNCS - 1;
     for (u32 i = 0; i < WARP_SYNCS; ++i) {
@@ -266,7 +267,7 @@ DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
     store64(THREAD_WORD(thread, syncs, place), pack(epoch, mask));
 }
 
-// After bar.warp.sync: orders the lanes of the mask with each other.
+// After bar.warp.sync: orders the lanes of the mask with each other (R-W1).
 HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
     if (!slot) return state;
 #if CONSAN_ENGINE
@@ -285,6 +286,6 @@ HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
 }
 #endif
 
-// A called function finds the caller's clock in the thread's record, and leaves its own there.
+// A called function loads the caller's clock from the thread's record, and stores its own there when it returns.
 HOOK u64 __consan_load_state(u64 slot, u32 me) { return slot ? load64(THREAD_FIELD(thread_record(slot, me), state)) : 0; }
 HOOK void __consan_store_state(u64 slot, u64 state, u32 me) { if (slot) store64(THREAD_FIELD(thread_record(slot, me), state), state); }

@@ -1,10 +1,10 @@
-// Hooks of barriers, fences and flags (SEMANTICS R-BAR1 to R-BAR3, 3).
+// Hooks of barriers, fences and flags (R-BAR1 to R-BAR3, SEMANTICS section 3).
 #pragma once
 
 #include "mbarrier_hooks.cuh"
 
 #if CONSAN_PARTIAL
-// Before the real barrier; for bar.arrive, a source of edges that never waits, the only hook. `waits`: a deadlock could be proven here.
+// Before the real barrier. bar.arrive, a source of edges that never waits, has this hook only. `waits`: look for a deadlock here.
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
@@ -18,7 +18,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 #endif
         return state;
     }
-    // The generation cannot move on before this warp has been counted, so what is read here is the one that it belongs to.
+    // The generation cannot advance before this warp has been counted, so the value read here is the warp's own generation.
     u32 generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
     u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);
     store32(generation_at(thread, id), generation);
@@ -33,7 +33,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 #endif
         count_arrival(slot, state, me, site, id, needed, generation, stranger);
     }
-    // The chip's barrier wants the warp together, and so do the proof of a deadlock and who leaves it.
+    // The hardware barrier needs the warp to be converged. So do the proof of a deadlock and the early exit.
     __syncwarp(mask);
     state = advance(slot, state, me);
 #if CONSAN_ENGINE
@@ -43,8 +43,8 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 }
 
 #if CONSAN_ENGINE
-// barrier.cluster.arrive: a barrier of all threads whose two halves are two instructions. A relaxed arrival counts, and publishes what
-// the thread's last fence covers.
+// barrier.cluster.arrive: the first half of a barrier of all threads. A relaxed arrival counts, and publishes what the last fence of its
+// thread covers (R-CL).
 HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 relaxed) {
     if (!slot) return state;
 #if CONSAN_CLUSTER
@@ -55,7 +55,7 @@ HOOK u64 __consan_cluster_arrive(u64 slot, u64 state, u32 me, u32 site, u32 rela
     store32(generation_at(thread_record(slot, me), CLUSTER_BARRIER), generation);
 #if CONSAN_CLUSTER
     deposit_fenced(slot, state, me, generation, mask);
-    record_fence();  // the real arrival is relaxed: without this its waiters could come before what it leaves here
+    record_fence();  // the real arrival is relaxed: without this fence a waiter might not see the deposit
 #else
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
     if (released) deposit_clock(slot, pack(released, high_word(state)), me, CLUSTER_BARRIER, generation, mask);
@@ -96,12 +96,12 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
         note_cluster_wait(slot, state, me);
     }
 #endif
-    // Lanes may have come to the barrier in several groups, of different epochs: all go on from the latest.
+    // Lanes may have arrived in several groups at different epochs. All of them continue from the latest.
     u32 epoch = max(low_word(state), load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)));
     store32(THREAD_FIELD(thread, warp_epoch), epoch);
     epoch_moved(slot, me, low_word(state), epoch);
     state = pack(epoch, high_word(state));
-    __syncwarp(mask);  // each lane has collected a share of what all of them are about to use
+    __syncwarp(mask);  // each lane has collected a part of the clock that all lanes use next
 #if CONSAN_ENGINE
     barrier_passed(slot, state, me, false, mask);
 #endif
@@ -109,14 +109,14 @@ HOOK u64 __consan_barrier_after(u64 slot, u64 state, u32 me, u32 id, u32 count) 
 }
 
 #if CONSAN_CLUSTER
-// The same at a scope: what there is for threads of this CTA, and for all.
+// As `take_flag`, at a scope: takes what was published to threads of this CTA, and what was published to all.
 DEVICE void take_flag_at(u64 slot, u32 me, u32 index, bool narrow) {
     take_flag(slot, me, index, 1 + rank_of(slot, me));
     if (narrow) take_narrow(slot, own_vector(slot, me), flag_cell(slot, index), 0, 1);
     else take_flag(slot, me, index);
 }
 #endif
-// Before a strong store or atomic. It publishes what precedes it if it releases, else what precedes this thread's last fence.
+// Before a strong store or atomic. A release publishes all earlier accesses; any other strong write, those before this thread's last fence.
 HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 releases) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
@@ -130,7 +130,7 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     bool some = some_acquired(slot, me, 1u << (me & 31));
     u32 index = flag_index(slot, address), set = 0;
 #if CONSAN_CLUSTER
-    // To other CTAs goes what a wider fence covers, or the release itself; in front of that what the scope is too narrow for.
+    // Other CTAs get what a wider fence covers, or the release itself. What the scope is too narrow for is deposited apart, before that.
     u32 near = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
     if (wide < near) deposit_narrow(slot, row, flag_cell(slot, index), me, near, high_word(state), some, 0, 1);
     for (set = wide ? 0 : 1 + rank_of(slot, me); set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
@@ -150,7 +150,7 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     return releases ? advance(slot, state, me) : state;
 }
 
-// After a strong load or atomic. It takes what was published if it acquires, else this thread's next fence does.
+// After a strong load or atomic. An acquire takes the edge now; otherwise this thread's next fence takes it.
 HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     if (!slot) return;
     u32 index = flag_index(slot, address);
@@ -165,7 +165,7 @@ HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     store64(seen, load64(seen) | 1ull << index);
 }
 
-// What strong loads have read that acquire nothing themselves.
+// A fence takes the edges of earlier strong loads that were not acquires.
 #if CONSAN_CLUSTER
 DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool narrow) {
     u64 wide = load64(THREAD_FIELD(thread, flags_read)), near = load64(THREAD_FIELD(thread, flags_read_near));

@@ -4,14 +4,14 @@
 //   CONSAN_ASYNC    0, 1      cp.async
 //   CONSAN_CLUSTER  0, 2 to 16 CTAs of the largest cluster: a slot for each cluster, shadow operations at .gpu scope; needs the engine
 //   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
-//   CONSAN_NAMED    0 to 16   with the engine: barriers with a thread count, how many names at most
+//   CONSAN_NAMED    0 to 16   with the engine: upper bound of the ids of barriers with a thread count
 //   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
 //
 // Scoped memory operations, special registers and warp helpers of the shadow runtime.
 //
-// Shadow state of a CTA is touched by that CTA's threads only, which share one L1 cache, so relaxed operations of .cta
-// scope are coherent for it; CONSAN_CLUSTER widens them to .gpu, because cluster peers sit behind other L1 caches. State
-// shared by all CTAs (directory, arena, ring, table) always uses .gpu scope. No weak load ever reads shadow state.
+// Only threads of one CTA access its shadow state, and they share one L1 cache, so relaxed operations of .cta scope are coherent.
+// CONSAN_CLUSTER widens them to .gpu, because CTAs of a cluster use different L1 caches. State shared by all CTAs (directory,
+// arena, ring, table) always uses .gpu scope. No weak load reads shadow state that can change.
 #pragma once
 
 #if CONSAN_CLUSTER
@@ -34,7 +34,7 @@ DEVICE void store64(u64 at, u64 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".g
 DEVICE void store32(u64 at, u32 v) { asm volatile("st.relaxed." CONSAN_SCOPE ".global.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE u64 exchange64(u64 at, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.exch.b64 %0, [%1], %2;" : "=l"(o) : "l"(at), "l"(v) : "memory"); return o; }
 DEVICE u64 swap64(u64 at, u64 old, u64 v) { u64 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b64 %0, [%1], %2, %3;" : "=l"(o) : "l"(at), "l"(old), "l"(v) : "memory"); return o; }
-// Weak loads, for words that do not change while a CTA runs (a slot's geometry), so that they may hit L1.
+// Weak loads, for words that are constant while a CTA runs (the geometry of a slot), so that they may hit L1.
 DEVICE void constant_pair(u64 at, u64 &a, u64 &b) { asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(at)); }
 DEVICE u32 swap32(u64 at, u32 old, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.cas.b32 %0, [%1], %2, %3;" : "=r"(o) : "l"(at), "r"(old), "r"(v) : "memory"); return o; }
 DEVICE u32 or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed." CONSAN_SCOPE ".global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
@@ -47,7 +47,7 @@ DEVICE void or_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".
 DEVICE void clear_bits(u64 at, u32 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.and.b32 [%0], %1;" :: "l"(at), "r"(~v) : "memory"); }
 DEVICE void lower64(u64 at, u64 v) { asm volatile("red.relaxed." CONSAN_SCOPE ".global.min.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 
-// Consecutive entries and records, aligned to 16 bytes: each element is one relaxed operation.
+// Consecutive entries and records, aligned to 16 bytes. Each element is a separate relaxed operation.
 template <u32 COUNT> DEVICE void load_entries(u64 at, u32 *out) {
     if constexpr (COUNT % 4 == 0) {
         for (u32 i = 0; i < COUNT; i += 4)
@@ -87,13 +87,13 @@ DEVICE u32 gpu_add32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel.gpu.glob
 DEVICE u32 gpu_or32(u64 at, u32 v) { u32 o; asm volatile("atom.relaxed.gpu.global.or.b32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE void gpu_count32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
 DEVICE void gpu_max32(u64 at, u32 v) { asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" :: "l"(at), "r"(v) : "memory"); }
-// The ring is host memory: system scope, one 8-byte store at a time.
+// The ring is in host memory: system scope, one 8-byte store at a time.
 DEVICE void host_store64(u64 at, u64 v) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" :: "l"(at), "l"(v) : "memory"); }
 DEVICE void host_fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 DEVICE void gpu_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-// Store-then-load order between this thread's own record and the other side's (the store-buffering shape): only a
-// sequentially consistent fence forbids both threads from missing each other.
+// Orders this thread's own record before its look at the other side's (the store-buffering pattern). Only a sequentially consistent
+// fence prevents both threads from missing each other.
 DEVICE void record_fence() { asm volatile("fence.sc." CONSAN_SCOPE ";" ::: "memory"); }
 
 #define SPECIAL(NAME, REGISTER) DEVICE u32 NAME() { u32 v; asm volatile("mov.u32 %0, " REGISTER ";" : "=r"(v)); return v; }
@@ -103,8 +103,8 @@ SPECIAL(ctaid_x, "%%ctaid.x") SPECIAL(ctaid_y, "%%ctaid.y") SPECIAL(ctaid_z, "%%
 SPECIAL(nctaid_x, "%%nctaid.x") SPECIAL(nctaid_y, "%%nctaid.y") SPECIAL(nctaid_z, "%%nctaid.z")
 SPECIAL(sm_id, "%%smid") SPECIAL(lane_id, "%%laneid") SPECIAL(total_shared, "%%total_smem_size")
 DEVICE u64 grid_id() { u64 v; asm volatile("mov.u64 %0, %%gridid;" : "=l"(v)); return v; }
-// Shared-space address of the CTA's first own byte: the reserved region, where there is one, lies before it. Its whole size
-// is `cap`; `end` is only the end of what the system uses of it (seen on sm_90: begin 0, cap 1024).
+// Shared-space address of the CTA's first own byte. The reserved region, if there is one, lies before it. Its whole size is `cap`;
+// `end` is only the end of the part that the system uses (observed on sm_90: begin 0, cap 1024).
 DEVICE u32 reserved_shared() {
 #if __CUDA_ARCH__ < 800
     return 0;
@@ -115,15 +115,15 @@ DEVICE u32 reserved_shared() {
     return begin == 0 ? cap : 0;
 #endif
 }
-// Masks of lanes. Hardware may bring lanes together inside a function that they came to one after another, and then lanes with different
-// masks are at one instruction. ptxas does not expect that of a mask that a vote or activemask has made: it takes the mask of one of them
-// for all (R2UR, BRA.CONV), so some go on without their own, who then wait for ever (seen on an H200, tests/bench/RESULTS.md). A bit that
-// differs from lane to lane, and is there already, makes it look at each lane's mask.
+// Lane masks. Hardware may reconverge lanes inside a function that they entered one after another, so lanes with different masks execute
+// one instruction. ptxas assumes that a mask from a vote or activemask is uniform: it takes the mask of one lane for all (R2UR, BRA.CONV),
+// so some lanes continue without the others, which then wait for ever (observed on an H200, tests/bench/RESULTS.md). A bit that differs
+// from lane to lane, and is set already, makes ptxas use each lane's own mask.
 DEVICE u32 per_lane(u32 mask) { return mask | 1u << lane_id(); }
 DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return per_lane(v); }
-// The lanes that are here for the same, where what follows depends on it.
+// The active lanes with the same key, for code that depends on the key.
 DEVICE u32 lanes_alike(u32 key) { return __match_any_sync(active_mask(), key); }
-// A whole warp, the usual case, is asked for without a look at each lane's mask.
+// The usual case, a whole warp, does not need each lane's mask.
 DEVICE void converge(u32 mask) { mask == ~0u ? __syncwarp() : __syncwarp(mask); }
 DEVICE u32 maximum_over(u32 mask, u32 value) {
 #if __CUDA_ARCH__ >= 800
@@ -154,9 +154,9 @@ DEVICE u64 linear_cta() { return ctaid_x() + (u64)nctaid_x() * (ctaid_y() + (u64
 
 #undef SPECIAL
 
-// Threads and CTAs of a cluster. Threads are numbered through its CTAs, of which each has a power of two of warps, four at least (so
-// that warpgroups stay whole); shared memory is one range of offsets, `cta_bytes` of them for each CTA. Addresses reach the hooks as
-// the address in the CTA of rank 0 and above ADDRESS_RANK the rank: the passes find both with mapa and getctarank.
+// Threads and CTAs of a cluster. Thread numbers run through all CTAs. Each CTA has a power of two of warps, at least four, so that
+// warpgroups stay whole. Shared memory is one range of offsets, `cta_bytes` of them per CTA. Hooks get an address as the address in the
+// CTA of rank 0, with the rank above bit ADDRESS_RANK; the passes compute both with mapa and getctarank.
 #define FIELD(POINTER, TYPE, NAME) ((POINTER) + offsetof(TYPE, NAME))
 DEVICE u32 low_word(u64 state) { return (u32)state; }         // own epoch
 DEVICE u32 high_word(u64 state) { return (u32)(state >> 32); } // epoch at which this barrier interval began

@@ -1,7 +1,7 @@
-// Bulk and tensor copies, their groups, st.async and proxy fences (SEMANTICS 2.4 and 2.6).
+// Bulk and tensor copies, their groups, st.async and proxy fences (R-B1 to R-B9, SEMANTICS section 5).
 //
-// A load credits its bytes to its mbarrier at once: the wait that follows in the kernel is the chip's business, what it lets the
-// waiter see is decided by phases. A tensor map is read where the copy is issued.
+// The shadow credits the bytes of a load to its mbarrier at issue. The kernel's own wait blocks until the real completion; the shadow
+// decides by phases what the waiter has observed. A tensor map is read where the copy is issued.
 #pragma once
 
 #include "operation.cuh"
@@ -20,7 +20,7 @@ DEVICE u32 map_word(u64 map, u32 word) { u32 v; asm volatile("ld.u32 %0, [%1];" 
 
 struct Box { u32 rank, size_shift, swizzle, modes, counts[5]; };  // counts: elements along each dimension
 
-// A nibble for each element type: the logarithm of its size.
+// One nibble per element type: the logarithm of its size.
 #define ELEMENT_SHIFTS 0x13221332210ull
 #define KNOWN_TYPES 11u
 
@@ -37,7 +37,7 @@ DEVICE Box read_box(u64 map) {
     return box;
 }
 
-// What one copy moves; a kind of element that is not known has the size that the driver noted.
+// The bytes that one copy moves. An unknown element type has the size that the driver noted.
 HOOK u32 __consan_tensor_bytes(u64 map, u32 times) {
     Box box = read_box(map);
     if (box.size_shift == 15) return map_word(map, 16) * times;
@@ -47,9 +47,9 @@ HOOK u32 __consan_tensor_bytes(u64 map, u32 times) {
     return (count << box.size_shift) * times;
 }
 
-// How much of a box lies inside of the tensor, along each dimension, and what is needed to find a chunk's place in it. In `shape` sizes
-// and insides of the outer dimensions, less one; in `shape2` both of the innermost, in chunks of 16 bytes, the swizzle and three bits of
-// where shared memory begins. Coordinates below zero are not allowed for stores and are taken for zero.
+// Computes which part of a box lies inside the tensor, along each dimension, and what is needed to locate a chunk in it. `shape` holds the
+// sizes and inside parts of the outer dimensions, each less one. `shape2` holds both for the innermost dimension, in chunks of 16 bytes,
+// the swizzle, and three bits of the base of shared memory. Stores must not have negative coordinates; they count as zero.
 DEVICE bool clip(Operation &o, u64 map, const u32 *place, u32 window) {
     Box box = read_box(map);
     if (box.modes || box.size_shift == 15) return true;
@@ -108,7 +108,7 @@ DEVICE void remember_group_wait(u64 thread, u32 history, u32 epoch, u32 retired)
     store64(thread_word(thread, history + 8 * oldest), pack(epoch, retired));
 }
 
-// `pending`: groups that may stay in flight. With .read only their sources are done with, which is all that shared memory asks.
+// `pending`: groups that may stay in flight. With .read only the sources are complete, which is all that shared memory needs.
 HOOK void __consan_bulk_wait(u64 slot, u64 state, u32 me, u32 pending, u32 read_only) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);
@@ -122,8 +122,8 @@ HOOK void __consan_bulk_wait(u64 slot, u64 state, u32 me, u32 pending, u32 read_
     remember_group_wait(thread, offsetof(Thread, bulk_waits), low_word(state), done);
 }
 
-// fence.proxy.async: all that this thread sees has passed it, in both directions; what follows is a new epoch. In clusters `near` says that
-// it is for the shared memory of this thread's CTA only.
+// fence.proxy.async: everything that this thread has observed passes it, in both directions (SEMANTICS section 5). A new epoch follows. In
+// clusters, `near`: the fence covers the shared memory of this thread's CTA only (D3).
 #if CONSAN_CLUSTER
 HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me, u32 near) {
     if (!slot) return state;
@@ -152,7 +152,7 @@ HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     return advance(slot, state, me);
 }
 
-// ---- the end of a thread, and of the CTA -------------------------------------------------------------------------------------
+// ---- exit of a thread, and of the CTA ----------------------------------------------------------------------------------------
 
 COLD void report_at_exit(u64 slot, u64 state, u32 me, const Operation &o, u32 bytes) {
     Caller c = {slot, state, me, o.site, ACCESS_WRITE, o.low, bytes};

@@ -1,4 +1,4 @@
-// Hooks of bulk and tensor copies, also to other CTAs of the cluster (SEMANTICS R-B1 to R-B9).
+// Hooks of bulk and tensor copies, also to other CTAs of the cluster (R-B1 to R-B9).
 #pragma once
 
 #include "mbarrier_hooks.cuh"
@@ -21,9 +21,9 @@ COLD void issue(const Caller &c, Operation &o) {
     check_blocks(c, o, 0, 1);
 }
 
-// `sites`: the instruction's, and in the upper half the first one of the same place in the source.
+// `sites`: the site of the instruction; in the upper half, the first site of the same source place.
 //
-// A copy into this CTA's shared memory that an mbarrier counts. `generic`: it does not go through the async proxy (st.async).
+// A copy into this CTA's shared memory that an mbarrier tracks. `generic`: it bypasses the async proxy (st.async).
 HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind) {
     if (!slot) return;
     u32 site = sites & 0xffff;
@@ -51,7 +51,7 @@ HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 site
     if (bulk_range(c, o, address, bytes)) issue(c, o);
 }
 
-// A tiled tensor copy from shared memory: what would go beyond the edge of the tensor is not read.
+// A tiled tensor copy from shared memory. Elements beyond the edge of the tensor are not read.
 HOOK void __consan_tensor_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
     if (!slot) return;
     u32 bytes = __consan_tensor_bytes(map, 1), place[5] = {x0, x1, x2, x3, x4};
@@ -71,8 +71,8 @@ HOOK void __consan_fill(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 
 }
 #endif
 #if CONSAN_CLUSTER
-// A copy to the same place in each CTA of a mask; each signals the barrier at the same place in its CTA, or with `pairs`
-// (.cta_group::2) in the CTA of its pair whose rank has the parity of the given barrier's.
+// A copy to the same offset in each CTA of a mask (D13). Each copy signals the barrier at the same offset in its own CTA; with `pairs`
+// (.cta_group::2), in that CTA of its pair whose rank has the parity of the given barrier's rank.
 HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind, u32 mask, u32 pairs) {
     if (!slot) return;
     u32 inside = address & (1u << ADDRESS_RANK) - 1, signalled = mbarrier & (1u << ADDRESS_RANK) - 1;
@@ -83,7 +83,7 @@ HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 
     }
 }
 
-// cp.async.bulk from this CTA's shared memory to another's: the barrier over there tells that the source was read, too.
+// cp.async.bulk from this CTA's shared memory to another CTA's: the barrier there also signals that the source was read.
 HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 source) {
     if (!slot) return;
     u64 engine = engine_of(slot);

@@ -1,10 +1,10 @@
 // Clocks of warps (CONSAN_PARTIAL) and their parts.
 //
-// A clock has an entry for each warp: the latest epoch of it whose accesses are ordered before this warp's next one. With
-// asynchronous engines also, for each warp, the latest epoch that has moreover passed a proxy fence (SEMANTICS 2.4), and for each
-// mbarrier the number of phases that have been observed (2.7): all three travel with every edge.
-// An edge that only some lanes of a warp took goes to a second row, which serves the lanes in `acquired`, and joins the warp's
-// own row at the next barrier of the whole warp. (Several edges taken by different lanes share that row: they err towards silence.)
+// A clock has one entry per warp: the latest epoch of that warp that happens before this warp's next access. With asynchronous engines it
+// also has, per warp, the latest epoch that has passed a proxy fence (SEMANTICS section 5), and per mbarrier the number of observed
+// phases (R-B1). All three travel with every edge.
+// An edge that only some lanes of a warp took goes to a second row. That row serves the lanes in `acquired`, and joins the warp's own row
+// at the next barrier of the whole warp. Edges of different lanes share the second row, which errs towards silence.
 #pragma once
 
 #include "slot.cuh"
@@ -12,7 +12,7 @@
 DEVICE u32 existing_lanes(u64 slot, u32 me) {
     u32 threads = load32(FIELD(slot, Slot, thread_count)) - (tid_of(slot, me) & ~31u);
 #if CONSAN_CLUSTER
-    if ((int)threads <= 0) return 0;  // a warp that only the numbering has
+    if ((int)threads <= 0) return 0;  // a number without a warp
 #endif
     return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
 }
@@ -21,7 +21,7 @@ DEVICE u32 existing_lanes(u64 slot, u32 me) {
 DEVICE u32 living_lanes(u64 slot, u32 me) { return existing_lanes(slot, me) & ~load32(FIELD(slot, Slot, exited) + 4 * (me >> 5)); }
 
 #if CONSAN_PARTIAL
-// Lanes that release together do so at the latest epoch of any of them, and all go on from there.
+// Lanes that release together use the latest epoch of any of them, and continue from it.
 DEVICE u64 together(u64 state, u32 mask) { return pack(maximum_over(mask, low_word(state)), high_word(state)); }
 
 DEVICE u64 clock_row(u64 slot, u32 warp) { return load64(FIELD(slot, Slot, vectors)) + 4ull * VECTOR * warp; }
@@ -35,26 +35,26 @@ DEVICE u64 mbarrier_at(u64 engine, u32 index) { return engine + sizeof(Engine) +
 DEVICE u64 mbarrier_clock(u64 engine, u32 index, u32 phase) {
     return engine + sizeof(Engine) + MBARRIERS * sizeof(MBarrier) + (u64)(index * MBARRIER_CLOCKS + (phase & 1)) * (CLOCK * 4);
 }
-// Epoch of a warp at which it observed the latest phase of a barrier.
+// The epoch of a warp at which it observed the latest phase of a barrier.
 DEVICE u64 observed_at(u64 engine, u32 warp, u32 index) {
     return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4) + (u64)(warp * MBARRIERS + index) * 4;
 }
 DEVICE u64 operation_at(u64 engine, u32 index) {
     return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
 }
-// The ranges once more, close together for those who look for one.
+// A copy of the ranges, stored contiguously for searches.
 DEVICE u64 operation_range_at(u64 engine, u32 index) { return operation_at(engine, OPERATIONS) + 8ull * index; }
-#define FENCED MAX_WARPS         // first entry of the fenced epochs
+#define FENCED MAX_WARPS  // first entry of the fenced epochs
 #if CONSAN_CLUSTER
-// A fence may be for the shared memory of its own CTA only (D3), so fenced epochs are kept by whose memory it is: CTAs of even rank, and
-// of odd. Those of larger clusters share an entry: what was fenced for one counts for the other, an error towards silence.
+// D3: a fence may cover the shared memory of its own CTA only. So fenced epochs are kept by the rank of the owner of the memory, even or
+// odd. In larger clusters several CTAs share an entry, and a fence for one counts for the others: this errs towards silence.
 #define FENCED_BLOCKS 2u
-// Epochs of warps that an edge told which the ISA does not make one: the wait was of .cta scope, or the arrival; or one of them
-// was relaxed, so that nothing but the order of execution is known.
+// Epochs learnt through non-synchronising edges: the wait, or the arrival, was of .cta scope; or one of them was relaxed, so that only
+// the execution order is known.
 #define WIDE_WAITED ((1 + FENCED_BLOCKS) * MAX_WARPS)
 #define WIDE_ARRIVED ((2 + FENCED_BLOCKS) * MAX_WARPS)
 #define EXECUTED ((3 + FENCED_BLOCKS) * MAX_WARPS)
-// Engine.weak_edges: how many of these blocks of a clock are in use. Most kernels have no such edges, and need not carry them.
+// Engine.weak_edges: the number of these blocks of a clock that are in use. Most kernels have no such edges and skip them.
 #define WEAK_SCOPES 2u
 #define WEAK_ALL 3u
 DEVICE u32 weak_edges(u64 slot) { return load32(FIELD(engine_of(slot), Engine, weak_edges)); }
@@ -63,7 +63,7 @@ DEVICE void use_weak_edges(u64 slot, u32 blocks) {
 }
 #endif
 
-// First entry of the epochs that are fenced for what lies at an offset.
+// First entry of the epochs that are fenced for the memory at an offset.
 DEVICE u32 fenced_for(u64 slot, u32 offset) {
 #if CONSAN_CLUSTER
     return FENCED + offset / cta_bytes(slot) % FENCED_BLOCKS * MAX_WARPS;
@@ -81,16 +81,16 @@ DEVICE u32 clock_entry(u64 slot, u32 me, u32 entry) {
     return lane_acquired(slot, me) ? max(value, load32(row + 4ull * VECTOR * MAX_WARPS)) : value;
 }
 
-// Lanes of one warp share its entry in all clocks, so a clock cannot order them among themselves. What does is that phases travel with
-// every edge: whoever knows that a phase of an mbarrier is over comes after all arrivals at it, by whatever way it knows. So each warp
-// keeps its last arrival at each barrier and parity: the lanes, and the epoch up to which they have released. Barriers whose numbers
-// agree share a place; what has been replaced there leaves lanes unordered. Lanes that arrive at a phase again, and not all of them (a
-// loop that they leave one after another), are kept besides, in the places that no barrier has, as far as there are some.
+// Lanes of a warp share its entry in all clocks, so a clock cannot order them among themselves. Phases can, because they travel with every
+// edge: a thread that has observed a phase, by any path, is ordered after all arrivals at it. So each warp keeps its last arrival per
+// barrier and parity: the lanes, and the epoch up to which they have released. Barrier numbers that collide share a place, and a
+// replaced arrival leaves lanes unordered. If lanes arrive at the same phase in parts (a loop that they leave one after another), the
+// further arrivals go to unused places, as long as there are some.
 static_assert(offsetof(Engine, arrivals) % 16 == 0, "an arrival is read at once");
 static_assert(offsetof(Engine, at_main) % 16 == 0 && offsetof(Engine, full) % 16 == 0 && offsetof(Engine, keys) % 16 == 0, "four entries are read at once");
 static_assert(offsetof(Engine, matrix_waits) % 16 == 0 && offsetof(Engine, copies_done) % 16 == 0 && offsetof(Engine, operands) % 16 == 0 && sizeof(Engine) % 16 == 0, "two words are read at once");
 struct Arrival { u32 epoch, lanes; u64 key; };
-#define ARRIVAL_MORE (1ull << 63)  // of a key: there is another of its phase behind it
+#define ARRIVAL_MORE (1ull << 63)  // in a key: another arrival at the same phase follows
 
 DEVICE u64 arrival_at(u64 slot, u32 warp, u32 place) {
     return FIELD(engine_of(slot), Engine, arrivals) + 16ull * (warp * ARRIVALS + place % ARRIVALS);
@@ -100,13 +100,13 @@ DEVICE Arrival load_arrival(u64 at) {
     load_records<2>(at, words);
     return {low_word(words[0]), high_word(words[0]), words[1]};
 }
-// All of it at once: other lanes of the warp may be here too, and what is kept must be true.
+// One store: other lanes of the warp may be here too, and an arrival must never be half written.
 DEVICE void store_arrival(u64 at, const Arrival &a) {
     asm volatile("st.relaxed." CONSAN_SCOPE ".global.v2.u64 [%0], {%1, %2};" :: "l"(at), "l"(pack(a.epoch, a.lanes)), "l"(a.key) : "memory");
 }
 DEVICE u32 arrival_places(u64 slot) { return min(2 * load32(FIELD(engine_of(slot), Engine, barrier_count)), ARRIVALS); }
 
-// Besides the arrival at `place`, which lacks some of its lanes or is later.
+// Adds an arrival beside the one at `place`, which lacks some of its lanes or is later.
 COLD void note_another(u64 slot, u32 warp, u32 place, Arrival now) {
     u32 places = arrival_places(slot);
 #pragma unroll 1
@@ -120,7 +120,7 @@ COLD void note_another(u64 slot, u32 warp, u32 place, Arrival now) {
                 place += places;
                 continue;
             }
-            // No room: together they have released up to the earliest epoch of theirs.
+            // No place is free. Merge: together they have released up to the earlier epoch.
             now.epoch = min(now.epoch, last.epoch); now.lanes |= last.lanes;
         }
         store_arrival(at, now);
@@ -136,7 +136,7 @@ DEVICE void note_arrival(u64 slot, u32 me, u32 index, u32 phase, u32 own, u32 ma
     else store_arrival(at, now);
 }
 
-// The lanes of the caller's warp that are known to have arrived somewhere after their accesses of an epoch.
+// The lanes of the caller's warp that arrived somewhere after their accesses of an epoch, as far as the caller has observed.
 COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
     u32 places = arrival_places(slot), lanes = 0;
 #pragma unroll 1
@@ -153,12 +153,12 @@ COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
     return lanes;
 }
 
-// The living lanes besides the caller's of which that is not known.
+// The living lanes for which that is not known.
 COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, me) & ~lanes_arrived(slot, me, epoch) & ~(1u << (me & 31)); }
 #endif
 
 #if CONSAN_PARTIAL
-// Calls f(entry) for every fourth entry in use: clocks are read and written four entries at a time. Lanes share the work: the `first`th
+// Calls f(entry) for every fourth entry in use; clocks are read and written four entries at a time. Lanes share the work: the `first`th
 // of `step`.
 template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f) {
     u32 warps = (load32(FIELD(slot, Slot, warp_count)) + 3) / 4, chunks = warps;
@@ -171,7 +171,7 @@ template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f)
 #endif
 #endif
 #if CONSAN_CLUSTER
-    // Blocks of edges that order nothing come last: lanes that part a clock may not agree yet on whether there are any.
+    // Blocks of non-synchronising edges come last, because lanes that share a clock may not agree yet on whether there are any.
     u32 before = chunks - phases, all = chunks + weak_edges(slot) * warps;
     for (u32 k = first; k < all; k += step) {
         u32 plain = k < before ? k : k - phases;
@@ -183,7 +183,7 @@ template <typename F> DEVICE void each_chunk(u64 slot, u32 first, u32 step, F f)
 #endif
 }
 
-// Raises four entries to what is wanted, where that is more than what is there.
+// Raises four entries to `wanted` where that is larger.
 DEVICE void raise_entries(u64 at, const u32 *now, const u32 *wanted) {
     for (u32 j = 0; j < 4; ++j)
         if (wanted[j] > now[j]) raise32(at + 4 * j, wanted[j]);
@@ -196,7 +196,7 @@ DEVICE void join_entries(u64 to, u64 from) {
     raise_entries(to, now, wanted);
 }
 
-// What lanes of the caller's warp know, four entries of it: what they publish. `own` is their own epoch.
+// Four entries of the clock that lanes of the caller's warp publish. `own` is their own epoch.
 DEVICE void published(u64 slot, u64 row, u32 entry, u32 me, u32 own, u32 start, bool some, u32 *out) {
     load_entries<4>(row + 4 * entry, out);
 #if CONSAN_ENGINE
@@ -210,7 +210,7 @@ DEVICE void published(u64 slot, u64 row, u32 entry, u32 me, u32 own, u32 start, 
     for (u32 j = 0; j < 4; ++j) out[j] = entry + j == me >> 5 ? own : max(out[j], start - 1);
 }
 
-// Whether any lane of the mask has knowledge that its whole warp has not.
+// Whether any lane of the mask has observed more than its whole warp.
 DEVICE bool some_acquired(u64 slot, u32 me, u32 mask) {
 #if CONSAN_ENGINE
     return (load32(FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5)) & mask) != 0;
@@ -219,7 +219,7 @@ DEVICE bool some_acquired(u64 slot, u32 me, u32 mask) {
 #endif
 }
 
-// The row that an edge taken by lanes `mask` goes to.
+// The row for an edge that lanes `mask` take.
 DEVICE u64 target_row(u64 slot, u32 me, u32 mask) {
     u64 row = own_vector(slot, me);
 #if CONSAN_ENGINE
@@ -233,7 +233,7 @@ DEVICE u64 target_row(u64 slot, u32 me, u32 mask) {
 #endif
 
 #if CONSAN_ENGINE
-// After a barrier of lanes `mask` of the caller's warp, of which some have knowledge of their own: what one knows all know.
+// After a barrier of lanes `mask` of the caller's warp, some of which have observed more: they share it.
 DEVICE void share_acquired(u64 slot, u32 me, u32 mask) {
     u64 at = FIELD(engine_of(slot), Engine, acquired) + 4 * (me >> 5), row = own_vector(slot, me);
     u32 living = living_lanes(slot, me);

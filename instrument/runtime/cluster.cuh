@@ -1,19 +1,19 @@
-// Clusters (SEMANTICS 2.6, 2.7, 2.9): edges between CTAs, what a CTA may touch of another and when, multicast.
+// Clusters (R-CL, R-SCOPE, R-B8): edges between CTAs, what a CTA may access in another and when, multicast.
 //
-// All CTAs of a cluster share one slot, so a CTA is one more set of threads: records, clocks and operations are the same, with the rank
-// in a thread's number and in an offset. What is of one CTA only: its barriers, and the start of its barrier intervals.
-// Scopes: an edge between two CTAs whose release or acquire is of .cta scope goes to clock entries of its own (WIDE_*). They order
-// nothing; a race that they would have ordered is told as one of scope. A fence of .cta scope makes such edges of relaxed accesses,
-// arrivals and waits.
-// Lifetime: start and exit of a CTA are events. Who touches another CTA must know of something that happened in it (or of a barrier of
-// the cluster); when a CTA ends, it must know of all that others have done to it. Both are asked of clocks, not of the moment. For that
-// the order of execution is enough, so relaxed arrivals and waits tell too, in clock entries of their own (EXECUTED).
+// All CTAs of a cluster share one slot. A CTA is one more set of threads: records, clocks and operations are the same, and thread numbers
+// and offsets contain the rank. Barriers and the start of barrier intervals belong to one CTA.
+// Scopes: an edge between two CTAs whose release or acquire is of .cta scope goes to separate clock entries (WIDE_*). They order
+// nothing, but a race that they would have ordered is reported as `scope`. A fence of .cta scope after or before relaxed accesses,
+// arrivals and waits makes such edges.
+// Lifetime: start and exit of a CTA are events. A thread that accesses another CTA must be ordered after some event of it, or after a
+// cluster barrier. When a CTA exits, the accesses of others to its memory must happen before the exit. Both are decided by clocks, not
+// by the observed schedule. Execution order is enough for this, so relaxed arrivals and waits count, in entries of their own (EXECUTED).
 #pragma once
 
 #include "barrier.cuh"
 
 #if CONSAN_CLUSTER
-// ---- edges of too narrow a scope ----------------------------------------------------------------------------------------------
+// ---- edges whose scope is too narrow -------------------------------------------------------------------------------------------
 
 template <typename F> DEVICE void each_warp_chunk(u64 slot, u32 first, u32 step, F f) {
     for (u32 i = 4 * first; i < load32(FIELD(slot, Slot, warp_count)); i += 4 * step) f(i);
@@ -25,7 +25,7 @@ DEVICE void raise_to(u64 at, const u32 *wanted) {
     raise_entries(at, now, wanted);
 }
 
-// Phases and fences are handed on whatever the scope: a race of the data itself tells enough.
+// Phases and fences are passed on at any scope: a race on the data itself already shows the narrow scope.
 template <typename F> DEVICE void each_other_chunk(u64 slot, u32 first, u32 step, F f) {
     each_chunk(slot, first, step, [&](u32 i) { if (i >= MAX_WARPS) f(i); });
 }
@@ -54,9 +54,9 @@ DEVICE void take_narrow(u64 slot, u64 row, u64 place, u32 first, u32 step) {
     each_other_chunk(slot, first, step, [&](u32 i) { join_entries(row + 4 * i, place + 4 * i); });
 }
 
-// ---- the order of execution -----------------------------------------------------------------------------------------------------
+// ---- execution order ------------------------------------------------------------------------------------------------------------
 
-// What is known of warps in any way, four entries of a clock.
+// Four clock entries: epochs of warps learnt through any edge, synchronising or not.
 template <typename F> DEVICE void known_anyhow(u32 *out, F entries) {
     entries(0, out);
 #pragma unroll 1
@@ -67,7 +67,7 @@ template <typename F> DEVICE void known_anyhow(u32 *out, F entries) {
     }
 }
 
-// A relaxed arrival at an mbarrier: who waits for it does not go on before.
+// A relaxed arrival at an mbarrier: its waiters execute after it.
 DEVICE void deposit_executed(const Caller &c, u64 place, u32 own, u32 mask) {
     u64 row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);
@@ -79,7 +79,7 @@ DEVICE void deposit_executed(const Caller &c, u64 place, u32 own, u32 mask) {
     });
 }
 
-// A relaxed wait. It counts for the whole warp, an error towards silence.
+// A relaxed wait. It counts for the whole warp, which errs towards silence.
 DEVICE void take_executed(u64 slot, u32 me, u64 place, u32 mask) {
     u64 row = own_vector(slot, me) + 4 * EXECUTED;
     use_weak_edges(slot, WEAK_ALL);
@@ -95,7 +95,7 @@ DEVICE void take_executed(u64 slot, u32 me, u64 place, u32 mask) {
 
 // ---- the barrier of the cluster -------------------------------------------------------------------------------------------------
 
-// fence.mbarrier_init: barriers that this thread has initialised are published by its next arrival, whatever that one's semantics.
+// fence.mbarrier_init: this thread's next cluster arrival publishes the mbarriers that it has initialised, even if it is relaxed.
 HOOK void __consan_fence_inits(u64 slot, u64 state, u32 me) {
     if (slot) store32(THREAD_FIELD(thread_record(slot, me), inits_fenced), low_word(state) + 1);
 }
@@ -123,8 +123,8 @@ DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me) {
     raise64(cluster_wait_at(slot, me >> 5), pack(low_word(state), generation));
 }
 
-// A relaxed arrival after fences: for the threads of this CTA the last of them counts, whatever its scope, for all others the last one of
-// a wider scope. What lacks nothing but that goes beside.
+// A relaxed arrival after fences. For threads of this CTA its last fence of any scope counts, for other CTAs the last one of a wider
+// scope. What lacks only the scope is deposited apart.
 DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask) {
     u64 thread = thread_record(slot, me);
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread, released))), wide = maximum_over(mask, load32(THREAD_FIELD(thread, released_wide)));
@@ -141,7 +141,7 @@ DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask
     });
 }
 
-// Whether the caller comes after a thread of its CTA that has passed the cluster's barrier of that generation, or a later one.
+// Whether the caller is ordered after a thread of its CTA that has passed the given or a later generation of the cluster barrier.
 DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation) {
     u32 shift = cta_shift(c.slot), first = c.me >> 5 >> shift << shift;
     for (u32 w = first; w < first + (1u << shift); ++w) {
@@ -151,7 +151,7 @@ DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation) {
     return false;
 }
 
-// ---- what one CTA does to another -------------------------------------------------------------------------------------------------
+// ---- accesses to another CTA ------------------------------------------------------------------------------------------------------
 
 COLD void report_lifetime(Caller c, u32 reason) {
     Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, c.me, 0);
@@ -159,7 +159,7 @@ COLD void report_lifetime(Caller c, u32 reason) {
     report(c.slot, f);
 }
 
-// Whether the caller knows of anything that happened in another CTA.
+// Whether the caller has observed any event of another CTA.
 DEVICE bool knows_of(const Caller &c, u32 rank) {
     u32 shift = cta_shift(c.slot), first = rank << shift, base = load32(FIELD(c.slot, Slot, base));
     if (knows_cluster_barrier(c, 1)) return true;
@@ -173,14 +173,14 @@ DEVICE bool knows_of(const Caller &c, u32 rank) {
 
 DEVICE u64 visit_at(u64 slot, u32 warp, u32 rank) { return FIELD(slot, Slot, visits) + 8ull * (warp * MAX_CTAS + rank); }
 
-// The last visit of a warp, which need not be the one with the largest lane or site. Only its own lanes write here; those of one
-// instruction are at one site, and lanes of an older epoch do not take it back.
+// Notes the last visit of a warp, which need not have the largest lane or site. Only lanes of that warp write here. Lanes of one
+// instruction have the same site, and a lane of an older epoch does not overwrite a newer visit.
 DEVICE void note_visit(u64 at, u64 visit) {
     if (high_word(load64(at)) <= high_word(visit)) store64(at, visit);
 }
 
-// An access to the shared memory of another CTA. What signals of asynchronous operations do to a barrier is over when its owner has
-// observed the phase.
+// An access to the shared memory of another CTA. A signal of an asynchronous operation to a barrier is complete when the owner of the
+// barrier has observed the phase.
 COLD void visit(Caller c, u32 rank) {
     u64 started = FIELD(c.slot, Slot, started) + 4 * (c.me >> 5), visitors = FIELD(c.slot, Slot, visitors) + 4 * rank;
     u32 own = rank_of(c.slot, c.me);
@@ -194,7 +194,7 @@ COLD void visit(Caller c, u32 rank) {
     if (load32(FIELD(c.slot, Slot, gone) + 4 * rank)) report_lifetime(c, REASON_AFTER_EXIT);
 }
 
-// Whether some thread of a CTA knows of an epoch of another CTA's warp, by whatever edge.
+// Whether some thread of a CTA has learnt of an epoch of another CTA's warp, through any edge.
 DEVICE bool cta_knows(u64 slot, u32 rank, u32 warp, u32 epoch) {
     u32 shift = cta_shift(slot), first = rank << shift, known = 0;
     for (u32 w = first; w < first + (1u << shift); ++w)
@@ -204,7 +204,7 @@ DEVICE bool cta_knows(u64 slot, u32 rank, u32 warp, u32 epoch) {
             for (u32 block = WIDE_WAITED; block <= EXECUTED; block += MAX_WARPS) known = max(known, load32(row + 4 * block));
         }
     if (epoch <= known) return true;
-    // A relaxed arrival at the cluster's barrier publishes nothing, but who waits for it does not end before.
+    // A relaxed arrival at the cluster barrier publishes nothing, but its waiters do not exit before it.
     u64 arrival = load64(FIELD(slot, Slot, cluster_arrivals) + 8 * warp);
     if (!arrival || epoch > low_word(arrival)) return false;
     for (u32 w = first; w < first + (1u << shift); ++w)

@@ -1,5 +1,5 @@
-// The shadow runtime as one translation unit: every file with hooks. Files whose names end in _hooks join several concerns; the others
-// keep one part of the state and answer questions about it.
+// The shadow runtime as one translation unit. It includes every file with hooks. A file whose name ends in _hooks combines several parts of
+// the state; each other file keeps one part and answers questions about it.
 #pragma once
 
 #include "access_hooks.cuh"

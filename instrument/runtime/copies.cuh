@@ -1,4 +1,4 @@
-// What a report says of a cp.async copy in flight: its group, or the mbarrier that tracks it (SEMANTICS R-CP1 to R-CP6).
+// What a report says of a cp.async copy in flight: its group, or the mbarrier that tracks it (R-CP1 to R-CP6).
 #pragma once
 
 #include "mbarrier.cuh"
@@ -38,8 +38,8 @@ DEVICE Copy copy_of(const Caller &c, u64 record) {
     return copy_state(c, record_thread(record), group_of(c.slot, record));
 }
 
-// A copy whose completion is visible is from now on a write by its issuer at the epoch of the issuer's wait: whoever sees
-// that epoch sees the copy, so later accesses take the fast path. One that was seen through an mbarrier names its phase from now on.
+// Once the completion of a copy is observed, the record becomes a write by its issuer at the epoch of the issuer's wait. A thread that has
+// observed that epoch has observed the copy, so later accesses take the fast path. A copy observed through an mbarrier names its phase.
 DEVICE void check_copy(const Caller &c, u64 at, u64 record, u32 hazard) {
     Copy s = copy_of(c, record);
 #if CONSAN_ENGINE

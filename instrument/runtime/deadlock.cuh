@@ -1,20 +1,21 @@
-// Deadlocks, proven by the threads that are in them (SEMANTICS 2.7, 2.8), and how a CTA ends early.
+// Deadlocks, proven by the threads that are in them (R-M7, SEMANTICS section 8), and how a CTA ends early.
 //
-// A wait that cannot do anything but wait is registered in its thread's record: a loop around test_wait or try_wait that does nothing
-// else (the pass decides that, passes/waits.py) once it has failed for a phase that is incomplete in the shadow; a barrier of the CTA
-// before the thread enters it. The shadow runs ahead of the chip, so what is incomplete there is completed by hooks of threads only.
-// Proof: every thread has exited or is registered, by the same words in two looks, so at one moment between them none ran; and in the
-// second look none of the waits is satisfied, hence none was at that moment. A registered wait ends only by being satisfied, and its
-// word names a phase, generation or number that does not come back, so equal words mean that the thread waited all the time.
-// Threads look when the counter of those registered or gone says that it could be so: the last to register or to exit, and failing
-// polls. Nobody waits for a look of another: who finds one going on leaves it to that one, which looks again if anything changed.
-// In a cluster the threads are those of all its CTAs, and so is the proof.
-// Not claimed: in modules with an instruction that could signal unseen (Engine.open). Lanes that the
-// chip holds back until their warp has reconverged, or in a collective of their warp, have not registered: the watchdog's.
+// A thread is registered in its record when it blocks. That is: a loop around test_wait or try_wait without any other effect
+// (passes/waits.py decides that) that has failed for a phase that is incomplete in the shadow; or a CTA barrier, before the thread
+// enters it. The shadow runs ahead of the hardware, so only hooks of threads can complete a phase that is incomplete in the shadow.
+// Proof: two scans find every thread exited or registered, with the same words, so at one moment between them no thread ran. The second
+// scan finds no wait satisfied, so none was satisfied at that moment. A registered wait ends only when it is satisfied. Its word names a
+// phase, generation or number that never recurs, so equal words mean that the thread waited all the time.
+// Threads scan when the counter of registered and exited threads reaches the total: the last one to register or exit, and failing
+// polls. No thread waits for the scan of another: it leaves the work to the running scan, which repeats if anything has changed.
+// In a cluster, the proof covers the threads of all CTAs.
+// Not claimed: modules with an instruction that could signal unseen (Engine.open). Lanes that the hardware holds back until their warp
+// reconverges, or that are in a warp collective, are not registered; the watchdog ends those runs.
 //
-// Leaving. In a CTA whose deadlock is proven, or whose launch was told to stop, threads exit inside their hooks: at a failing wait, at
-// a barrier, at a loop's end. Exits release barriers of the whole CTA; at a counted one a warp that leaves arrives for a missing one.
-// Where fewer warps leave than are missing, one arrives several times, which the ISA does not define but nothing else could end.
+// Early end. In a CTA with a proven deadlock, or in a launch that was told to stop, threads exit inside their hooks: at a failed wait,
+// at a barrier, at a loop's end. Exits release barriers of the whole CTA. At a barrier with a thread count, an exiting warp arrives for a
+// missing one. If fewer warps exit than are missing, one arrives several times. The ISA does not define that, but nothing else could
+// end the kernel.
 #pragma once
 
 #include "mbarrier.cuh"
@@ -30,12 +31,12 @@ enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, 
 DEVICE u32 count32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
 DEVICE u64 nanoseconds() { u64 v; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)); return v; }
 
-// A wait: kind and number of the barrier; phase, generation, or how many barriers of the whole CTA the thread has passed.
+// A wait: kind and number of the barrier; then its phase or generation, or the number of whole-CTA barriers that the thread has passed.
 DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << 16 | index, number); }
 DEVICE u32 wait_kind(u64 word) { return low_word(word) >> 16; }
 DEVICE u32 wait_index(u64 word) { return low_word(word) & 0xffff; }
 
-// Threads of all CTAs, those included that only the numbering has: they count as exited.
+// Thread numbers of all CTAs. Numbers without a thread count as exited.
 DEVICE u32 thread_numbers(u64 slot) {
 #if CONSAN_CLUSTER
     return load32(FIELD(slot, Slot, warp_count)) * 32;
@@ -55,8 +56,8 @@ DEVICE u64 detail_of(u64 slot, u32 thread) { return load64(THREAD_FIELD(thread_r
 DEVICE u32 verdict_of(u64 slot) { return load32(FIELD(engine_of(slot), Engine, verdict)); }
 DEVICE u64 named_word(u64 slot, u32 id) { return load64(FIELD(slot, Slot, named) + 8 * (id % (NAMED_BARRIERS * MAX_CTAS))); }
 
-// Engine.blocked: threads registered, and above bit 16 threads that have exited. Those at the main barrier of their CTA, which is passed
-// more often than any other, only set their bits in Engine.at_main, without waiting for an answer: whoever looks adds them up.
+// Engine.blocked: number of registered threads, and above bit 16 of exited threads. Threads at the main barrier of their CTA, the most
+// frequent one, only set their bits in Engine.at_main and do not wait for an answer; the scan counts the bits.
 DEVICE bool all_blocked(u64 slot, u32 blocked, u32 mask) {
     u64 bits = FIELD(engine_of(slot), Engine, at_main);
     u32 registered = 0, warps = load32(FIELD(slot, Slot, warp_count));
@@ -71,11 +72,11 @@ DEVICE bool all_blocked(u64 slot, u32 blocked, u32 mask) {
 
 // ---- the proof --------------------------------------------------------------------------------------------------------------
 //
-// By lanes `mask` of a warp together; each looks at every so many threads.
+// Executed by lanes `mask` of a warp together. The lanes share the threads.
 
 #define EACH_THREAD(T) _Pragma("unroll 1") for (u32 T = lanes_below(mask); T < thread_numbers(slot); T += __popc(mask))
 
-// A hash of who waits for what; 0 if some thread neither waits nor has exited.
+// A hash of what each thread waits for; 0 if some thread neither waits nor has exited.
 COLD u64 look_at_waits(u64 slot, u32 mask) {
     u64 hash = 0;
     bool missing = false, some = false;
@@ -91,8 +92,8 @@ COLD u64 look_at_waits(u64 slot, u32 mask) {
     return pack(__reduce_xor_sync(mask, low_word(hash)), __reduce_xor_sync(mask, high_word(hash))) | 1;
 }
 
-// The barriers of the whole CTA that all its living threads are at, as a mask: of barriers, or in a cluster of CTAs. Where counted
-// arrivals have come to one too, it is not known here who completes it.
+// A mask of the barriers (in a cluster: of the CTAs) whose whole-CTA barrier all living threads have reached. A barrier that also has
+// counted arrivals is included, because it is unknown here who completes it.
 #if CONSAN_CLUSTER
 DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
     u32 complete = 0;
@@ -130,7 +131,7 @@ DEVICE u32 full_barriers_complete(u64 slot, u32 mask) {
 }
 #endif
 
-// Whether a warp can come to a barrier, which is that of the cluster or its CTA's.
+// Whether a warp can arrive at a barrier of its CTA or of the cluster.
 DEVICE bool concerns(u64 slot, u32 warp, u32 place) {
 #if CONSAN_CLUSTER
     return existing_lanes(slot, warp << 5) && (place == CLUSTER_BARRIER || warp >> cta_shift(slot) == place / NAMED_BARRIERS);
@@ -139,7 +140,7 @@ DEVICE bool concerns(u64 slot, u32 warp, u32 place) {
 #endif
 }
 
-// Threads that can still come to a counted barrier without a hook being called: exits may count, and complete a warp's arrival.
+// Threads that can still count as arrived at a counted barrier without a hook: an exit may count, and may complete a warp's arrival.
 DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
     u32 warps = load32(FIELD(slot, Slot, warp_count)), threads = 0;
 #pragma unroll 1
@@ -151,7 +152,7 @@ DEVICE u32 arrivals_by_exit(u64 slot, u32 id) {
     return threads;
 }
 
-// Whether what a wait is for has come, seen from the wait alone.
+// Whether a wait is satisfied, as far as its own word tells.
 DEVICE bool moved_on(u64 slot, u64 engine, u64 word) {
     u32 index = wait_index(word), number = high_word(word);
     if (wait_kind(word) == WAITS_MBARRIER) {
@@ -161,7 +162,7 @@ DEVICE bool moved_on(u64 slot, u64 engine, u64 word) {
     return wait_kind(word) == WAITS_NAMED && high_word(named_word(slot, index)) != number;
 }
 
-// `passed`: barriers of the whole CTA that somebody has passed; `complete`: those of them that everybody is at.
+// `passed`: whole-CTA barriers that some thread has passed; `complete`: those that all threads have reached.
 DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u32 complete) {
     u32 index = wait_index(word);
     if (wait_kind(word) == WAITS_CTA) return passed > high_word(word) || complete >> (CONSAN_CLUSTER ? index / NAMED_BARRIERS : index) & 1;
@@ -172,8 +173,8 @@ DEVICE bool satisfied(u64 slot, u64 engine, u64 word, u64 detail, u32 passed, u3
     return arrived + arrivals_by_exit(slot, index) >= wanted;
 }
 
-// Whether a look at one thread of each warp finds one that runs or will: it looks itself when it waits again or exits. Pipelines wait for
-// each other all the time, and a whole look by a lane that is alone holds up everybody behind it.
+// Looks at one thread of each warp for one that runs or can run; that thread scans when it waits again or exits. Pipelines wait for
+// each other all the time, and a full scan by a single lane delays every thread behind it.
 COLD bool somebody_goes_on(u64 slot, u32 mask) {
     u64 engine = engine_of(slot);
     bool found = false;
@@ -205,9 +206,9 @@ COLD bool any_satisfied(u64 slot, u64 engine, u32 mask) {
 
 // ---- the report -------------------------------------------------------------------------------------------------------------
 
-#define TOLD (1u << 31)  // in the upper half of waiting_at, of threads that nobody but the reporting warp writes for any more
+#define TOLD (1u << 31)  // in the upper half of waiting_at; only the reporting warp still writes it
 
-// Counts, and marks as told, all threads that wait where and for what `first` does.
+// Counts and marks all threads that wait at the same place and for the same event as `first`.
 COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u32 mask) {
     u64 word = wait_of(slot, first), detail = detail_of(slot, first);
     u32 threads = 0, lanes = 0, index = wait_index(word), whole = load32(FIELD(slot, Slot, thread_count));
@@ -242,7 +243,7 @@ COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u3
     __syncwarp(mask);
 }
 
-// One record for each barrier and place that threads wait at.
+// Writes one record for each pair of barrier and place at which threads wait.
 COLD void report_deadlock(u64 slot, u64 engine, u64 state, u32 mask) {
     u32 kind = KIND_DEADLOCK;
     for (;;) {
@@ -255,7 +256,7 @@ COLD void report_deadlock(u64 slot, u64 engine, u64 state, u32 mask) {
     }
 }
 
-// The value that the first lane sees.
+// The value of the first lane.
 DEVICE u32 first_lanes(u32 mask, u32 value) { return __shfl_sync(mask, value, __ffs(mask) - 1); }
 
 DEVICE bool begin_look(u64 slot, u64 engine) {
@@ -263,7 +264,7 @@ DEVICE bool begin_look(u64 slot, u64 engine) {
     return !swap32(FIELD(engine, Engine, verdict), 0, VERDICT_BUSY);
 }
 
-// The fences order the counter against the lock: whoever finds it taken has counted before its holder's last look.
+// The fences order the counter against the lock: a thread that finds the lock taken has counted before the holder's last scan.
 COLD void examine(u64 slot, u64 state, u32 mask) {
     u64 engine = engine_of(slot);
     bool leads = lane_id() == __ffs(mask) - 1;
@@ -283,16 +284,16 @@ COLD void examine(u64 slot, u64 state, u32 mask) {
         if (leads) proven ? or32(FIELD(engine, Engine, verdict), VERDICT_PROVEN) : and32(FIELD(engine, Engine, verdict), ~VERDICT_BUSY);
         record_fence();
         __syncwarp(mask);
-        if (proven || look_at_waits(slot, mask) == seen) return;  // who changes anything from here on looks itself
+        if (proven || look_at_waits(slot, mask) == seen) return;  // a thread that changes anything from here on scans itself
     }
 }
 
 // ---- registering ------------------------------------------------------------------------------------------------------------
 
-// Engine.elsewhere: threads registered at anything but the CTA's main barrier. Where there are none, that barrier is complete.
+// Engine.elsewhere: threads registered at anything but the main barrier of the CTA. If it is 0, that barrier is complete.
 DEVICE bool at_main_barrier(u64 word) { return wait_kind(word) == WAITS_CTA && wait_index(word) % NAMED_BARRIERS == 0; }
 
-// Lanes `mask` of a warp, together, begin (or go on with) a wait that is not at the main barrier.
+// Lanes `mask` of a warp together begin or continue a wait that is not at the main barrier.
 DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site, u32 needed) {
     u64 thread = thread_record(slot, me), engine = engine_of(slot);
     u64 before = load64(THREAD_FIELD(thread, waiting));
@@ -308,14 +309,14 @@ DEVICE void register_wait(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 s
         if (added) count32(FIELD(engine, Engine, elsewhere), added);
         blocked = added ? count32(at, added) + added : load32(at);
     }
-    if (added) record_fence();  // whoever comes to the main barrier and does not see this one is seen here
+    if (added) record_fence();  // a thread at the main barrier sees this one, or is seen here
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
     __syncwarp(mask);
 }
 
 DEVICE u64 main_lanes(u64 slot, u32 me) { return FIELD(engine_of(slot), Engine, at_main) + 4 * (me >> 5); }
 
-// The same at the main barrier. It needs no look while nobody waits elsewhere: it is complete then.
+// As `register_wait`, for the main barrier. No scan is needed while nobody waits elsewhere, because the barrier is complete then.
 DEVICE void register_at_main(u64 slot, u64 state, u32 me, u32 mask, u64 word, u32 site) {
     u64 thread = thread_record(slot, me), engine = engine_of(slot);
     store64(THREAD_FIELD(thread, waiting_at), pack(site, 0));
@@ -345,10 +346,10 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(lanes & ~main));
 }
 
-// ---- leaving ----------------------------------------------------------------------------------------------------------------
+// ---- early end ----------------------------------------------------------------------------------------------------------------
 
 #if CONSAN_NAMED
-// Whether some lane of a warp runs or waits at an mbarrier, and the warp has not begun to leave: it will.
+// Whether a warp will leave: some lane of it runs or waits at an mbarrier, and it has not begun to leave.
 DEVICE bool will_leave(u64 slot, u64 engine, u32 warp) {
     u32 living = living_lanes(slot, warp << 5);
     if (load64(FIELD(engine, Engine, waiting) + 8 * warp)) return false;
@@ -359,7 +360,7 @@ DEVICE bool will_leave(u64 slot, u64 engine, u32 warp) {
     return false;
 }
 
-// How often this warp has to arrive at an incomplete barrier, and that it does; 0 where nothing is missing.
+// The number of arrivals that this warp makes at an incomplete barrier, and marks as made; 0 if none is missing.
 DEVICE u32 take_arrivals(u64 slot, u32 place, u32 others, u32 &wanted) {
     u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
     for (;;) {
@@ -374,7 +375,7 @@ DEVICE u32 take_arrivals(u64 slot, u32 place, u32 others, u32 &wanted) {
     }
 }
 
-// Names of barriers are constants here: one in a register would reserve all sixteen of the CTA.
+// The barrier name is a constant here. A name in a register would reserve all sixteen barriers of the CTA.
 template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 me, u32 mask, u32 others) {
     if constexpr (ID < CONSAN_NAMED) {
         u32 wanted = 0, times = lane_id() == __ffs(mask) - 1 ? take_arrivals(slot, named_place(slot, me, ID), others, wanted) : 0;
@@ -386,7 +387,7 @@ template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 me, u32 mask, u32 oth
     }
 }
 
-// The lanes that are the first of their warp to leave arrive for it: the chip waits for the others of the warp to come or exit.
+// The first lanes of a warp that leave arrive for the warp. The hardware waits for its other lanes to arrive or exit.
 COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     u64 engine = engine_of(slot);
     u32 leader = __ffs(mask) - 1, first = 0, others = 0;
@@ -396,7 +397,7 @@ COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     arrive_at_each<0>(slot, me, mask, others);
 }
 
-// A warp that was counted at a barrier and does not enter it.
+// Takes back the arrival of a warp that was counted at a barrier and does not enter it.
 DEVICE void withdraw_arrival(u64 slot, u32 place, u32 generation) {
     u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
     while (high_word(old) == generation && (low_word(old) & 0xffff) >= 32) {
@@ -407,7 +408,7 @@ DEVICE void withdraw_arrival(u64 slot, u32 place, u32 generation) {
 }
 #endif
 
-// What copies have in flight lands in memory that the next CTA will be given: wait for it, within bounds.
+// Copies in flight write into memory that the next CTA may get. Waits for them, within bounds.
 DEVICE void drain(u64 engine) {
     if (!load32(FIELD(engine, Engine, op_count))) return;
     u64 start = nanoseconds();

@@ -1,4 +1,4 @@
-// The end of a thread, a CTA and a cluster: what is still in flight, what peers may still use, and the release of the slot.
+// Exit of a thread, a CTA and a cluster: operations still in flight, peers that may still use the memory, and release of the slot.
 #pragma once
 
 #include "bulk.cuh"
@@ -22,10 +22,10 @@ DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
 }
 
-// By the last thread of the CTA: operations whose completion nobody has observed.
+// By the last thread of the CTA: reports operations whose completion nobody has observed (R-CP5, R-M12).
 DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u64 engine = engine_of(slot);
-    if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // stopped in the middle
+    if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // the CTA was stopped early
 #if CONSAN_CLUSTER
     u32 rank = cluster_rank(), bytes = cta_bytes(slot);
 #endif
@@ -46,7 +46,7 @@ DEVICE void check_operations_at_exit(u64 slot, u64 state) {
 }
 #endif
 #if CONSAN_CLUSTER
-// By the last thread of a CTA: what others have done to its memory must be over, and known.
+// By the last thread of a CTA: accesses of other CTAs to its memory must happen before its exit (R-CL).
 DEVICE void cta_exits(u64 slot, u64 state) {
     u32 rank = cluster_rank(), warps = load32(FIELD(slot, Slot, warp_count)), base = load32(FIELD(slot, Slot, base));
     store32(FIELD(slot, Slot, gone) + 4 * rank, 1);
@@ -72,7 +72,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     }
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
-    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // who is counted has found its CTA, and fenced
+    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // a counted thread has found its CTA, and fenced
 #if CONSAN_ENGINE
     if (slot) count_exits(slot, state, mask);
 #endif
@@ -80,7 +80,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 #if CONSAN_PARTIAL && !CONSAN_ENGINE
     if (slot) gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
 #elif !CONSAN_PARTIAL
-    // Who asks is what is left of the warp. A whole warp leaves nobody.
+    // Only the remaining lanes of the warp need this. If the whole warp exits, there are none.
     if (slot && mask != ~0u) {
         gpu_or32(FIELD(slot, Slot, exited) + 4 * (linear_tid() >> 5), mask);
         gpu_max32(FIELD(slot, Slot, lanes_left), 1);
@@ -102,7 +102,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 }
 
 #if CONSAN_ENGINE
-// The end of a thread whose CTA is stuck or was told to stop. Does not return.
+// Exit of a thread whose CTA is deadlocked or was told to stop. Does not return.
 HOOK void __consan_leave(u64 runtime, u64 slot, u64 state, u32 me) {
     if (slot) {
         u32 mask = active_mask();

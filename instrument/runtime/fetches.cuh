@@ -1,11 +1,11 @@
-// The sources of bulk loads in global memory, against ordinary stores of the same CTA: what is overwritten while a load that nobody has waited
-// for may still be reading it (SEMANTICS 2.6).
+// The sources of bulk loads in global memory, against ordinary stores of the same CTA: a store must not overwrite a source while a load
+// that nobody has waited for may still read it (section 4.2 of SEMANTICS).
 //
-// Loads are kept in a ring, as they are issued: address and size, or tensor map and coordinates, which are only looked at once a store
-// lies in the tensor's range. Each warp remembers up to where it has found all of them complete.
+// Loads are kept in a ring as they are issued: address and size, or tensor map and coordinates. The latter are only decoded once a store
+// lies in the tensor's range. Each warp remembers up to where it has found all loads complete.
 //
-// Not looked for: bulk stores that overwrite a source; loads in im2col mode, gathered or multicast; tensors that overlap themselves. Where threads
-// may synchronise through global memory a load counts as complete once anybody has waited for it.
+// Not detected: bulk stores that overwrite a source; loads in im2col, gather or multicast mode; tensors that overlap themselves. Where
+// threads may synchronise through global memory, a load counts as complete once any thread has waited for it.
 #pragma once
 
 #include "written.cuh"
@@ -23,7 +23,7 @@ DEVICE Operation fetch_of(u64 at) {
     return o;
 }
 
-// `bytes`: 0 for a tensor, whose map is the source then.
+// `bytes`: 0 for a tensor; `source` is then its map.
 DEVICE void keep_fetch(const Caller &c, u32 mbarrier, u64 source, u32 bytes, const u32 *place) {
     u64 globals = globals_of(c.slot);
     u32 index = find_barrier(engine_of(c.slot), offset_of(c.slot, mbarrier));
@@ -45,7 +45,7 @@ DEVICE void keep_fetch(const Caller &c, u32 mbarrier, u64 source, u32 bytes, con
     store64(FIELD(at, FetchRecord, live), live_mark(c.slot, position));
 }
 
-// Whether bytes [low, high) are among those that a load reads.
+// Whether a load reads any of bytes [low, high).
 COLD bool fetch_covers(u64 at, u64 low, u64 high) {
     u64 source = load64(at);
     u32 bytes = load32(FIELD(at, FetchRecord, bytes));
@@ -91,7 +91,7 @@ COLD void look_for_fetches(Caller c, u64 low, u64 high) {
 
 // ---- hooks ------------------------------------------------------------------------------------------------------------------------
 
-// A bulk load; `mbarrier` tells of its completion.
+// A bulk load; `mbarrier` signals its completion.
 HOOK void __consan_fetch(u64 slot, u64 state, u32 me, u32 site, u32 mbarrier, u64 address, u32 bytes) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, bytes};

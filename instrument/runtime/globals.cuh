@@ -1,20 +1,20 @@
-// The sides of bulk and tensor copies in global memory (SEMANTICS 2.6, R-B3), against accesses of the same CTA.
+// The sides of bulk and tensor copies in global memory (R-B3), against accesses of the same CTA.
 //
-// What a copy writes to global memory is kept as a record of its own, because the list of operations (operation.cuh) forgets a copy
-// when its bytes of shared memory are used again. Its completion is the issuing thread's wait_group without .read; .read promises only
-// that the source has been read (ISA "cp.async.bulk.wait_group"). A generic access first compares its address with an interval that
-// bounds everything in flight (in line, passes/globals.py), and comes here only if it lies within.
+// Each write of a copy to global memory is a separate record, because the list of operations (operation.cuh) forgets a copy when its bytes
+// of shared memory are reused. Completion is the issuing thread's wait_group without .read; .read only promises that the source has been
+// read (ISA "cp.async.bulk.wait_group"). A generic access first compares its address, in line (passes/globals.py), with an interval that
+// bounds everything in flight. It calls the hook only if the address lies within.
 //
-// Not looked for: what other CTAs do, two copies that meet, and pairs of which the copy comes second. Where threads may synchronise through global memory, a
-// copy that has been waited for counts as complete for all: edges of that kind are not followed. Of many copies that nobody has
-// waited for the oldest become one interval; an access in it is one that could not be checked, and is counted.
+// Not detected: accesses of other CTAs, conflicts of two copies, and pairs in which the copy comes second. Where threads may synchronise
+// through global memory, a copy that was waited for counts as complete for all threads, because such edges are not followed. Among many
+// copies that nobody has waited for, the oldest are merged into one interval. An access in it cannot be checked, and is counted.
 #pragma once
 
 #include "bulk.cuh"
 
 #if CONSAN_ENGINE
 #define RESULT_REDUCES 1u   // flags of a record
-#define GLOBAL_EDGES 64u    // with an access's flags: threads may synchronise through global memory
+#define GLOBAL_EDGES 64u  // with an access's flags: threads may synchronise through global memory
 
 typedef long long i64;
 struct Result { u64 low, high, shape[3]; u32 site, thread, group, flags; };
@@ -23,7 +23,7 @@ DEVICE u64 globals_of(u64 slot) { return slot + GLOBALS_AT; }
 DEVICE u64 tables_of(u64 slot) { return slot + TABLES_AT; }
 DEVICE u64 result_at(u64 slot, u32 place) { return FIELD(tables_of(slot), GlobalTables, results) + (u64)place * sizeof(ResultRecord); }
 static_assert(sizeof(ResultRecord) == 64, "GlobalTables.results");
-// A record is whole when this stands in it: a record of an earlier CTA, or of an earlier round of the ring, has another.
+// A complete record contains this mark. A record of an earlier CTA, or of an earlier round of the ring, has another one.
 DEVICE u64 live_mark(u64 slot, u32 position) { return pack(position, load32(FIELD(slot, Slot, base))); }
 
 DEVICE Result load_result(u64 at) {
@@ -56,7 +56,7 @@ HOOK void __consan_result_wait(u64 slot, u64 state, u32 me, u32 pending) {
     store64(THREAD_WORD(thread, result_waits, place), pack(low_word(state), done));
 }
 
-// Whether the caller has observed that a group of bulk stores is complete. A wait that has left the history counts as observed.
+// Whether the caller has observed the completion of a group of bulk stores. A wait that has left the history counts as observed.
 DEVICE bool results_observed(const Caller &c, u32 issuer, u32 group) {
     u64 thread = thread_record(c.slot, issuer);
     if (load32(THREAD_FIELD(thread, bulk_retired)) <= group) return false;
@@ -73,7 +73,7 @@ DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
     return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && r.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
 }
 
-// Whether anybody can have learnt that the copy is over. Where threads may synchronise through global memory, that is as much as is known.
+// Whether any thread can have observed the completion of the copy. Where threads may synchronise through global memory, more is not known.
 DEVICE bool use_over(const Caller &c, const Operation &o) {
     if (!(c.flags & GLOBAL_EDGES)) return observed(c, o);
     if (kind_of(o) == OPERATION_BULK_LOAD) return load32(FIELD(mbarrier_at(engine_of(c.slot), o.barrier), MBarrier, waited)) > o.phase;
@@ -82,7 +82,7 @@ DEVICE bool use_over(const Caller &c, const Operation &o) {
 
 // ---- what copies write ------------------------------------------------------------------------------------------------------------
 
-// An interval that bounds what it has been widened by: the complement of its lower end, and its upper end.
+// An interval: the complement of its lower end, and its upper end.
 struct Span { u64 low, high; };
 
 DEVICE Span load_span(u64 at) { return {~load64(at), load64(at + 8)}; }
@@ -100,7 +100,8 @@ DEVICE void widen_interval(u64 low_at, u64 low, u64 high) {  // one of the slot,
 DEVICE u64 lost_at(u64 slot, u32 i) { return FIELD(globals_of(slot), Globals, lost) + i * sizeof(LostResults); }
 #define SEVERAL_THREADS 0xffffffffu
 
-// A record whose place is taken although nobody has waited for its copy. The last interval serves all threads that find no other.
+// Merges a record into an interval before its place is reused, if nobody has waited for its copy. The last interval serves all threads
+// that find no other one.
 COLD void lose_result(u64 slot, u64 at) {
     Result r = load_result(at);
     if (load32(THREAD_FIELD(thread_record(slot, r.thread), bulk_retired)) > r.group) return;
@@ -142,9 +143,9 @@ HOOK void __consan_result(u64 slot, u64 state, u32 me, u32 sites, u64 address, u
 
 // ---- boxes of tensors ---------------------------------------------------------------------------------------------------------------
 //
-// The box of a tiled tensor copy in global memory, clipped at the tensor's edge: rows of `inner` bytes, repeated along up to four dimensions.
-// The dimensions are kept by growing stride, each no smaller than what lies within it, so that a byte has one place at most. What is
-// not of that form (a tensor that overlaps itself, strides of 64 GiB) is not kept.
+// The box of a tiled tensor copy in global memory, clipped at the edge of the tensor: rows of `inner` bytes, repeated along up to four
+// dimensions. The dimensions are sorted by stride. Each stride is at least the size of what lies within, so a byte has one place at most.
+// Other forms (a tensor that overlaps itself, strides of 64 GiB) are not kept.
 
 #define ROW_UNIT 16u  // strides are multiples of this
 
@@ -156,7 +157,7 @@ DEVICE void sort_rows(Rows &a, Rows &b) {
     a = b; b = c;
 }
 
-// The part of a dimension that is inside: moves `start` to its first element, returns how many elements there are.
+// Clips one dimension: moves `start` to its first element inside the tensor and returns the number of elements inside.
 DEVICE u32 clip_dimension(u64 &start, int place, u32 count, u32 extent, u32 step, u64 distance) {
     u32 first = place < 0 ? (0 - (u32)place + step - 1) / step : 0;
     i64 room = (i64)extent - place;
@@ -199,7 +200,7 @@ DEVICE bool find_box(u64 map, const u32 *place, Result &r) {
     return some;
 }
 
-// Whether bytes [low, high), which overlap the record's range, have some in common with what it covers.
+// Whether a record covers some of bytes [low, high), which overlap its range.
 DEVICE bool result_covers(const Result &r, u64 low, u64 high) {
     u32 inner = low_word(r.shape[2]), counts = high_word(r.shape[2]);
     if (!inner) return true;
@@ -225,7 +226,7 @@ HOOK void __consan_tensor_result(u64 slot, u64 state, u32 me, u32 sites, u64 map
     if (find_box(map, place, r)) keep_result(c, r);
 }
 
-// ---- generic accesses look at them -------------------------------------------------------------------------------------------------
+// ---- generic accesses against results -------------------------------------------------------------------------------------------------
 
 COLD void report_result(Caller c, const Result &r, u64 address) {
     u64 thread = thread_record(c.slot, r.thread);
@@ -257,7 +258,7 @@ COLD void look_for_results(const Caller &c, u64 address) {
         u32 position = total - 1 - (total - 1 - i) % RESULTS;  // the latest one of this place
         Result r = load_result(at);
         if (load64(FIELD(at, ResultRecord, live)) != live_mark(c.slot, position) || !result_covers(r, address, address + c.bytes)) continue;
-        // Reductions of either kind can come in any order.
+        // Reductions, by copies or by atomics, commute.
         if (c.flags & ACCESS_RMW && r.flags & RESULT_REDUCES) continue;
         if (!results_observed(c, r.thread, r.group)) report_result(c, r, address);
     }

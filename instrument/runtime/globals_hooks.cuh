@@ -5,7 +5,7 @@
 #include "fetches.cuh"
 
 #if CONSAN_ENGINE
-// A generic access within the interval of what is in flight.
+// A generic access within the interval that bounds everything in flight.
 HOOK void __consan_global_access(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes, u32 flags) {
     if (!slot) return;
     Caller c = {slot, state, me, site, flags, 0, bytes};

@@ -1,12 +1,13 @@
-// Tensor maps in global memory (SEMANTICS 2.4 and 2.6, R-B7): changed by this CTA, and used by its tensor copies.
+// Tensor maps in global memory (R-B7, R-PX): changed by this CTA, and used by its tensor copies.
 //
-// A copy reads its map through the tensormap proxy until it is complete (a store: until wait_group.read). Whoever changes the map must have
-// observed that; and what the CTA has changed must pass a release fence of who changed it and an acquire fence for this map before a copy
-// uses it (ISA "fence.proxy.tensormap"). Uses are kept in a ring, changes by instructions for maps and acquire fences in a table by
-// address; changes by ordinary stores are found in the table of written cells.
+// A copy reads its map through the tensormap proxy until it completes (a store: until wait_group.read). A thread that changes the map must
+// have observed that. Before a copy uses a changed map, the change must pass a release fence of its thread and an acquire fence for this
+// map (ISA "fence.proxy.tensormap"). Uses are kept in a ring. Changes by tensormap instructions, and acquire fences, are kept in a table
+// by address. Changes by ordinary stores are found in the table of written cells.
 //
-// Not looked for: changes by other CTAs and by bulk copies, and changes that nothing orders before the use. Of each warp only the last
-// fence is known. An acquire fence serves everybody who comes after it; one by another warp than that of the change counts also if it came before.
+// Not detected: changes by other CTAs and by bulk copies, and changes that are unordered with the use. Only the last fence of each warp is
+// known. An acquire fence serves all threads ordered after it. If another warp than the changing one executes it, it also counts when it
+// came before the change.
 #pragma once
 
 #include "tensormap.cuh"
@@ -56,7 +57,7 @@ DEVICE void keep_use(const Caller &c, u64 map, const Operation &o) {
     widen_interval(FIELD(c.slot, Slot, flight_low), map, map + MAP_BYTES);
 }
 
-// The caller changes [low, high): is a copy that uses a map there still in flight?
+// The caller changes [low, high): reports a copy in flight that uses a map there.
 COLD void look_for_uses(Caller c, u64 low, u64 high) {
     u64 globals = globals_of(c.slot);
     u32 total = load32(FIELD(globals, Globals, use_count)), count = min(total, MAP_USES);
@@ -77,11 +78,11 @@ COLD void look_for_uses(Caller c, u64 low, u64 high) {
 
 // ---- changes and fences --------------------------------------------------------------------------------------------------------------
 
-// An epoch at which a warp executed a fence, with a lane that did; 0 if it did not.
+// The epoch at which a warp executed a fence, with one of the lanes; 0 if it executed none.
 DEVICE u32 fence_word(u64 state, u32 me) { return low_word(state) << 5 | me & 31; }
 
 DEVICE u64 map_place(u64 slot, u64 map) { return FIELD(tables_of(slot), GlobalTables, maps) + sizeof(MapState) * (u32)(map / MAP_BYTES % MAPS); }
-// Whose place it is: the map's (1), that of another map of this CTA (2), nobody's (0).
+// The owner of a place: this map (1), another map of this CTA (2), none (0).
 DEVICE u32 holds_map(u64 slot, u64 at, u64 map) { return load32(FIELD(at, MapState, born)) != load32(FIELD(slot, Slot, base)) + 1 ? 0 : load64(at) == map ? 1 : 2; }
 
 DEVICE u64 take_place(u64 slot, u64 map) {
@@ -93,7 +94,7 @@ DEVICE u64 take_place(u64 slot, u64 map) {
     return at;
 }
 
-// Whether some warp's fence, given by `words`, lies between what `warp` did at an epoch and the caller.
+// Whether a fence, recorded in `words`, lies between the access of `warp` at an epoch and the caller.
 DEVICE bool fenced_by(const Caller &c, u64 words, u32 warp, u32 epoch) {
     u32 warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
     for (u32 w = 0; w < warps; ++w) {
@@ -104,12 +105,12 @@ DEVICE bool fenced_by(const Caller &c, u64 words, u32 warp, u32 epoch) {
     return false;
 }
 
-// The map was changed by thread `other` at an epoch: may the caller's copy use it?
+// Thread `other` changed the map at an epoch: checks whether the caller's copy may use it.
 DEVICE bool check_change(Caller c, u64 map, u32 site, u32 other, u32 epoch, bool released) {
     if (!ordered(c, other, epoch)) return true;
     u64 at = map_place(c.slot, map);
     u32 held = holds_map(c.slot, at, map);
-    // Two maps that share a place: what is known of one is lost.
+    // Two maps share a place, so what was known of one of them is lost.
     bool acquired = held == 2 || (held && fenced_by(c, FIELD(at, MapState, acquired), other >> 5, epoch));
     released |= fenced_by(c, FIELD(globals_of(c.slot), Globals, map_released), other >> 5, epoch);
     if (acquired && released) return true;
@@ -132,7 +133,7 @@ DEVICE void check_map(const Caller &c, u64 map) {
     }
 }
 
-// A tensor copy is about to use a map. `mbarrier`: what tells of a load's completion; `stores`: it is a store, whose group does.
+// A tensor copy is about to use a map. `mbarrier` signals completion of a load; `stores`: it is a store, and its bulk group does.
 HOOK void __consan_map_use(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 mbarrier, u32 flags) {
     if (!slot || !is_global(map)) return;
     Caller c = {slot, state, me, site, flags, 0, MAP_BYTES};
@@ -147,7 +148,7 @@ HOOK void __consan_map_use(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 m
     keep_use(c, map, o);
 }
 
-// tensormap.replace of a map in global memory, or the copy of one there (cp_fenceproxy, by a warp; `flags` 1: it is a release, too).
+// tensormap.replace of a map in global memory, or a copy of one there (cp_fenceproxy, by a warp; `flags` 1: it is also a release).
 HOOK void __consan_map_change(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 flags) {
     if (!slot || !is_global(map)) return;
     if (flags & 1 && lane_id() != __ffs(active_mask()) - 1) return;
@@ -160,7 +161,7 @@ HOOK void __consan_map_change(u64 slot, u64 state, u32 me, u32 site, u64 map, u3
     store64(kept_tensor(slot, map), 0);
 }
 
-// fence.proxy.tensormap::generic: .acquire of a map, or .release (`map` 0). What follows it is a new epoch.
+// fence.proxy.tensormap::generic: .acquire of a map, or .release (`map` 0). A new epoch follows.
 HOOK u64 __consan_map_fence(u64 slot, u64 state, u32 me, u64 map) {
     if (!slot) return state;
     u32 mask = active_mask();

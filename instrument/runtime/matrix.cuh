@@ -1,15 +1,15 @@
-// Operands of wgmma in shared memory: which bytes a descriptor names, and how long they are read (SEMANTICS 2.10).
+// Operands of wgmma in shared memory: which bytes a descriptor names, and until when they are read (R-G1 to R-G3).
 //
-// The products of a warpgroup read the same operands in all four of its warps, and each warp waits for itself. So its first warp
-// lists an operand, all four check that what they read is complete, and the operand is free when all four have waited.
-// Footprints are exact to the 16-byte chunk (ISA "Strides", "Canonical Layouts"); consecutive slices along K that step through
-// one line of the swizzle pattern share a record.
+// All four warps of a warpgroup read the same operands, and each warp waits for itself. The first warp lists an operand, all four check
+// that the data they read is complete, and the operand is free when all four have waited (matrix_observed, SEMANTICS section 4.3).
+// Footprints are exact to the 16-byte chunk (ISA "Strides", "Canonical Layouts"). Consecutive slices along K within one line of the
+// swizzle pattern share a record.
 #pragma once
 
 #include "operation.cuh"
 
 #if CONSAN_ENGINE
-// In `shape` the descriptor, in `shape2`: rows, chunks along K (K-major) or elements along K, major, and where shared memory begins.
+// `shape` is the descriptor. `shape2` holds rows, chunks along K (K-major) or elements along K, major, and the base of shared memory.
 DEVICE u64 pack_shape(u32 rows, u32 depth, u32 major, u32 window) { return (u64)window << 32 | major << 31 | depth << 16 | rows; }
 DEVICE u32 shape_rows(const Operation &o) { return (u32)o.shape2 & 0xffff; }
 DEVICE u32 shape_depth(const Operation &o) { return (u32)o.shape2 >> 16 & 0x7fff; }
@@ -27,7 +27,7 @@ DEVICE Descriptor read_descriptor(u64 bits) {
     return d;
 }
 
-// Whether the chunk at distance `at` from the start, swizzle undone, is one of a line of `width` chunks: line and chunk.
+// Whether the chunk at distance `at` from the start, swizzle undone, belongs to a line of `width` chunks; returns line and chunk.
 DEVICE bool in_lines(u32 at, u32 width, u32 &line, u32 &chunk) {
     line = at / (16 * width); chunk = at % (16 * width) / 16;
     return at < 128 * width;
@@ -66,7 +66,7 @@ DEVICE bool matrix_covers(const Operation &o, u32 low, u32 high) {
     return false;
 }
 
-// The range that holds all chunks.
+// The range that contains all chunks.
 DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
     Descriptor d = read_descriptor(o.shape);
     u32 low = d.start & ~(16 * d.width - 1), chunks = rows / 8, span;
@@ -76,7 +76,7 @@ DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
     o.low = low; o.high = low + span + 128 * d.width;
 }
 
-// The next slice along K inside one line of the pattern: the record grows. False if it is not that.
+// Extends the record by the next slice along K within one line of the pattern. False if this is not the next slice.
 DEVICE bool grow_operand(const Operation &o, u64 at, u32 depth) {
     Operation old = load_operation(at);
     if (old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return false;
@@ -87,7 +87,7 @@ DEVICE bool grow_operand(const Operation &o, u64 at, u32 depth) {
     return true;
 }
 
-// The place of a record of this warpgroup on the same range, found by the lanes together; OPERATIONS if there is none.
+// A record of this warpgroup on the same range, searched by the lanes together; OPERATIONS if there is none.
 DEVICE u32 same_operand(const Caller &c, const Operation &o, u32 count, u32 base) {
     u64 engine = engine_of(c.slot), range = pack(o.low, o.high);
     for (u32 first = 0; first < count; first += 32) {
@@ -103,7 +103,7 @@ DEVICE u32 same_operand(const Caller &c, const Operation &o, u32 count, u32 base
     return OPERATIONS;
 }
 
-// Lists an operand, by the first warp of its warpgroup: in the record's place that an earlier product left, or in a new one.
+// Lists an operand, by the first warp of its warpgroup: in the record of an earlier product, or in a new one.
 DEVICE u32 list_operand(const Caller &c, Operation &o, u32 count, u32 base, u32 depth) {
     u64 engine = engine_of(c.slot);
     u32 place = same_operand(c, o, count, base), sequence = 0, fresh = OPERATIONS;
@@ -129,7 +129,7 @@ DEVICE Operation operand_of(u64 slot, u32 me, u64 descriptor, u32 site, u32 rows
     return o;
 }
 
-// What a warp remembers of a range: where it is listed, and that all was in order in that group.
+// What a warp remembers of a range: its place on the list, and that everything was ordered in that group.
 DEVICE u64 operand_memo(u64 engine, u32 me, u32 low) {
     return FIELD(engine, Engine, operands) + 16ull * ((me >> 5) * MATRIX_OPERANDS + ((low >> 10) * 0x9E3779B1u >> 29) % MATRIX_OPERANDS);
 }

@@ -1,10 +1,10 @@
-// Hooks of wgmma: operands, commits and waits (SEMANTICS R-G1 to R-G3).
+// Hooks of wgmma: operands, commits and waits (R-G1 to R-G3).
 #pragma once
 
 #include "access_hooks.cuh"
 
 #if CONSAN_ENGINE
-// The copies that overlap an operand, looked at by the lanes together. `whole`: one that all lanes have observed covers the range.
+// Checks the copies that overlap an operand; the lanes share them. `whole`: a copy that all lanes have observed covers the range.
 DEVICE bool meet_copies(const Caller &c, const Operation &o, u32 place, u32 count, u32 base, bool &whole) {
     u64 engine = engine_of(c.slot);
     bool clean = true;
@@ -48,7 +48,7 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     if (!__ballot_sync(0xffffffffu, whole)) check_initialised(c, o, lane_id(), 32);
     clean &= check_blocks(c, o, lane_id(), 32);
     if (!__ballot_sync(0xffffffffu, clean != true) && lane_id() == 0) {
-        // Worked out here, not kept across the calls above: registers.
+        // Computed here and not kept across the calls above, to save registers.
         u64 memo = operand_memo(engine_of(slot), me, low_word(range));
         store64(memo, range);
         store64(memo + 8, pack(place, memo_tag(load32(FIELD(engine_of(slot), Engine, op_base)), o)));
@@ -57,15 +57,15 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
 }
 
 // One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
-// What was found in order is remembered for the next slices of the same line: a conflict that comes up meanwhile is found by the
-// other side, which looks at the list.
+// A check without findings is remembered for the next slices of the same line. A conflict that arises meanwhile is found by the other
+// side, which searches the list.
 HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
     if (!slot) return;
     if (!major) {
         u64 engine = engine_of(slot), known[2];
         Operation o = operand_of(slot, me, descriptor, site, rows, depth, 0);
         load_records<2>(operand_memo(engine, me, o.low), known);
-        // Lanes may have looked at different times: what one does all do.
+        // Lanes may have looked at different times. If one checks, all check.
         if (__all_sync(0xffffffffu, known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o))) {
             bool grown = me >= o.thread + 32 || lane_id() || grow_in_place(o, engine, low_word(known[1]), depth);
             if (__all_sync(0xffffffffu, grown)) return;

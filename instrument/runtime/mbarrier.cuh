@@ -1,10 +1,10 @@
-// mbarriers: life cycle, phases, counts, and the edges that they carry (SEMANTICS 2.7).
+// mbarriers: life cycle, phases, counts, and the edges that they carry (R-M1 to R-M14).
 //
-// Each barrier of the CTA has a number, a shadow of its state in one word, and two clocks, one for each parity of the phase: an
-// arrival joins what its thread knows to the clock of the phase that it arrives at, a wait takes the clock of the phase that it has
-// observed. The shadow is brought up to date before the real instruction, and bytes are credited when a copy is issued, so it runs
-// ahead of the chip, in a legal program by one phase at most.
-// Phases are counted through all the CTAs that a slot serves; a barrier's first phase is even.
+// Each mbarrier of the CTA has a number, a shadow of its state in one word, and two clocks, one per parity of the phase. An arrival
+// joins its thread's clock to the clock of the phase that it arrives at. A wait takes the clock of the phase that it has observed.
+// The shadow is updated before the real instruction, and bytes are credited when a copy is issued. So the shadow runs ahead of the
+// hardware, in a legal program by one phase at most.
+// Phases are numbered through all the CTAs that a slot serves. The first phase of an mbarrier is even.
 #pragma once
 
 #include "access.cuh"
@@ -24,7 +24,7 @@ DEVICE u64 make_state(u32 phase, u32 pending, int tx) { return (u64)phase << 42 
 
 struct Change { u64 before, after; };
 
-// Arrivals and bytes, in one step; a phase that is complete gives way to the next (ISA "Phase Completion of the mbarrier object").
+// Applies arrivals and bytes in one step. A complete phase is followed by the next one (ISA "Phase Completion of the mbarrier object").
 DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
     u64 before = load64(at);
     for (;;) {
@@ -32,7 +32,7 @@ DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
         int tx = state_tx(before) + bytes;
         u32 left = pending - min(arrivals, pending), over = arrivals - min(arrivals, pending);
         if (left == 0 && tx == 0) {
-            // Arrivals beyond the count go to the following phases, each of which they may complete.
+            // Arrivals beyond the pending count go to the following phases, and may complete each of them.
             u32 each = expected ? expected : 1;
             phase += 1 + over / each;
             left = expected - over % each;
@@ -44,7 +44,7 @@ DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
 }
 
 #if CONSAN_CLUSTER
-// The CTA that a barrier belongs to.
+// The rank of the CTA that owns a barrier.
 DEVICE u32 barrier_rank(u64 slot, u64 engine, u32 index) { return (load32(FIELD(engine, Engine, keys) + 4 * index) - 1) / cta_bytes(slot); }
 #endif
 
@@ -89,7 +89,7 @@ COLD void initialised_twice(Caller c, u64 engine, u32 index) {
     report_barrier(c, engine, index, REASON_INITIALISED_TWICE, load32(FIELD(at, MBarrier, site)), load32(FIELD(at, MBarrier, thread)));
 }
 
-// Another warp whose last successful wait for this barrier is not ordered before the caller; NO_BARRIER if there is none.
+// Another warp whose last successful wait on this barrier is unordered with the caller; NO_BARRIER if there is none.
 DEVICE u32 unordered_waiter(const Caller &c, u64 engine, u32 index) {
     u32 warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
     for (u32 w = 0; w < warps; ++w) {
@@ -99,7 +99,7 @@ DEVICE u32 unordered_waiter(const Caller &c, u64 engine, u32 index) {
     return NO_BARRIER;
 }
 
-// Lanes that name one barrier, in one way, act as one: the first does it for all.
+// Lanes that name the same barrier in the same way act as one: the first does the work for all.
 struct Group { u32 mask, leader; };
 
 DEVICE Group barrier_group(u32 address, u32 way) {
@@ -110,13 +110,13 @@ DEVICE Group barrier_group(u32 address, u32 way) {
     return {mask, (u32)__ffs(mask) - 1};
 }
 
-// What is wrong with an arrival, seen from the state before and after it.
+// Reports what is wrong with an arrival, from the state before and after it (R-M3, R-M5).
 DEVICE void check_arrival(const Caller &c, u64 engine, u32 index, const Change &change, u32 arrivals, u32 flags) {
     u64 at = mbarrier_at(engine, index);
     u32 last = load32(FIELD(at, MBarrier, last_site)), thread = load32(FIELD(at, MBarrier, thread)), waited = load32(FIELD(at, MBarrier, waited));
     u32 before = state_phase(change.before), after = state_phase(change.after);
     if (arrivals > state_pending(change.before)) report_barrier(c, engine, index, REASON_TOO_MANY_ARRIVALS, load32(FIELD(at, MBarrier, site)), thread);
-    // Two phases complete, and nobody has waited for the first of them.
+    // R-M5: two phases complete, and no thread has waited for the first one.
     else if (after != before && before > load32(FIELD(at, MBarrier, first_phase)) && waited < before) report_barrier(c, engine, index, REASON_PHASE_LAPPED, last, thread);
     if (flags & ARRIVE_NO_COMPLETE && after != before) report_barrier(c, engine, index, REASON_NO_COMPLETE, load32(FIELD(at, MBarrier, site)), thread);
     int tx = state_tx(change.after);
@@ -132,15 +132,15 @@ DEVICE void change_bytes(const Caller &c, u32 index, int bytes) {
 
 // ---- waits ----------------------------------------------------------------------------------------------------------------
 
-// The phase that a successful wait has observed. The chip is at the shadow's phase or one behind it; of two phases with the
-// requested parity the later one can only have been waited for if the shadow has moved on since.
+// The phase that a successful wait has observed. The hardware is at the shadow's phase or one behind. Of two phases with the requested
+// parity, the wait can have observed the later one only if the shadow has advanced since.
 DEVICE u32 observed_phase(u32 before, u32 after, u32 parity) {
     if (((before - 1) & 1) == parity) return before - 1;
     return after > before ? before : before - 2;
 }
 
-// A lane that waits goes on from its warp's latest epoch: another lane's arrival may have published the one that it was in, and what it
-// does from here on comes after that.
+// After a wait, the lane continues from the latest epoch of its warp. The arrival of another lane may have released the epoch that this
+// lane was in, and the accesses after the wait do not belong to that release.
 DEVICE u64 catch_up(u64 slot, u64 state, u32 me) {
     u32 epoch = load32(FIELD(slot, Slot, epochs) + 4 * (me >> 5)), own = low_word(state);
     if (epoch <= own) return state;
@@ -148,7 +148,7 @@ DEVICE u64 catch_up(u64 slot, u64 state, u32 me) {
     return pack(epoch, high_word(state));
 }
 
-// A wait that was valid when it began, and ends when the barrier is no more: the chip had let it go, and its hook came after that of inval.
+// The barrier was invalidated during a wait: the wait succeeded before inval, its after-hook ran later.
 COLD void invalidated_meanwhile(u64 slot, u64 state, u32 me, u32 index) {
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 thread = load32(FIELD(at, MBarrier, thread)), epoch = load32(FIELD(at, MBarrier, epoch));

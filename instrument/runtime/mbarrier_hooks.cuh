@@ -1,17 +1,17 @@
-// Hooks of mbarrier operations: life cycle, arrivals, waits (SEMANTICS R-M1 to R-M14).
+// Hooks of mbarrier operations: life cycle, arrivals, waits (R-M1 to R-M14).
 #pragma once
 
 #include "access_hooks.cuh"
 #include "waits.cuh"
 
 #if CONSAN_ENGINE
-// The number of a barrier that is about to be used; reports what is wrong with it.
+// The number of a barrier that is about to be used. Reports a misuse (R-M1, R-M8).
 COLD u32 barrier_in_use(Caller c) {
     if (!enter_access(c, head_of(c.slot, c.me), c.offset)) return NO_BARRIER;
     u64 engine = engine_of(c.slot);
     u32 index = find_barrier(engine, c.offset);
     if (index == NO_BARRIER) {
-        // Beyond the table nothing is known of a barrier.
+        // Barriers beyond the end of the table are not followed.
         if (load32(FIELD(engine, Engine, barrier_count)) > MBARRIERS) count_evicted(c.slot);
         else report_barrier(c, engine, NO_BARRIER, REASON_NOT_INITIALISED, 0, c.me);
         return NO_BARRIER;
@@ -22,7 +22,7 @@ COLD u32 barrier_in_use(Caller c) {
         report_barrier(c, engine, index, REASON_INVALIDATED, load32(FIELD(at, MBarrier, last_site)), thread);
         return NO_BARRIER;
     }
-    // Seen by everybody who has passed a barrier of the CTA since: the usual case.
+    // Fast path: a barrier of the CTA since the init has published it.
     bool behind = epoch < high_word(c.state) && same_cta(c.slot, thread >> 5, c.me >> 5);
 #if CONSAN_CLUSTER
     behind |= load32(FIELD(at, MBarrier, published)) && knows_cluster_barrier(c, load32(FIELD(at, MBarrier, published)));
@@ -32,7 +32,7 @@ COLD u32 barrier_in_use(Caller c) {
     return index;
 }
 
-// The write of a barrier's eight bytes by init and inval; `high` and `low` make the record of init name the barrier.
+// init and inval write the eight bytes of the barrier. `high` and `low` make the record of init name the barrier.
 DEVICE void write_barrier_bytes(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 high, u32 low) {
     write_hook<8>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_BARRIER, nullptr, high, low, head_of(slot, me));
 }
@@ -65,7 +65,7 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     record_fence();
     store32(FIELD(engine, Engine, keys) + 4 * index, c.offset + 1);
     record_fence();
-    // Of two threads that came here together, each with an entry of its own, at least one now finds the other's.
+    // If two threads initialise the same barrier at once, each adds an entry; at least one of them finds the other's here.
     u32 again = known ? NO_BARRIER : find_barrier(engine, c.offset, index);
     if (again != NO_BARRIER) initialised_twice(c, engine, again);
     write_barrier_bytes(slot, state, me, address, site, HIGH_ASYNC, LOW_MARKER | index);
@@ -90,7 +90,7 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     write_barrier_bytes(slot, state, me, address, site, 0, 0);
 }
 
-// `own` is published within the CTA of the barrier, `wide` (no more than that) to it from another one.
+// `own` is published within the CTA of the barrier; `wide`, which is never more, to a barrier of another CTA.
 DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 wide, u32 mask) {
     u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);
@@ -120,7 +120,7 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
     if (index == NO_BARRIER) return advance(slot, state, me);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 own = low_word(state), phase = 0;
-    // A relaxed arrival publishes what the last fence of one of these lanes covers.
+    // A relaxed arrival publishes what the last fence of one of these lanes covers (R-M10).
     if (flags & ARRIVE_RELAXED) own = maximum_over(group.mask, load32(THREAD_FIELD(thread_record(slot, me), released)));
     u32 wide = own;
 #if CONSAN_CLUSTER
@@ -139,20 +139,20 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
         phase = state_phase(change.before);
         check_arrival(c, engine, index, change, total, flags);
 #if CONSAN_CLUSTER
-        // One of .cta scope, or a wait of that, makes no edge between CTAs.
+        // A .cta release, or a .cta wait, makes no edge between CTAs (R-M9).
         if (rank_of(slot, me) == barrier_rank(slot, engine, index))
 #endif
         if (!(flags & ARRIVE_RELAXED)) note_arrival(slot, me, index, phase, own, group.mask);
     }
-    // To the clock of the phase that the shadow has counted it in, and of no other: with a count too small, the last to come is not
-    // among those that were waited for. Nobody waits successfully before the real arrival, which follows.
+    // The arrival goes to the clock of the phase that the shadow counted it in. If the initial count is too small, the last arrival falls
+    // into a later phase. No wait can succeed before the real arrival, which follows.
     phase = __shfl_sync(group.mask, phase, group.leader);
 #if CONSAN_CLUSTER
     if (flags & ARRIVE_RELAXED) deposit_executed(c, mbarrier_clock(engine, index, phase), low_word(state), group.mask);
 #endif
     if (own) deposit_at_barrier(c, engine, index, phase, own, wide, group.mask);
 #if CONSAN_CLUSTER
-    // A waiter in another CTA may be told by an arrival that orders nothing: what is left here comes before it all the same.
+    // An arrival that orders nothing may still complete the phase for a waiter in another CTA. The deposit must be visible before.
     if (flags & (ARRIVE_RELAXED | ARRIVE_CTA) && rank_of(slot, me) != barrier_rank(slot, engine, index)) record_fence();
 #endif
     __syncwarp(group.mask);
@@ -168,8 +168,8 @@ HOOK void __consan_mbarrier_tx(u64 slot, u64 state, u32 me, u32 address, u32 sit
     if (index != NO_BARRIER) change_bytes(c, index, (int)bytes);
 }
 
-// cp.async.mbarrier.arrive: the copies of this thread so far complete with the current phase. Without .noinc the count goes up
-// and down again, which the shadow, ahead of the chip, need not show.
+// cp.async.mbarrier.arrive: earlier copies of this thread complete with the current phase. Without .noinc the pending count goes up and
+// down again; the shadow, which is ahead of the hardware, need not model that.
 HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 noinc) {
     if (!slot) return;
     Caller c = barrier_caller(slot, state, me, address, site);
@@ -182,13 +182,13 @@ HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32
     store32(THREAD_FIELD(thread, ties), ties + 1);
     store32(THREAD_FIELD(thread, commits), group);
     Group lanes = barrier_group(address, noinc);
-    __syncwarp(lanes.mask);  // all have noted the phase that is current
+    __syncwarp(lanes.mask);  // all have noted the current phase
     u32 total = __popc(lanes.mask);
     if (noinc && lane_id() == lanes.leader) check_arrival(c, engine, index, change_barrier(at, total, 0), total, 0);
     __syncwarp(lanes.mask);
 }
 
-// Before the instruction: which barrier, and how far its shadow is.
+// Before the instruction: returns the number of the barrier and the phase of its shadow.
 HOOK u64 __consan_mbarrier_before(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return 0;
     u32 index = barrier_in_use(barrier_caller(slot, state, me, address, site));
@@ -210,7 +210,7 @@ DEVICE void observe(const Caller &c, u64 engine, u32 index, u32 phase, u32 mask,
     }
 }
 
-// A fence after a relaxed wait makes it an acquire pattern, of the narrower one of their scopes: a wider fence that comes later does more.
+// A fence after a relaxed wait makes an acquire pattern, at the narrower of their scopes. A later, wider fence can widen it.
 DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread, bool narrow) {
     u64 wait = load64(THREAD_FIELD(thread, relaxed_wait));
     if (!wait) return;
@@ -220,7 +220,7 @@ DEVICE void take_relaxed_wait(u64 slot, u32 me, u64 thread, bool narrow) {
     observe(c, engine_of(slot), high_word(wait) & ~RELAXED_CTA, low_word(wait) - 1, 1u << lane_id(), narrow || narrow_wait);
 }
 
-// A relaxed wait, for the fence that may follow. There is room for one: where another follows first, the fence is taken to have been there.
+// Notes a relaxed wait for a later fence. Only one is kept: if another wait comes first, the older one counts as fenced.
 DEVICE void note_relaxed_wait(u64 slot, u32 me, u64 wait) {
     u64 thread = thread_record(slot, me), at = THREAD_FIELD(thread, relaxed_wait), last = load64(at);
     if (last && last != wait) take_relaxed_wait(slot, me, thread, false);

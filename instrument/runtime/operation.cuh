@@ -1,43 +1,43 @@
-// Asynchronous operations on shared memory that are too wide to be written into cells: bulk and tensor copies, matrix operands.
+// Asynchronous operations on shared memory that are too wide for the cells: bulk and tensor copies, operands of wgmma.
 //
-// They are listed by byte range, one record for each, with what their completion hangs on: a phase of an mbarrier, or a group of
-// the issuing thread or warp. A record stays when its operation is complete: who has not observed that still conflicts with it. It is
-// replaced by the next operation on the same range that is ordered after it.
-// Generic accesses and operations meet through a coarse table of blocks of 128 bytes: an operation writes its number into the
-// blocks of its range, an access that finds one looks at the list; an access leaves its warp's epoch in its block, and an operation
-// that finds one looks at the cells. Both record first and look afterwards, so one of two concurrent ones sees the other. The
-// epochs of a block are those of the latest access of each warp.
+// Each operation is one record on a list: its byte range, and what its completion depends on (a phase of an mbarrier, or a group of the
+// issuing thread or warp). The record stays after completion, because an access that has not observed the completion still conflicts.
+// The next operation on the same range that is ordered after it replaces it.
+// Generic accesses and operations find each other through a coarse table of blocks of 128 bytes. An operation writes its number into the
+// blocks of its range, and an access that finds a number searches the list. An access leaves its warp's epoch in its block, and an
+// operation that finds an epoch checks the cells. Both record first and look afterwards, so of two concurrent ones at least one sees
+// the other. A block holds the epoch of the latest access of each warp.
 #pragma once
 
 #include "mbarrier.cuh"
 
 #if CONSAN_ENGINE
-// source: first site of the same place in the source, of which an unrolled loop has several.
+// source: the first of the sites that one source place has (an unrolled loop has several).
 struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier, phase, group; u64 shape, shape2; };
 
 #define OPERATION_WRITES 1u
-// In `kind` of a load: the issuer had observed the phases before this one; there was a load of these bytes before.
+// In `kind` of a load. INFORMED: the issuer had observed all phases before this one. REFILL: an earlier load wrote the same bytes.
 #define INFORMED 0x100u
 #define REFILL 0x200u
-#define ADDS 0x400u  // red.async: relaxed and of cluster scope, so it does not race with other strong accesses of the same bytes
-#define RETIRED 0x10000u  // a record whose place is free
-// In `shape2` of a copy: only part of its range moves. Two bits; operands of products have shapes of their own.
-#define SHAPE_ROWS (1ull << 62)  // rows of one size, at one distance: `shape` is size and distance
-#define SHAPE_BOX (2ull << 62)   // a box cut off at the tensor's edge (bulk.cuh)
+#define ADDS 0x400u  // red.async: relaxed, .cluster scope; no race with other strong accesses to the same bytes
+#define RETIRED 0x10000u  // the place of the record is free
+// Two bits in `shape2` of a copy that moves only part of its range. Operands of wgmma use other shapes.
+#define SHAPE_ROWS (1ull << 62)  // rows of one size at one distance: `shape` is size and distance
+#define SHAPE_BOX (2ull << 62)  // a box clipped at the edge of the tensor (bulk.cuh)
 
 DEVICE u64 coarse_of(u64 slot) {
     u64 engine, coarse;
     constant_pair(FIELD(slot, Slot, engine), engine, coarse);
     return coarse;
 }
-// mark_operation: the numbers of operations only grow, so of two that share a block the later one is kept.
+// mark_operation: sequence numbers only grow, so the later one of two operations in a block is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
 enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_PLACES = 4, ROW_WRITTEN = 5, ROW_WARPS = 7 };
-enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // of each warp, by blocks and then by superblocks
+enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // per warp: rows of blocks, then of superblocks
 
 #define COARSE_ASYNC 32u
-#define COPIES_DONE 32u  // bytes of a warp: the two last waits (epoch, groups), the lanes that have done the next one
-// One thread issues the copies of a pipeline, so it looks at superblocks first. ROW_READS and ROW_WRITES have an entry for each of these.
+#define COPIES_DONE 32u  // bytes per warp: the last two waits (epoch, groups), and the lanes that have executed the next one
+// One thread issues the copies of a pipeline, so it looks at superblocks first. ROW_READS and ROW_WRITES have one entry per superblock.
 #define SUPER_BYTES (16 * BLOCK_BYTES)
 
 template <u32 UNIT> DEVICE u32 row_stride(u32 stride) { return UNIT == BLOCK_BYTES ? stride : SUPER_ROW(stride); }
@@ -45,8 +45,8 @@ template <u32 UNIT> DEVICE u64 warp_rows(u64 coarse, u32 stride, u32 warp) {
     return coarse + (u64)stride * ROW_WARPS + (u64)warp * 3 * (stride + SUPER_ROW(stride)) + (UNIT == BLOCK_BYTES ? 0 : 3ull * stride);
 }
 
-// Generic writes of whole words leave a bit for each in the block's word, beside the mark of this CTA: an operation that reads what threads
-// have written need not look at each cell. Bits are never missing where a thread has read them all; a lost one costs that look.
+// Generic writes of whole words set one bit per word in the block's word, beside the mark of this CTA, so an operation that reads them
+// need not look at each cell. A block with all bits set is fully written. A lost bit only costs that check of the cells.
 DEVICE void note_words(const Caller &c, u64 at, u32 mark) {
     if (c.bytes < 4) return;
     u32 bits = ((1u << c.bytes / 4) - 1) << c.offset % BLOCK_BYTES / 4;
@@ -69,7 +69,7 @@ DEVICE void mark_block(const Caller &c, bool write, u32 base) {
     if (write) note_words(c, coarse + (u64)stride * ROW_WRITTEN + 2 * block, base + 1);
 }
 
-// Whether a warp has accessed shared memory, anybody's, since an epoch; by lanes `mask` of it together.
+// Whether a warp has accessed shared memory of any CTA since an epoch. Executed by lanes `mask` of it together.
 DEVICE bool touched_since(u64 slot, u32 warp, u32 start, u32 mask) {
     u32 stride = coarse_stride(slot), row = SUPER_ROW(stride);
     u64 supers = warp_rows<SUPER_BYTES>(coarse_of(slot), stride, warp);
@@ -90,11 +90,11 @@ DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
     store32(blocks + 3ull * stride + WARP_GROUPS * SUPER_ROW(stride) + offset / SUPER_BYTES * 4, group);
 }
 
-// A wait that all lanes of a warp have done, whether together or one after another: the groups that all have retired then.
+// Notes a wait that all lanes of a warp have executed, together or one after another: the groups that are retired for all of them.
 DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired) {
     u32 mask = active_mask(), living = living_lanes(slot, me);
     if (__reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired) || lane_id() != __ffs(mask) - 1) return;
-    // Two of them: where a warp has run ahead to its next wait, what others look at was covered by the one before.
+    // Two waits are kept: if the warp has run ahead to its next wait, the one before covers what others look for.
     u64 at = FIELD(engine_of(slot), Engine, copies_done) + COPIES_DONE * (me >> 5), last = load64(at), part = load64(at + 16);
     if (high_word(last) >= retired) return;
     while ((mask & living) != living) {
@@ -129,8 +129,8 @@ DEVICE void store_operation(u64 at, u64 range_at, const Operation &o) {
     store64(at + 8, pack(o.sequence, o.kind));
 }
 
-// Calls f(place) for every record whose range overlaps [low, high). As many ranges are on their way at once as registers allow: one
-// thread issues the copies of a pipeline, and all others wait for it.
+// Calls f(place) for every record whose range overlaps [low, high). It loads as many ranges at once as registers allow, because one
+// thread issues the copies of a pipeline and all others wait for it.
 #define RANGES_AT_ONCE 16
 static_assert(OPERATIONS % RANGES_AT_ONCE == 0, "a round of ranges ends with the list");
 template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f) {
@@ -148,10 +148,10 @@ template <typename F> DEVICE void each_overlap(u64 slot, u32 low, u32 high, F f)
 }
 
 DEVICE u32 kind_of(const Operation &o) { return o.kind & 0xff; }
-// Outside of clusters there is no red.async (ISA "red.async": %cluster_nctarank must be above 1).
+// red.async exists in clusters only (ISA "red.async": %cluster_nctarank must be above 1).
 DEVICE bool adds(const Operation &o) { return CONSAN_CLUSTER && o.kind & ADDS; }
 
-// Whether a phase of an mbarrier tells that an operation is over; else a group does.
+// Whether a phase of an mbarrier signals completion; otherwise a group does.
 DEVICE bool by_phase(const Operation &o) {
     return kind_of(o) == OPERATION_BULK_LOAD || kind_of(o) == OPERATION_STORE_ASYNC || (CONSAN_CLUSTER && kind_of(o) == OPERATION_BULK_SOURCE);
 }
@@ -176,8 +176,8 @@ DEVICE bool group_observed(const Caller &c, u32 issuer, u32 group, u32 retired, 
     if (retired <= group) return false;
     if (issuer == c.me) return true;
     u32 epoch = covering_group_wait(thread_record(c.slot, issuer), history, group);
-    // Where the history does not reach back to the covering wait, its oldest entry errs towards a finding; waits that follow
-    // each other closely enough for that are of a thread that this one would have to have heard of four times less often.
+    // If the covering wait has left the history, the oldest entry replaces it, which errs towards a finding. This needs an issuer
+    // that waits GROUP_WAITS times while the caller learns of none of these waits.
     return epoch && ordered(c, issuer, epoch);
 }
 
@@ -185,7 +185,7 @@ DEVICE u64 matrix_wait_at(u64 slot, u32 warp, u32 place) {
     return FIELD(engine_of(slot), Engine, matrix_waits) + 8ull * (warp * MATRIX_WAITS + place % MATRIX_WAITS);
 }
 
-// Whether the caller is ordered after a wait of `warp` that covers the group. The ring outlives CTAs: epochs tell.
+// Whether a wait of `warp` that covers the group happens before the caller. The ring is not cleared between CTAs; epochs tell them apart.
 DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
     u32 epoch = 0, base = load32(FIELD(c.slot, Slot, base));
     u64 waits[MATRIX_WAITS];
@@ -195,10 +195,10 @@ DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
     return epoch && ordered(c, warp << 5, epoch);
 }
 
-// A product is one operation of four warps, and each waits for itself. A commit makes "a new wgmma-group per warpgroup" (ISA
-// "wgmma.commit_group"), so who is ordered after the wait of one of the warps by a barrier is taken to have observed the group:
-// shipped pipelines hand a stage back by one thread's arrival. A warp of the warpgroup itself, with nothing but its own wait, has
-// not: the others may be behind it.
+// A product is one operation of four warps, and each warp waits for itself. A commit creates one wgmma-group per warpgroup (ISA
+// "wgmma.commit_group"). A thread that a barrier orders after the wait of one of the warps is taken to have observed the group (D12,
+// and SEMANTICS section 9): shipped pipelines free a stage by the arrival of one thread. A warp of the warpgroup itself with nothing but
+// its own wait has not observed it, because the other warps may be behind.
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
     u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5, base = load32(FIELD(c.slot, Slot, base));
     u64 known_at = FIELD(engine_of(c.slot), Engine, matrix_seen) + 8ull * (own * MAX_WARPGROUPS + first / 4), known = load64(known_at);
@@ -210,12 +210,12 @@ DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
         seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
     bool over = inside ? seen == 4 : seen != 0;
-    // Groups retire in order: what a warp has found once holds for all before.
+    // Groups retire in order, so an observed group implies all earlier ones.
     if (over && !lane_acquired(c.slot, c.me) && !(c.flags & (ACCESS_WIDE_WAIT | ACCESS_WIDE))) store64(known_at, pack(o.group + 1, base));
     return over;
 }
 
-// Whether the caller has observed that the operation is over.
+// Whether the caller has observed the completion of the operation.
 DEVICE bool observed(const Caller &c, const Operation &o) {
     if (by_phase(o)) return phases_observed(c, o.barrier) > o.phase;
     if (kind_of(o) == OPERATION_WGMMA) return matrix_observed(c, o);
@@ -267,8 +267,8 @@ DEVICE void describe_operation(const Caller &c, Finding &f, const Operation &o) 
     f.retired = load32(matrix ? THREAD_FIELD(thread, matrix_retired) : THREAD_FIELD(thread, bulk_read));
 }
 
-// A refill that nobody gave leave for is a race with the accesses of the last fill, not a missing wait: the accessing warp has
-// observed all earlier phases and published nothing since, or the issuer itself did not know that the earlier phase was over.
+// A refill that overtakes accesses of the last fill is a race, not a missing wait. That is so if the accessing warp has observed all
+// earlier phases and released nothing since, or if the issuer had not observed the earlier phase.
 DEVICE bool too_early_refill(u64 slot, const Operation &o, u32 accessor, u32 epoch) {
     if (kind_of(o) != OPERATION_BULK_LOAD || !(o.kind & REFILL)) return false;
     u64 engine = engine_of(slot);
@@ -278,13 +278,13 @@ DEVICE bool too_early_refill(u64 slot, const Operation &o, u32 accessor, u32 epo
     return phases >= o.phase && epoch == load32(observed_at(engine, accessor >> 5, o.barrier));
 }
 
-// A warp that has observed the last fill of a stage and touches the next one: it has not waited, or has given the stage back too early.
+// A warp that observed the last fill of a stage accesses the next one: either it did not wait, or it released the stage too early.
 DEVICE u32 why_refilled(u64 slot, const Operation &o, u32 accessor, u32 reason) {
     bool refilled = kind_of(o) == OPERATION_BULK_LOAD && o.kind & REFILL && reason == REASON_NOT_WAITED;
     return refilled && load32(clock_row(slot, accessor >> 5) + 4 * (PHASES + o.barrier)) == o.phase ? REASON_REFILLED : reason;
 }
 
-// The caller's access (or operation) meets operation `o`.
+// Reports the caller's access (or operation) against operation `o`.
 COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     bool writes = own_operation ? own_operation & OPERATION_WRITES : (c.flags & (ACCESS_WRITE | ACCESS_RMW)) != 0;
     u32 hazard = !(kind_of(o) & OPERATION_WRITES) ? HAZARD_WAR : writes ? HAZARD_WAW : HAZARD_RAW;
@@ -301,9 +301,9 @@ COLD void report_operation(Caller c, const Operation &o, u32 own_operation) {
     report(c.slot, f);
 }
 
-// ---- generic accesses look at operations ------------------------------------------------------------------------------------
+// ---- generic accesses against operations ------------------------------------------------------------------------------------
 
-// A block whose bytes were all found written once, by whomever, stays so for this CTA.
+// A block that was found fully written stays fully written for this CTA.
 DEVICE u64 complete_at(u64 slot, u32 offset) { return coarse_of(slot) + (u64)coarse_stride(slot) * ROW_COMPLETE + offset / BLOCK_BYTES * 4; }
 DEVICE u32 complete_mark(u64 slot) { return load32(FIELD(slot, Slot, base)) + 1; }
 
@@ -311,11 +311,11 @@ DEVICE u64 over_at(const Caller &c, u32 number) {
     return FIELD(engine_of(c.slot), Engine, over) + 4ull * ((c.me >> 5) * OPERATIONS_OVER + number % OPERATIONS_OVER);
 }
 
-// What a lane has waited for by itself is not over for the others.
+// A wait by one lane does not complete the operation for the other lanes.
 DEVICE bool over_for_warp(const Caller &c, const Operation &o) { return kind_of(o) == OPERATION_WGMMA || o.thread >> 5 != c.me >> 5; }
 
-// Operation `number` is over for all lanes of the caller's warp. Notes it if all others in its blocks are, too: accesses of the warp there
-// need not look at the list again until another operation marks the blocks.
+// Operation `number` is complete for all lanes of the caller's warp. If all other operations of its blocks are too, this is noted: the
+// warp need not search the list for these blocks until another operation marks them.
 DEVICE void note_over(const Caller &c, u32 number, u64 range, u32 base) {
     u64 engine = engine_of(c.slot);
     bool over = !lane_acquired(c.slot, c.me);
@@ -326,8 +326,8 @@ DEVICE void note_over(const Caller &c, u32 number, u64 range, u32 base) {
     if (over) store32(over_at(c, number), number);
 }
 
-// An operation has its number before it is on the list, and several may be on their way there. One word counts both, so where the
-// counts agree all numbers given are on it.
+// An operation gets its number before it is listed, and several may be in between. One word counts both: if the counts agree, all
+// numbers are listed.
 static_assert(offsetof(Engine, op_next) % 8 == 0 && offsetof(Engine, op_listed) == offsetof(Engine, op_next) + 4, "both counts are read at once");
 
 DEVICE void operation_listed(u64 engine) {
@@ -338,8 +338,8 @@ DEVICE void operation_listed(u64 engine) {
 
 DEVICE u64 over_up_to(const Caller &c) { return FIELD(engine_of(c.slot), Engine, over_up_to) + 4 * (c.me >> 5); }
 
-// Finds the last operation up to which all are over for the caller's warp: the lanes that are here share the list. What can be over
-// without the warp knowing it all, and what a lane has waited for by itself, ends the row; so do numbers not listed yet.
+// Finds the last operation up to which all are complete for the caller's warp; the active lanes share the list. The search ends at an
+// operation that could complete without the whole warp knowing, at one that a single lane waited for, and at unlisted numbers.
 COLD void pass_operations(const Caller &c) {
     u64 engine = engine_of(c.slot);
     u32 mask = active_mask(), lanes = __popc(mask), base = load32(FIELD(engine, Engine, op_base)), last = load32(FIELD(engine, Engine, op_complete));
@@ -356,8 +356,8 @@ COLD void pass_operations(const Caller &c) {
     __syncwarp(mask);
 }
 
-// Whether red.async and a strong access of a warp are morally strong (SEMANTICS 2.1): of the same bytes, and each in the other's scope.
-// The reduction counts as one by the thread that asked for it, so that to threads of its CTA any scope will do.
+// Whether red.async and a strong access of a warp are morally strong (R-RACE): the same bytes, and each in the scope of the other.
+// The reduction counts as a strong access by its issuing thread, so any scope includes threads of its CTA.
 DEVICE bool strong_beside(const Caller &c, const Operation &o, u32 warp, bool narrow, u32 offset, u32 bytes) {
     if (narrow && !same_cta(c.slot, o.thread >> 5, warp)) return false;
     if (!(o.shape2 & SHAPE_ROWS)) return offset == o.low && bytes == o.high - o.low;
@@ -373,10 +373,10 @@ DEVICE bool operation_near(const Caller &c) {
     return number > load32(FIELD(engine_of(c.slot), Engine, op_base));
 }
 
-// ---- operations look at generic accesses --------------------------------------------------------------------------------------
+// ---- operations against generic accesses --------------------------------------------------------------------------------------
 
 DEVICE bool fenced(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return epoch <= clock_entry(c.slot, c.me, fenced_for(c.slot, o.low) + warp); }
-// What st.async and red.async write goes through the generic proxy (SEMANTICS 2.4).
+// st.async and red.async write through the generic proxy, so they need no proxy fence (SEMANTICS section 5).
 DEVICE bool passed(const Caller &c, const Operation &o, u32 warp, u32 epoch) { return kind_of(o) == OPERATION_STORE_ASYNC || fenced(c, o, warp, epoch); }
 
 COLD void report_proxy(Caller c, u32 hazard, u32 site, u32 other, u32 own_operation, u32 reason) {
@@ -400,25 +400,25 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
     report(c.slot, f);
 }
 
-// The same of an atomic or a strong store that has left a record. It is aligned, so it is of the same bytes if it is as wide and the cell is
-// one of the reduction's.
+// As `strong_beside`, for an atomic or strong store that left a record. It is aligned, so it covers the same bytes if it has the same
+// width and the cell belongs to the reduction.
 DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
     u32 bytes = (u32)record & LOW_PAYLOAD & ~CTA_SCOPE;
     return (u32)record & LOW_MARKER || strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
 }
 
-// What one site of one warp has left is told once a block.
+// Reports at most once per block for each site and warp.
 DEVICE bool told_already(u64 told, u64 record) {
     return told && record_site(told) == record_site(record) && record_warp(told) == record_warp(record);
 }
 
-// The latest write of the caller's warp to a block, of one of its lanes.
+// Whether the caller is ordered after the latest write of its own warp to a block, by `lane`.
 DEVICE bool own_in_order(const Caller &c, u32 lane, u32 epoch) { return lane == (c.me & 31) || all_ordered(c, lane, epoch); }
 
-// The caller's clock, four entries at a time.
+// A view of the caller's clock that is read four entries at a time.
 struct Eyes { u64 row, coarse; u32 stride, base, start, warps; bool some; };
 
-// Intervals are a CTA's own: the start of one says nothing of another CTA's warps.
+// An interval belongs to one CTA, and its start says nothing about warps of another CTA.
 DEVICE u32 start_for(const Caller &c, const Eyes &e, u32 warp) { return same_cta(c.slot, warp, c.me >> 5) ? e.start : 0; }
 
 DEVICE Eyes eyes_of(const Caller &c) {
@@ -434,7 +434,7 @@ DEVICE void seen_by(const Eyes &e, u32 entry, u32 *out) {
     for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
 }
 
-// A cp.async is over for the caller if one of its warp's last waits, of all lanes together, covers its group and is seen.
+// A cp.async is complete for the caller if the caller has observed one of the last whole-warp waits that covers its group.
 DEVICE bool group_in_order(const Caller &c, const Eyes &e, u32 warp, u32 group, u32 seen, u32 passed, bool fence) {
     u64 done[2];
     load_records<2>(FIELD(engine_of(c.slot), Engine, copies_done) + COPIES_DONE * warp, done);
@@ -461,7 +461,7 @@ DEVICE bool write_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     return warp == c.me >> 5 ? own_in_order(c, entry & 31, epoch) : epoch < start_for(c, e, warp) || epoch <= seen;
 }
 
-// Whether all that the block's coarse entries tell is in order; where it is not, the cells are looked at.
+// Whether the coarse entries of a block show that everything in it is ordered. If not, the cells are checked.
 DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 block, bool written, bool read) {
 #if CONSAN_CLUSTER
     EACH_WARP_NEAR(c.slot, block * BLOCK_BYTES, w) {
@@ -482,7 +482,7 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
             if (writes[j] && !write_in_order(c, e, o, w + j, block, writes[j], seen[j], passed[j])) return false;
             u32 epoch = reads[j] >> 6;
             if (!reads[j] || epoch < e.base) continue;
-            // Of the caller's own warp another lane may have read, too.
+            // In the caller's own warp, another lane may have read too.
             if (w + j == c.me >> 5 ? epoch >= e.start : !(epoch < start_for(c, e, w + j) || epoch <= seen[j])) return false;
 #if CONSAN_ISA
             if (epoch > passed[j]) return false;
@@ -492,8 +492,8 @@ DEVICE bool block_in_order(const Caller &c, const Eyes &e, const Operation &o, u
     return true;
 }
 
-// The same for one warp and many blocks (or superblocks) at once, from its latest entry in them: what is in order for it is for the
-// earlier ones. Only the bytes of [low, high) count.
+// As `block_in_order`, for one warp and many blocks (or superblocks): if the warp's latest entry is ordered, so are all earlier ones.
+// Only the bytes of [low, high) count.
 template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 w, u32 low, u32 high, bool written, bool read) {
     u32 stride = row_stride<UNIT>(e.stride), write = 0, reader = 0, group = 0, async = 0;
     u64 rows = warp_rows<UNIT>(e.coarse, e.stride, w);
@@ -511,7 +511,7 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
     }
     u32 seen = clock_entry(c.slot, c.me, w), passed = clock_entry(c.slot, c.me, fenced_for(c.slot, o.low) + w), epoch = reader >> 6;
     if (async && !group_in_order(c, e, w, group, seen, passed, CONSAN_ISA || kind_of(o) != OPERATION_WGMMA)) return false;
-    // A copy's entry is settled by its group; what is left to ask of it as of a store is the fence, of a store after it.
+    // The group settles a copy's entry. A plain store must also have passed a proxy fence.
     if (write && !(write & COARSE_ASYNC) && !write_in_order(c, e, o, w, 0, write, seen, passed)) return false;
     if (async && !(write & COARSE_ASYNC)) return false;
     if (!reader || epoch < e.base) return true;
@@ -522,7 +522,7 @@ template <u32 UNIT> DEVICE bool warp_in_order(const Caller &c, const Eyes &e, co
     return true;
 }
 
-// What superblocks do not settle for a warp is asked again one by one, by blocks where it must be. Lanes share the superblocks.
+// What superblocks do not settle for a warp is checked superblock by superblock, and by blocks where needed. Lanes share the superblocks.
 DEVICE bool blocks_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 w, u32 first, u32 step, bool written, bool read) {
 #pragma unroll 1
     for (u32 super = o.low / SUPER_BYTES + first; super * SUPER_BYTES < o.high; super += step) {
@@ -532,7 +532,7 @@ DEVICE bool blocks_in_order(const Caller &c, const Eyes &e, const Operation &o, 
     return true;
 }
 
-// All warps. The lanes of a warp that is here as a whole (`step` 32) take a warp each, then share what is in doubt.
+// Checks all warps. A full warp (`step` 32) takes one warp per lane, then shares the doubtful ones.
 DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
     if (step == 1) {
         EACH_WARP_NEAR(c.slot, o.low, w)
@@ -557,7 +557,7 @@ DEVICE bool rows_in_order(const Caller &c, const Eyes &e, const Operation &o, u3
     return true;
 }
 
-// Whether anybody has written or read in the superblocks of a range.
+// Whether anything in the superblocks of the range was written or read.
 DEVICE void touched(const Eyes &e, const Operation &o, u32 first, u32 step, bool &written, bool &read) {
 #pragma unroll 2
     for (u32 four = (o.low / SUPER_BYTES & ~3u) + 4 * first; four * SUPER_BYTES < o.high; four += 4 * step) {
@@ -567,7 +567,7 @@ DEVICE void touched(const Eyes &e, const Operation &o, u32 first, u32 step, bool
         for (u32 i = 0; i < 4; ++i) {
             u32 at = (four + i) * SUPER_BYTES;
             if (at + SUPER_BYTES <= o.low || at >= o.high) continue;
-            // Epochs of before this CTA, or none at all.
+            // Epochs of an earlier CTA, and empty entries, do not count.
             written |= w4[i] >= e.base && w4[i];
 #if CONSAN_ISA || CONSAN_CLUSTER
             read |= r4[i] >= e.base && r4[i];
@@ -591,7 +591,7 @@ DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
     for (block = tail + first; block < end; block += step) store32(coarse + 4ull * block, o.sequence);
 }
 
-// A later operation of the same kind on the same bytes takes the record over if it comes after the one there.
+// A later operation of the same kind on the same bytes takes over the record if it is ordered after the earlier one.
 DEVICE bool supersedes(const Caller &c, const Operation &o, const Operation &old) {
     if (kind_of(o) == OPERATION_BULK_STORE) return o.thread == old.thread;
     return observed(c, old);
@@ -601,8 +601,8 @@ DEVICE bool claim(u64 at, const Operation &old, u32 base) {
     return swap64(at + 8, pack(old.sequence, old.kind), pack(base, old.kind)) == pack(old.sequence, old.kind);
 }
 
-// What a superseding operation leaves of an older one: nothing, all but its first or its last rows, or all of it. Its place is taken
-// if there is none yet.
+// Removes from an older operation what a superseding one covers: all of it, or all but its first or last rows, or nothing. The new
+// operation takes a freed place if it has none.
 DEVICE void take_over(u64 engine, u32 index, const Operation &o, const Operation &old, u32 base, u32 &place) {
     u64 at = operation_at(engine, index);
     if (o.low <= old.low && o.high >= old.high) {
@@ -617,8 +617,8 @@ DEVICE void take_over(u64 engine, u32 index, const Operation &o, const Operation
     if (swap64(at, pack(old.low, old.high), pack(low, high)) == pack(old.low, old.high)) store64(operation_range_at(engine, index), pack(low, high));
 }
 
-// Small copies of one thread, one place in the source and one phase or group share a record where they form rows: a second one sets the
-// distance. Only their own thread makes such a record grow.
+// Small copies that form rows share one record, if thread, source place and phase or group agree. The second copy sets the distance.
+// Only the issuing thread extends such a record.
 #define SMALL_COPY 1024u
 COLD bool grow_copy(const Caller &c, u32 index, const Operation &o) {
     u64 engine = engine_of(c.slot), at = operation_at(engine, index);
@@ -646,7 +646,7 @@ COLD u32 find_rows(const Caller &c, const Operation &o) {
     return OPERATIONS;
 }
 
-// A place on a list that is full.
+// A free place on a full list.
 DEVICE u32 free_place(u64 engine, u32 sequence) {
     for (u32 i = 0; i < OPERATIONS; ++i) {
         u64 at = operation_at(engine, i), word = load64(at + 8);
@@ -659,8 +659,8 @@ DEVICE u64 place_hint(u64 slot, const Operation &o) {
     return coarse_of(slot) + (u64)coarse_stride(slot) * ROW_PLACES + 4ull * (o.low / BLOCK_BYTES);
 }
 
-// The place of the operation that began at the same byte last, taken if that is the same copy of an earlier round: what a pipeline
-// does in each of its stages. Others that overlap keep their places.
+// The place of the last operation that began at the same byte, if that is the same copy of an earlier round, as in each stage of a
+// pipeline. Other overlapping operations keep their places.
 DEVICE u32 same_place(const Caller &c, u64 engine, Operation &o, u32 base) {
     u32 place = load32(place_hint(c.slot, o)) - 1;
     if (place >= OPERATIONS || o.shape2 || load64(operation_range_at(engine, place)) != pack(o.low, o.high)) return OPERATIONS;
@@ -671,7 +671,7 @@ DEVICE u32 same_place(const Caller &c, u64 engine, Operation &o, u32 base) {
     return place;
 }
 
-// `o` overlaps another operation that its issuer has not seen to be over.
+// `o` overlaps another operation whose completion its issuer has not observed.
 COLD void meet_operation(Caller both, const Operation &o, const Operation &other) {
     both.offset = max(o.low, other.low); both.bytes = min(o.high, other.high) - both.offset;
     if (o.kind & OPERATION_WRITES || !too_early_refill(both.slot, other, both.me, low_word(both.state))) return report_operation(both, other, kind_of(o));
@@ -681,7 +681,7 @@ COLD void meet_operation(Caller both, const Operation &o, const Operation &other
     report(both.slot, f);
 }
 
-// A barrier is invalidated: have all operations that signal it been observed by the caller (R-M12)?
+// R-M12: at `inval`, the caller must have observed all operations that signal the mbarrier.
 COLD void signals_in_flight(Caller c, u32 index) {
     u64 engine = engine_of(c.slot);
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
@@ -694,7 +694,7 @@ COLD void signals_in_flight(Caller c, u32 index) {
     }
 }
 
-// Nothing has written a block that an operation reads.
+// Reports an operation that reads an unwritten block (R-UNINIT).
 COLD void read_unwritten(Caller c, const Operation &o) {
     Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
     f.reason = REASON_NONE; f.flags = 0; f.own_operation = kind_of(o);
@@ -702,9 +702,9 @@ COLD void read_unwritten(Caller c, const Operation &o) {
 }
 
 #define CELLS_AT_ONCE 16
-#define RECORD_LANE (31u << 2)  // in a record's upper half; the rest of it says whose epoch it is
+#define RECORD_LANE (31u << 2)  // lane bits of a record's upper half; the other bits tell whose epoch it is
 
-// Whether one listed operation writes all of a range; its own range then.
+// Whether one listed operation writes a whole range. If so, returns the range of that operation.
 COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u32 &known_high) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base));
@@ -718,7 +718,7 @@ COLD bool written_at_once(const Caller &c, u32 low, u32 high, u32 &known_low, u3
     return found;
 }
 
-// Whether so many blocks are known to be written: found so before, or written by words. What is found is remembered.
+// Whether COUNT blocks are fully written, found earlier or by their words. The result is noted.
 template <u32 COUNT> DEVICE bool blocks_written(u64 slot, u32 block, u32 mark) {
     u64 found = complete_at(slot, block * BLOCK_BYTES), words[COUNT];
     u32 marks[COUNT], unlike = 0;

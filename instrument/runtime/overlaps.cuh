@@ -1,5 +1,5 @@
-// Accesses against the asynchronous operations in flight that overlap them, and operations against each other and the cells
-// (SEMANTICS R-CP3, R-B1, R-B2, R-G1, R-G3).
+// Accesses against overlapping asynchronous operations in flight, operations against each other, and operations against the cells
+// (R-CP3, R-B1, R-B2, R-G1, R-G3).
 #pragma once
 
 #include "copies.cuh"
@@ -28,7 +28,7 @@ DEVICE bool meet(const Operation &a, const Operation &b) {
 COLD bool meet_operations(Caller c, bool report_them) {
     u64 engine = engine_of(c.slot), range = 0;
     u32 base = load32(FIELD(engine, Engine, op_base)), number = load32(coarse_of(c.slot) + c.offset / BLOCK_BYTES * 4);
-    // Where the list has been too short, what is not on it may have been written.
+    // If the list has overflowed, an operation that is missing from it may have written the bytes.
     bool writes = c.flags & (ACCESS_WRITE | ACCESS_RMW), written = load32(FIELD(engine, Engine, op_count)) > OPERATIONS, whole = false;
     u32 block = c.offset & ~(BLOCK_BYTES - 1);
     each_overlap(c.slot, c.offset, c.offset + c.bytes, [&](u32 i) {
@@ -65,8 +65,8 @@ DEVICE bool written_by_operation(const Caller &c, u32 cell) {
     return meet_operations(granule, false);
 }
 
-// Whether a load has replaced the bytes of a write that its issuer had fenced, and the caller knows that it is over: what the caller finds
-// there needs no fence of its own. A write after the load would be one of a warp that has seen the load's phase to be over before.
+// Whether a bulk load has replaced the bytes of a fenced write, and the caller has observed the load: then the bytes need no further
+// proxy fence. A write after the load would come from a warp that had observed the load's phase.
 COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base)), warp = writer >> 5;
@@ -82,8 +82,8 @@ COLD bool replaced_by_load(const Caller &c, u32 writer, u32 epoch) {
     return found;
 }
 
-// Atomics that a later one has replaced in the write record, as for a plain read (`look_for_atomics`): the last one of each warp.
-// Where the latest lacks the proxy fence itself, that is what is told.
+// As `look_for_atomics`, for an operation: atomics that a later one has replaced in the write record, the last one of each warp.
+// If the latest atomic lacks the proxy fence itself, that is reported.
 COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 hazard) {
     u64 record = load64(load64(FIELD(c.slot, Slot, writes)) + 8ull * cell);
     bool latest_fenced = fenced(c, o, record_thread(record) >> 5, write_epoch(c, record));
@@ -99,14 +99,15 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
         if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
         else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
-        // Of lanes of its own warp a race weighs less: others may be at fault, too.
+        // A race within the caller's warp is only a warning, so go on: another warp may be at fault too.
         found = true;
         if (w != c.me >> 5) break;
     }
     return found;
 }
 
-// One written cell against an operation: is the write ordered before it, and through a proxy fence? Returns whether it was at fault.
+// Checks one written cell against an operation: the write must happen before it and must have passed a proxy fence (R-PX). Returns
+// whether it reported.
 DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 record) {
     u32 epoch = write_epoch(c, record), other = record_thread(record), hazard = o.kind & OPERATION_WRITES ? HAZARD_WAW : HAZARD_RAW;
     if (!alive(c, record, epoch) || (u32)(record >> 32) & HIGH_OLD) return false;
@@ -116,9 +117,9 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         Copy s = copy_of(c, record);
         if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
         if (s.tie) return false;  // whether a fence came after the phase was observed is not kept
-        // As a write by its issuer, when it was waited for.
+        // A copy that was waited for counts as a write by its issuer.
         epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
-        // Shipped libraries multiply what cp.async has brought without a proxy fence; the ISA asks for one (SEMANTICS 2.4).
+        // Shipped libraries feed wgmma with data of cp.async without a proxy fence. The ISA asks for one, so only --policy isa reports it.
         if (kind_of(o) == OPERATION_WGMMA) {
 #if CONSAN_ISA
             if (!fenced(c, o, other >> 5, epoch)) { report_proxy(c, hazard, record_site(record), other, kind_of(o), REASON_COPY_NO_FENCE); return true; }
@@ -138,7 +139,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
     } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
-        // Of lanes of one warp, what weighs more is told first: warps run nearly in step, but the fence is never there by itself.
+        // Within one warp the missing fence is reported first: warps run nearly in step, but the fence is never implied.
         report_access(c, o, hazard, record_site(record), other, epoch);
         return true;
     }
@@ -186,7 +187,7 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
     }
 }
 
-// All warps' latest accesses to one block of the operation's range.
+// Checks the latest accesses of all warps to one block of the operation's range.
 COLD void check_block(const Caller &c, const Operation &o, u32 block, bool written, bool read) {
     u64 coarse = coarse_of(c.slot);
     u32 stride = coarse_stride(c.slot), base = load32(FIELD(c.slot, Slot, base));
@@ -215,8 +216,8 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
     if (suspect) check_written_block(c, o, low, high);
 }
 
-// Blocks of the range from the `first`th four on, by `step`: a warp shares an operand's blocks among its lanes. Returns whether
-// nothing had to be looked at more closely.
+// Checks groups of four blocks, from group `first` on in steps of `step`: a warp shares the blocks of an operand among its lanes.
+// Returns whether the coarse entries settled everything.
 DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
     Eyes e = eyes_of(c);
     bool written = false, read = false;
@@ -237,7 +238,7 @@ DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 ste
     return clean;
 }
 
-// Puts an operation of one thread on the list; returns its place, or OPERATIONS if there is none.
+// Puts an operation of one thread on the list. Returns its place; OPERATIONS if the list is full.
 DEVICE u32 list_operation(const Caller &c, Operation &o) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base)), rows = find_rows(c, o), place = rows;
@@ -264,7 +265,7 @@ DEVICE u32 list_operation(const Caller &c, Operation &o) {
     return place;
 }
 
-// The other operations that overlap.
+// Reports the conflicts with other operations on the list.
 COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) {
     u64 engine = engine_of(c.slot);
     u32 base = load32(FIELD(engine, Engine, op_base));
@@ -277,13 +278,13 @@ COLD void meet_other_operations(const Caller &c, const Operation &o, u32 place) 
     });
 }
 
-// The first cell of a range that the operation reads and nothing has written, or `high`; `complete`: there is no unwritten cell at all.
+// The first cell in [low, high) that the operation reads and nothing has written, or `high`. `complete`: every cell is written.
 COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high, bool &complete) {
     u64 writes = load64(FIELD(c.slot, Slot, writes));
     Caller cell = c;
     cell.bytes = CONSAN_GRANULE; cell.flags = 0;
     complete = true;
-    u32 good = 0;  // warp, epoch and flags of a living write; mostly those of its neighbours
+    u32 good = 0;  // warp, epoch and flags of a living write; most neighbours have the same
 #pragma unroll 1
     for (u32 round = low; round < high; round += CELLS_AT_ONCE * CONSAN_GRANULE) {
         u64 records[CELLS_AT_ONCE];
@@ -308,10 +309,10 @@ COLD u32 first_unwritten(const Caller &c, const Operation &o, u32 low, u32 high,
     return high;
 }
 
-// Blocks are looked at as a whole, also where the range begins or ends within: what is found complete once need not be looked at again.
+// Whole blocks are checked, also where the range begins or ends inside one: a block found complete is not checked again.
 COLD void check_initialised(const Caller &c, const Operation &o, u32 first, u32 step) {
     u32 mark = complete_mark(c.slot), known_low = 0, known_high = 0;
-    bool ask = true;  // the list, once: again only behind what it has told
+    bool ask = true;  // search the list once, then again only beyond the range it gave
     for (u32 block = o.low / BLOCK_BYTES + first; block * BLOCK_BYTES < o.high; block += step) {
         if (step == 1 && block % 4 == 0 && (block + 4) * BLOCK_BYTES <= o.high && blocks_written<4>(c.slot, block, mark)) { block += 3; continue; }
         if (blocks_written<1>(c.slot, block, mark)) continue;

@@ -1,8 +1,8 @@
-// The cold path: merge a finding by (module, kind, unordered pair of sites), write its first instance to the ring.
+// The cold path: merges findings by (module, kind, unordered pair of sites), and writes the first instance of each to the ring.
 //
-// The table sits in device memory and is exact in counts; the ring sits in host-mapped memory and holds one full record
-// for each table entry, written before the entry is used again, so that it survives a lost context. When either is full
-// the finding is counted as dropped and the verdict becomes `incomplete`.
+// The table is in device memory and its counts are exact. The ring is in host-mapped memory. It holds one full record per table entry,
+// written before the entry is used again, so it survives a lost context. When table or ring is full, the finding is counted as dropped
+// and the verdict becomes `incomplete`.
 #pragma once
 
 #include "base.cuh"
@@ -47,8 +47,8 @@ DEVICE void count_cta(u64 slot, u64 entry, u32 index) {
     if (!(gpu_or32(word, 1u << (index % 32)) & (1u << (index % 32)))) gpu_count32(FIELD(entry, TableEntry, ctas), 1);
 }
 
-// Slot.lanes_left: 0; or what the next CTA must clear, 1; or 2, once an .aligned instruction was divergent. What the CTA does then
-// is undefined (ISA "bar, barrier"), so it is the only finding of what follows, but for a deadlock, which the host tells with it.
+// Slot.lanes_left: 0; 1: the next CTA must clear it; 2: an .aligned instruction was divergent. The behaviour of the CTA is then undefined
+// (ISA "bar, barrier"), so no later finding is reported, except a deadlock, which the host reports together with the divergence.
 #define AFTER_DIVERGENCE 2u
 DEVICE bool follows_divergence(u64 slot, const Finding &f) {
     return load32(FIELD(slot, Slot, lanes_left)) == AFTER_DIVERGENCE && f.kind != KIND_DEADLOCK && f.kind != KIND_WAITER;
@@ -72,7 +72,7 @@ COLD void report(u64 slot, const Finding &f) {
         }
         if (seen != key) continue;
         gpu_count32(FIELD(entry, TableEntry, count), 1);
-        // `low` holds the complement so that freshly zeroed memory is the identity of max for both bounds.
+        // `low` holds the complement, so that zeroed memory is the identity of max for both bounds.
         gpu_max32(FIELD(entry, TableEntry, low), ~f.offset);
         gpu_max32(FIELD(entry, TableEntry, high), f.offset + f.bytes);
         count_cta(slot, entry, index);

@@ -1,15 +1,15 @@
-// CTA slots: where a CTA's shadow state lives, how its threads find it, how it is handed to the next CTA.
+// CTA slots: where the shadow state of a CTA is stored, how its threads find it, and how the next CTA gets it.
 //
-// Identity. %gridid and %ctaid name a CTA while it runs; the directory maps that key to a slot. Exactly one thread of a CTA
-// (linear id 0) inserts, so no two slots can answer to one key, and the other threads look until the key appears. That look
-// is the one place in which a hook waits: thread 0 is resident, waits for nobody, and its CTA cannot end before it has run.
+// Identity. %gridid and %ctaid identify a CTA while it runs. The directory maps that key to a slot. Only thread 0 of a CTA inserts
+// the key, so a key has one slot at most. The other threads poll until the key appears. This is the only place where a hook
+// waits. It terminates: thread 0 is resident and waits for nobody, and its CTA cannot end before it has run.
 //
-// Reuse. Nothing is cleared when a CTA ends: the slot's next owner starts at a later epoch (`base`), so every record left
-// behind is older than the CTA that looks at it. Truncated epochs would alias after 2^EPOCH_BITS; records are cleared long
-// before (scrub_*), by the warp that owns them or, between CTAs, by the last thread to leave.
+// Reuse. Nothing is cleared when a CTA ends. The next owner of the slot starts at a later epoch (`base`), so every leftover record
+// is older than the CTA that reads it. Truncated epochs would alias after 2^EPOCH_BITS. Records are cleared long before that
+// (scrub_*): by the warp that owns them or, between CTAs, by the last thread to exit.
 //
-// Memory. Slots are cut from one arena by size class and keep their shape (geometry of the tables inside); a free slot of
-// another shape is cleared before use. When the arena is exhausted the CTA runs unchecked and is counted, never silently.
+// Memory. Slots are cut from one arena by size class and keep their shape (the geometry of their tables). A free slot of another
+// shape is cleared before use. When the arena is exhausted, the CTA runs unchecked and is counted, so the verdict says so.
 #pragma once
 
 #include "base.cuh"
@@ -32,7 +32,7 @@
 #define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
 #define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
 
-// Of a write record's upper half: epoch, thread, two flags.
+// Upper half of a write record: epoch, thread, two flags.
 #ifndef CONSAN_THREAD_BITS
 #define CONSAN_THREAD_BITS 10
 #endif
@@ -41,13 +41,13 @@
 DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & THREAD_MASK; }
 DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
 DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
-// Barriers that clocks are deposited at: those with a thread count, and the cluster's.
+// Barriers with deposited clocks: those with a thread count, and the barrier of the cluster.
 #if CONSAN_ENGINE && !CONSAN_CLUSTER
 #define DEPOSIT_PLACES (CONSAN_NAMED + 1u)
 #else
 #define DEPOSIT_PLACES (NAMED_BARRIERS * MAX_CTAS)
 #endif
-// What this variant has of a thread's record.
+// Bytes of a thread's record that this variant uses.
 #if CONSAN_ENGINE
 #define THREAD_BYTES sizeof(Thread)
 #elif CONSAN_ASYNC
@@ -57,33 +57,33 @@ DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
 #else
 #define THREAD_BYTES offsetof(Thread, full_barriers)
 #endif
-#define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters one set for all, and one for each CTA
+#define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters: one set for all CTAs, and one per CTA
 
-// `rows`: of reads; `warps`: of the table of threads.
+// `rows`: warps with a row of read records; `warps`: warps in the table of threads.
 struct Shape { u32 warps, rows, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
 
-// Entries of a clock. With asynchronous engines: epochs of the warps, epochs that a proxy fence has passed, phases of mbarriers.
-// In clusters also epochs that an edge of too narrow a scope tells.
+// Entries of a clock. With asynchronous engines: epochs of the warps, epochs that have passed a proxy fence, phases of mbarriers.
+// In clusters also: epochs learnt through edges whose scope is too narrow.
 #if CONSAN_ENGINE
 #define VECTOR CLOCK
-#define VECTOR_ROWS (2 * MAX_WARPS)  // of each warp: what all its lanes have seen, and what some have
+#define VECTOR_ROWS (2 * MAX_WARPS)  // two per warp: what all its lanes have observed, and what some lanes have observed
 #else
 #define VECTOR MAX_WARPS
 #define VECTOR_ROWS MAX_WARPS
 #endif
 
-// Clocks of an mbarrier: one for each parity; in clusters one more for each, of arrivals from other CTAs.
+// Clocks of an mbarrier: one per parity. In clusters two more, for arrivals from other CTAs.
 #define MBARRIER_CLOCKS (CONSAN_CLUSTER ? 4u : 2u)
-#define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // right behind the slot's head
+#define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // directly behind the slot's head
 #if CONSAN_ENGINE
 #define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
 #define TABLES_AT ((GLOBALS_AT + sizeof(Globals) + 127) / 128 * 128)
 #define GLOBALS_BYTES (TABLES_AT - GLOBALS_AT + sizeof(GlobalTables))
 #define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
-// Of each block: last operation listed, its place if it begins here, whether all of it was found written, which words generic writes have
-// reached (8 bytes); of each superblock: start of the interval of the last
-// generic read, epoch of the last generic write; of both, by warp: last read, last write, group of the last cp.async. One block is 128
-// bytes, a superblock 16 blocks.
+// Coarse table. A block is 128 bytes, a superblock 16 blocks.
+// Per block: last operation listed, its place if it begins here, whether the whole block was found written, and the words that
+// generic writes have reached (8 bytes). Per superblock: start of the interval of the last generic read, epoch of the last generic write.
+// Per warp and block, and per warp and superblock: last read, last write, group of the last cp.async.
 #define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
 #define SUPER_ROW(ROW) (((ROW) / 64 + 4) / 4 * 16)
 #define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (7ull + 3 * (WARPS)) + SUPER_ROW(COARSE_ROW(BYTES)) * (3ull * (WARPS)), 128)
@@ -95,11 +95,11 @@ static_assert(sizeof(Engine) % 8 == 0, "Engine");
 
 DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
 
-// Cells and warps are rounded up so that similar launches share slots.
+// Rounding up cells and warps lets similar launches share slots.
 DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     Shape s;
 #if CONSAN_CLUSTER
-    // No block of the coarse table belongs to two CTAs.
+    // A block of the coarse table must not span two CTAs.
     u32 warps = cluster_size() << shift_of(threads), step = 2048;
 #else
     u32 warps = (threads + 31) / 32, step = 256;
@@ -123,7 +123,7 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
 #endif
     s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.rows);
     s.reads = s.writes + (u64)s.cells * 8;
-    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one row more: see `read_summary`
+    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one extra row: the summary of `read_in_interval`
     s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_ENGINE << 4 | CONSAN_CLUSTER << 5 | CONSAN_ASYNC << 10 | CONSAN_NAMED << 11) << 44 | (u64)s.rows << 32 | s.cells;
     return s;
 }
@@ -135,7 +135,8 @@ DEVICE u32 size_class(u64 bytes) {
     return index;
 }
 
-// Whoever shares a slot has the same key. While its first thread gets the slot the key stands in the directory with its lowest bit clear.
+// The key of a slot: all threads that share the slot compute the same key. While the slot is being acquired, the directory holds the
+// key with its lowest bit clear.
 DEVICE u64 cta_key() {
 #if CONSAN_CLUSTER
     u64 place = linear_cluster();
@@ -170,7 +171,7 @@ COLD u64 claim_free(u64 runtime, u32 index, u64 tag, bool any_shape, const Shape
     return 0;
 }
 
-// Freshly cut memory is zero: the host cleared the arena once.
+// Newly cut memory is zero, because the host clears the arena once.
 COLD u64 cut_slot(u64 runtime, u32 index) {
     u64 bytes = class_bytes(index), limit = load64(FIELD(runtime, Runtime, arena_bytes));
     if (gpu_load64(FIELD(runtime, Runtime, arena_next)) + bytes > limit) return 0;
@@ -179,17 +180,17 @@ COLD u64 cut_slot(u64 runtime, u32 index) {
     u32 number = gpu_add32(FIELD(runtime, Runtime, class_count) + 4 * index, 1);
     u64 slot = load64(FIELD(runtime, Runtime, arena)) + at;
     gpu_store64(FIELD(slot, Slot, owner), 1);
-    // A full list only means that the slot cannot be found again after this CTA.
+    // If the list is full, the slot cannot be found again after this CTA. Nothing else is lost.
     if (number < SLOTS_PER_CLASS) gpu_release64(load64(FIELD(runtime, Runtime, class_slots)) + ((u64)index * SLOTS_PER_CLASS + number) * 8, slot);
     return slot;
 }
 
-// Hints: where a CTA that ended on this multiprocessor left a slot of this shape. The owner word decides; a lost or stale hint
-// costs a look elsewhere, never a slot held twice. They keep taking a slot O(1), and on the multiprocessor whose caches know it.
+// Hints: the slot that a CTA of this shape released on this multiprocessor. The owner word decides who gets a slot, so a lost or
+// stale hint costs a longer search only. Hints make acquisition O(1) and find the slot that is in this multiprocessor's cache.
 DEVICE u32 hint_bucket(u64 tag, u32 sm) { return (u32)((tag * 0x9E3779B97F4A7C15ull) >> 59) % HINT_SHAPES * HINT_PLACES + sm % HINT_PLACES; }
 
-// A cluster's slot goes back to where it was taken, which may not be where the last thread of the cluster ends: other multiprocessors may
-// never ask for it, and the arena would be cut up to the end.
+// A cluster's slot returns to the multiprocessor that took it. The last thread of the cluster may exit on another one, which may
+// never ask for this shape; the arena would then be cut up completely.
 COLD void leave_hint(u64 runtime, u64 slot) {
 #if CONSAN_CLUSTER
     u32 sm = load32(FIELD(slot, Slot, home));
@@ -221,7 +222,7 @@ COLD u64 acquire_slot(u64 runtime, const Shape &s) {
     u64 slot = take_hint(runtime, s.tag);
     if (!slot) slot = cut_slot(runtime, index);
     if (!slot) slot = claim_free(runtime, index, s.tag, false, s);
-    // The arena is cut up: what is free in this class or, since launches of another shape may have taken it all, in a larger one.
+    // The arena is used up. Take a free slot of this class or of a larger one; launches of another shape may hold all of this class.
     for (; !slot && index < CLASS_COUNT; ++index) slot = claim_free(runtime, index, s.tag, true, s);
     return slot;
 }
@@ -231,8 +232,8 @@ COLD void prepare_globals(u64 globals) {
     for (u32 i = 0; i < sizeof(Globals); i += 8) gpu_store64(globals + i, 0);
 }
 
-// Barriers are forgotten, operations too; phases and numbers of operations go on counting, so that what an earlier CTA left in the
-// clocks is older than anything of this one.
+// Forgets mbarriers and operations. Phases and sequence numbers continue, so entries that an earlier CTA left in the clocks are older
+// than everything of this CTA.
 COLD void prepare_engine(u64 engine, u32 open) {
     u32 operations = gpu_load32(FIELD(engine, Engine, op_next));
     gpu_store64(FIELD(engine, Engine, op_next), pack(operations, operations));
@@ -252,7 +253,7 @@ COLD void prepare_engine(u64 engine, u32 open) {
 
 #define PHASE_LIMIT (1u << 20)
 
-// Before the slot is handed on: the next CTA's phases begin above all of this one's, at an even number, so that parities agree.
+// Runs before the slot is handed on. The next CTA's phases begin above all of this one's, at an even number, so that parities agree.
 COLD void release_engine(u64 slot, bool wrapped) {
     u64 engine = load64(FIELD(slot, Slot, engine));
     u32 count = min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS), next = load32(FIELD(engine, Engine, phase_base));
@@ -340,7 +341,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
 #if CONSAN_ENGINE
     prepare_engine(slot + s.engine, entry >> 31);
 #endif
-    // Generations go on counting, so that deposits of an earlier CTA never outrank this one's.
+    // Generations continue, so a deposit of an earlier CTA never outranks one of this CTA.
     for (u32 b = 0; b < NAMED_BARRIERS * MAX_CTAS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
 }
 
@@ -359,7 +360,7 @@ COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     u32 ctas = 1;
     bool watched = limit == 0 || linear_cta() < limit;
 #endif
-    // A launch in clusters that nobody told of: this variant takes each CTA for one alone, and would not know its addresses.
+    // A cluster launch that the host did not announce: this variant would treat each CTA as a grid CTA and misread its addresses.
     if (watched && cluster_size() > MAX_CTAS) gpu_add64(FIELD(runtime, Runtime, foreign_ctas), ctas);
     else if (watched) {
         Shape s = shape_of(threads, bytes);
@@ -372,9 +373,9 @@ COLD void insert_cta(u64 runtime, u64 key, u32 module, u32 entry) {
     gpu_release64(place, key);
 }
 
-// Directory place of this CTA; looks until thread 0 has inserted it. The caller fences once it has been found: acquiring loads would empty
-// the L1 cache of all CTAs of a multiprocessor each time. Most CTAs stand at home or close by, so a look that has not found it soon starts
-// again there: until thread 0 has come to insert it, a longer way is only lost time.
+// The directory place of this CTA; polls until thread 0 has inserted it. The caller fences afterwards: an acquire load in the loop would
+// empty the L1 cache of the multiprocessor at every poll. Most CTAs are at their home place or close to it, so a search that fails
+// soon restarts there: until thread 0 has inserted the key, a longer search is wasted.
 DEVICE u64 find_cta(u64 runtime, u64 key) {
     u64 table = load64(FIELD(runtime, Runtime, directory));
     u32 home = home_of(key);
@@ -390,8 +391,8 @@ DEVICE u64 find_cta(u64 runtime, u64 key) {
     }
 }
 
-// Records of threads are transposed, word by word, so that a warp's lanes touch neighbouring words. The handle of a record is the
-// address of its first word, with the logarithm of the number of warps in its top byte.
+// Thread records are transposed word by word, so that the lanes of a warp access neighbouring words. The handle of a record is the
+// address of its first word; its top byte holds the logarithm of the number of warps.
 DEVICE u64 thread_record(u64 slot, u32 thread) { return load64(FIELD(slot, Slot, threads)) + 8ull * thread; }
 DEVICE u64 thread_word(u64 handle, u32 offset) {
     return (handle & ((1ull << 56) - 1)) + ((u64)(offset / 8) << (8 + (u32)(handle >> 56))) + offset % 8;
@@ -403,7 +404,7 @@ COLD void clear_words(u64 thread, u32 first, u32 end) {
     for (u32 i = first; i < end; i += 8) store64(thread_word(thread, i), 0);
 }
 
-// This is most of what a short-lived CTA writes. Addresses are left as they are: what says how long their ranges are is cleared.
+// This is most of what a short CTA writes. It clears the lengths of address ranges and leaves the addresses.
 COLD void reset_thread(u64 slot, u32 me) {
     u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
     store64(THREAD_FIELD(at, state), state);
@@ -417,9 +418,9 @@ DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & REA
 
 DEVICE bool outlived(u32 entry, u32 epoch) { return entry && read_age(entry, epoch) > READ_PERIOD; }
 
-// Removes entries of a row that are older than a period, many at a time: where mbarriers move epochs a lane may be here alone, and a
-// pipeline's other threads wait for it. Elsewhere whole warps come, and what is kept in registers here is spilled by hooks.
-// Compare-and-swap, because a row whose warp has exited is cleared by the others, and "has exited" is a guess from the row's age.
+// Removes the entries of a row that are older than a period, several at a time. Where mbarriers advance epochs, one lane may do this
+// alone while the other threads of a pipeline wait for it. Elsewhere whole warps do it, and more entries at a time would spill registers.
+// It uses compare-and-swap because other warps clear the row of an exited warp, and "exited" is inferred from the age of the row.
 #define ENTRIES_AT_ONCE (CONSAN_ENGINE ? 16 : 4)
 DEVICE void scrub_entries(u64 row, u32 cells, u32 epoch, u32 mask) {
 #pragma unroll 1
@@ -441,9 +442,9 @@ COLD void scrub_row(u64 slot, u32 warp, u32 epoch) {
     scrub_entries(load64(FIELD(slot, Slot, reads)) + (u64)(warp + 1) * cells * 4, cells, epoch, active_mask());
 }
 
-// With whole-CTA barriers only, all warps alive cross a period in the same interval, so a row left behind for two periods
-// belongs to a warp that has exited and must be cleared by somebody else. With partial barriers an entry's age is counted
-// in its own warp's epochs, which stand still after its exit: nothing to do.
+// With whole-CTA barriers only, all living warps cross a period in the same interval. A row that lags two periods belongs to an
+// exited warp, and another warp must clear it. With partial barriers the age of an entry is counted in epochs of its own warp,
+// which stop at its exit, so nothing has to be done.
 COLD void scrub_reads(u64 slot, u32 me, u32 epoch) {
     scrub_row(slot, me >> 5, epoch);
     store32(FIELD(slot, Slot, row_scrub) + 4 * (me >> 5), epoch);
@@ -453,9 +454,9 @@ COLD void scrub_reads(u64 slot, u32 me, u32 epoch) {
 #endif
 }
 
-// Marks write records older than a period as `old`: initialised, and ordered before everybody. With partial barriers only
-// this warp's own. (A warp that has not synchronised with the writer for 2^(WRITE_EPOCH_BITS-2) of the writer's releases
-// would lose the missing edge: a documented bound.)
+// Marks write records older than a period as `old`: initialised, and ordered before everything. With partial barriers it marks
+// records of this warp only. Bound: a warp that has not synchronised with the writer for 2^(WRITE_EPOCH_BITS-2) of the writer's
+// releases does not find the missing edge.
 COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
     u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
     u64 writes = load64(FIELD(slot, Slot, writes));
@@ -465,26 +466,26 @@ COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
         u32 high = (u32)(record >> 32), age = (epoch - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
         bool mine = !CONSAN_PARTIAL || record_warp(record) == me >> 5;
         if (!record || !mine || high & 1 || age <= WRITE_PERIOD) continue;
-        // A copy stays one, in flight or not, until its group says otherwise; it is only made younger.
+        // A copy stays a copy until its group has been waited for. Only its epoch is renewed.
         if (high & 2 && age <= epoch - base) {
             swap64(writes + 8 * c, record, (record & (1ull << 32 + EPOCH_SHIFT) - 1) | (u64)(epoch & WRITE_EPOCH_MASK) << 32 + EPOCH_SHIFT);
             continue;
         }
-        // Left by an earlier CTA (or an uninitialised-read marker): not initialised. The first period of a CTA's life ends
-        // before any stale record could alias, so this cannot be mistaken later.
+        // A record of an earlier CTA, or a marker of an uninitialised read: not initialised. The first period of a CTA ends before a
+        // stale record could alias, so later scrubs cannot confuse the two.
         bool stale = age > epoch - base || record & 1u << 14;
         swap64(writes + 8 * c, record, stale ? 0 : (record | 1ull << 32) & ~(2ull << 32));
     }
     store32(FIELD(slot, Slot, has_old), 1);
 }
 
-// Called whenever a thread's epoch moves from `before` to `after`.
+// Must be called at every change of a thread's epoch.
 DEVICE void epoch_moved(u64 slot, u32 me, u32 before, u32 after) {
     if ((before ^ after) >= READ_PERIOD) scrub_reads(slot, me, after);
     if ((before ^ after) >= WRITE_PERIOD) scrub_writes(slot, me, after);
 }
 
-// The last thread of a CTA: nobody else can touch the slot until its owner word is cleared.
+// Runs in the last thread of a CTA. No other thread can use the slot before its owner word is cleared.
 COLD void release_slot(u64 slot) {
     u32 next = load32(FIELD(slot, Slot, latest)) + 1, cells = load32(FIELD(slot, Slot, row)) / 4;
     u32 last_write_scrub = load32(FIELD(slot, Slot, write_scrub));
@@ -495,10 +496,10 @@ COLD void release_slot(u64 slot) {
         clear_bytes(writes, (u64)cells * 8);
         store32(FIELD(slot, Slot, write_scrub), next);
     }
-    // A row is stale when neither its warp nor an earlier release has cleared it for two periods.
+    // A row is stale if neither its warp nor an earlier release has cleared it for two periods.
     u32 rows = (u32)((size - (reads - slot)) / ((u64)cells * 4)) - 1;
     if (wrapped) {
-        // Clocks of before the wrap would outrank all that follow. Generations start over with them: no more than one a warp and epoch.
+        // Clocks from before the wrap would outrank all later ones. Generations restart with them: at most one per warp and epoch.
         u64 vectors = load64(FIELD(slot, Slot, vectors));
         clear_bytes(vectors, writes - vectors);
         for (u32 b = 0; b < NAMED_BARRIERS * MAX_CTAS; ++b) store64(FIELD(slot, Slot, named) + 8 * b, 0);
@@ -533,16 +534,16 @@ HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
         insert_cta(runtime, key, module, entry);
     }
     u64 place = find_cta(runtime, key);
-    // Acquire side of thread 0's release, and of the previous owner's: L1 may hold lines of this slot from an earlier CTA of this SM.
+    // Acquires the release of thread 0 and of the slot's previous owner: L1 may hold lines of this slot from an earlier CTA of this SM.
     gpu_fence();
     u64 slot = gpu_load64(FIELD(place, Directory, slot));
     if (slot != NO_SLOT) reset_thread(slot, me);
-    // The first thread was held up: without this, its warp went on in two parts, on an H200 as far as an aligned barrier.
+    // The first thread is delayed. Without this, its warp continued in two parts, on an H200 up to an aligned barrier.
     __syncwarp(mask);
     return slot == NO_SLOT ? 0 : slot;  // unchecked, but still counted out of the directory
 }
 
-// Slot of the running CTA inside a called function.
+// The slot of the running CTA, for a called function.
 HOOK u64 __consan_find(u64 runtime) {
     if (!runtime) return 0;
     u64 place = find_cta(runtime, cta_key()), slot = gpu_load64(FIELD(place, Directory, slot));
@@ -556,7 +557,7 @@ HOOK u32 __consan_self() { return self_number(); }
 
 HOOK u32 __consan_poll(u64 runtime) { return runtime ? gpu_load32(FIELD(runtime, Runtime, abort)) : 0; }
 
-// Kernels without a single checked access take no slot; their launches are counted all the same.
+// A kernel without checked accesses takes no slot. Its launches are counted all the same.
 HOOK void __consan_count(u64 runtime, u32 counter) {
     if (runtime && linear_tid() == 0 && linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
 }

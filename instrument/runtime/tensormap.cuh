@@ -1,14 +1,14 @@
 // Tensor maps that the device builds in shared memory: tensormap.replace and tensormap.cp_fenceproxy.
 //
-// What becomes of a map in global memory is followed in maps.cuh.
+// maps.cuh follows maps in global memory.
 #pragma once
 
 #include "access_hooks.cuh"
 
 #define MAP_BYTES 128u
 
-// A weak operation on the whole map, by one thread (ISA "tensormap.replace"). Whatever else the map holds is opaque: it counts as a
-// write of all of it, not as a read. Two threads are taken to leave different values, none of which is zero.
+// A weak operation on the whole map by one thread (ISA "tensormap.replace"). The other contents of a map are opaque, so it counts as a
+// write of all of it, not as a read. Two threads count as writing different values, neither of them zero.
 HOOK void __consan_map_write(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return;
     Caller c = {slot, state, me, site, ACCESS_WRITE, 0, MAP_BYTES};
@@ -19,8 +19,8 @@ HOOK void __consan_map_write(u64 slot, u64 state, u32 me, u32 address, u32 site)
 }
 
 #if CONSAN_PARTIAL
-// The copy of a map to global memory, by a whole warp: the lanes meet (ISA "tensormap.cp_fenceproxy", .sync), each reads its share, and
-// none goes on before all have. The assembler writes it so: a warp barrier, and a word for each lane.
+// A whole warp copies the map to global memory. The lanes synchronise (ISA "tensormap.cp_fenceproxy", .sync), each reads its share, and
+// none continues before all have read. The assembler emits it so: a warp barrier, and one word per lane.
 HOOK u64 __consan_map_copy(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return state;
     state = __consan_warp_sync(slot, state, me, 0xffffffffu);

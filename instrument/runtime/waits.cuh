@@ -1,4 +1,4 @@
-// Threads that wait: they are registered before a blocking instruction, and leave the kernel when a deadlock is proven.
+// Threads that wait: they register before a blocking instruction, and exit when a deadlock is proven.
 #pragma once
 
 #include "exit.cuh"
@@ -8,18 +8,18 @@ DEVICE void leave_if_told(u64 slot, u64 state, u32 me) {
     if (verdict_of(slot) & VERDICT_LEAVE) __consan_leave(load64(FIELD(slot, Slot, runtime)), slot, state, me);
 }
 
-// A wait of a pure loop has failed.
+// A wait in a loop without other effects has failed.
 COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity) {
     u32 index = high_word(snapshot), before = low_word(snapshot), mask = __match_any_sync(active_mask(), snapshot);
     bool incomplete = index != NO_BARRIER;
-    // The phase that the chip is at has the requested parity. If the shadow is there too, nothing has completed it yet.
+    // The phase that the hardware is at has the requested parity. If the shadow is at it too, nothing has completed it yet.
     if (incomplete) incomplete = before == state_phase(load64(mbarrier_at(engine_of(slot), index))) && (before & 1) == parity;
     mask = __ballot_sync(mask, incomplete);
     if (incomplete) register_wait(slot, state, me, per_lane(mask), wait_word(WAITS_MBARRIER, index, before), site, 0);
     leave_if_told(slot, state, me);
 }
 
-// A thread is about to enter a barrier, and has been counted there. `needed`: threads that it waits for, 0 for all of the CTA.
+// A thread that has been counted at a barrier is about to enter it. `needed`: threads that it waits for; 0: all of the CTA.
 COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 needed, u32 site, u32 mask) {
     u32 place = named_place(slot, me, id);
     u64 word = wait_word(needed ? WAITS_NAMED : WAITS_CTA, place, number);
@@ -27,7 +27,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
     if (at_main_barrier(word)) register_at_main(slot, state, me, mask, word, site);
     else register_wait(slot, state, me, mask, word, site, needed);
 #if CONSAN_NAMED
-    record_fence();  // whoever leaves and has not seen this arrival has told this thread to leave
+    record_fence();  // a thread that leaves and has not seen this arrival has told this thread to leave
 #endif
     if (!__any_sync(mask, verdict_of(slot) & VERDICT_LEAVE)) return;
 #if CONSAN_NAMED
@@ -39,7 +39,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
 }
 
 #if CONSAN_CLUSTER
-// Before barrier.cluster.wait: the arrival was an instruction of its own.
+// Before barrier.cluster.wait. The arrival was a separate instruction.
 HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
     if (!slot) return;
     u32 generation = load32(generation_at(thread_record(slot, me), CLUSTER_BARRIER));

@@ -1,12 +1,12 @@
-// Generic stores to global memory, and bulk loads of the same bytes by the same CTA: ordered, but through another proxy (SEMANTICS 2.4).
+// Generic stores to global memory, then bulk loads of the same bytes by the same CTA: ordered, but through another proxy (R-PX).
 //
-// A store leaves its thread and epoch in a table by address, 16 bytes a cell, because bulk copies are made of whole ones; a later store
-// of another address may take the cell. A load first compares its range with intervals that bound all stores, by site. Proxy fences that
-// cover global memory are kept as events with their thread's clock: a store is fenced if a fence whose clock has it is ordered before
-// the load. Fences of shared memory alone do not count.
+// A store leaves its thread and epoch in a table by address, with cells of 16 bytes, the unit of bulk copies. A store to another
+// address may replace the cell. A load first compares its range with intervals that bound all stores, by site. Proxy fences that
+// cover global memory are events with the clock of their thread. A store is fenced if a fence whose clock includes it happens before
+// the load. A fence of shared memory alone does not count.
 //
-// Not looked for: stores that nothing orders before the load (a race on global memory), other CTAs, and loads in im2col mode or gathered.
-// Of each warp the last FENCE_EVENTS fences are known; where an older one could have served, it is taken to have.
+// Not detected: stores that are unordered with the load (a race on global memory), other CTAs, and loads in im2col or gather mode.
+// The last FENCE_EVENTS fences of each warp are known. If an older one could have served, the store counts as fenced.
 #pragma once
 
 #include "globals.cuh"
@@ -33,7 +33,7 @@ DEVICE u64 fence_event(u64 slot, u32 warp, u32 number) {
     return FIELD(tables_of(slot), GlobalTables, fences) + sizeof(FenceEvent) * (warp * FENCE_EVENTS + number % FENCE_EVENTS);
 }
 
-// Before fence.proxy.async or fence.proxy.async.global. What follows it is a new epoch; `advances`: no other hook sees to that.
+// Before fence.proxy.async or fence.proxy.async.global. A new epoch follows. `advances`: no other hook advances the epoch.
 HOOK u64 __consan_global_fence(u64 slot, u64 state, u32 me, u32 advances) {
     if (!slot) return state;
     u32 mask = active_mask(), warps = load32(FIELD(slot, Slot, warp_count)), warp = me >> 5;
@@ -62,14 +62,14 @@ DEVICE bool fence_ordered(const Caller &c, u32 warp, u64 event) {
     return ordered(c, warp << 5 | __ffs(lanes) - 1, low_word(event));
 }
 
-// Whether what `warp` did up to an epoch has passed a fence for global memory on its way to the caller.
+// Whether accesses of `warp` up to an epoch have passed a fence for global memory that happens before the caller.
 COLD bool fenced_for_global(const Caller &c, u32 warp, u32 epoch) {
     u32 warps = load32(FIELD(c.slot, Slot, warp_count));
     for (u32 w = 0; w < warps; ++w) {
         u32 count = load32(FIELD(globals_of(c.slot), Globals, fence_count) + 4 * w);
         for (u32 i = 1; i <= min(count, FENCE_EVENTS); ++i) {
             u64 at = fence_event(c.slot, w, count - i);
-            if (load32(FIELD(at, FenceEvent, clock) + 4 * warp) < epoch) break;  // older ones have seen less
+            if (load32(FIELD(at, FenceEvent, clock) + 4 * warp) < epoch) break;  // older fences cover less
             if (fence_ordered(c, w, load64(at)) || (i == FENCE_EVENTS && count > FENCE_EVENTS)) return true;
         }
     }
@@ -77,12 +77,12 @@ COLD bool fenced_for_global(const Caller &c, u32 warp, u32 epoch) {
 }
 
 #if CONSAN_ISA
-// A strong load of global memory, of which each warp's last is kept: a flag, perhaps, that tells of data that another CTA has prepared.
+// A strong load of global memory, possibly of a flag for data that another CTA has written. The last one of each warp is kept.
 HOOK void __consan_global_poll(u64 slot, u64 state, u32 me, u32 site) {
     if (slot) store64(FIELD(globals_of(slot), Globals, polls) + 8 * (me >> 5), pack(low_word(state), site << 5 | me & 31));
 }
 
-// Bulk loads after one, with no fence between (SEMANTICS D14). Whether the flag speaks of what is loaded is not known.
+// Bulk loads after such a load, with no proxy fence between (D14). Whether the flag guards the loaded data is unknown.
 COLD void check_polls(Caller c, u64 address) {
     u32 warps = load32(FIELD(c.slot, Slot, warp_count));
     for (u32 w = 0; w < warps; ++w) {
@@ -110,7 +110,7 @@ DEVICE Store find_store(const Caller &c, u64 at) {
     return {by >> CONSAN_THREAD_BITS, by & (1u << CONSAN_THREAD_BITS) - 1, epoch};
 }
 
-// The first cell of a range that was stored to, is ordered before the caller and not fenced. Returns whether there is none.
+// Looks for the first cell of a range with a store that happens before the caller and is not fenced. Returns whether there is none.
 COLD bool check_stores(Caller c, u64 low, u64 high) {
 #pragma unroll 1
     for (u64 at = low & ~(u64)(CELL_BYTES - 1); at < high; at += CELL_BYTES) {
@@ -132,7 +132,7 @@ DEVICE bool stores_near(u64 slot, u64 low, u64 high) {
     return near;
 }
 
-// A range that bounds the whole tensor of a map, remembered by the map's address.
+// A range that bounds the whole tensor of a map; cached by the address of the map.
 COLD Span measure_tensor(u64 slot, u64 map, u64 kept) {
     Box box = read_box(map);
     u32 upper = map_word(map, 7);
