@@ -349,10 +349,10 @@ class Session:
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
         with self.progress.module(name):
             done = self._rewritten(ptx, name, base)
-            number, counter = self.device.shadow.register(len(done.entries))
+            number, counter = self.device.shadow.register(len(done.entries), sum(len(each.told) for each in done.functions))
             delayed = self.device.delay_seed is not None
             prepared = Prepared(name, ptx, done, number, counter, delayed=delayed, framework=framework_of(ptx))
-            prepared.layout = functools.cache(functools.partial(layout_of, self.backend, prepared))
+            prepared.layout = functools.cache(functools.partial(layout_of, self.device, prepared))
             if self.backend.device_name != "cpu":
                 prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
             return prepared

@@ -86,3 +86,5 @@ class FunctionStats:
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # of the instructions that are checked, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in it, or of the module and named in it
+    told: tuple[str, ...] = ()  # shared variables whose addresses the kernel tells (passes/symbols.py)
+    first_told: int = 0  # the word of the module that the first of them goes to
