@@ -1,8 +1,8 @@
 """Where the assembler put a kernel's shared variables, as the kernel itself tells.
 
 A cubin does not say. So the first thread of a grid stores the address of each variable into words that the host reads when it has
-findings to name. Addresses are the same for all CTAs and all launches of a kernel. The stores are predicated: no thread branches, and the registers
-are free again at once. A kernel with one variable tells nothing: that one has no choice.
+findings to name. Addresses are the same for all CTAs and all launches of a kernel. The stores are predicated: no thread branches, and the
+registers are free again at once. A kernel with one variable tells nothing: that one has no choice.
 
 Does NOT handle: variables declared inside a called function, whose names the kernel does not see, and those that only an indirect call
 reaches, which the kernel must not make part of its own shared memory.
