@@ -144,7 +144,8 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
         name=prepared.address_name(*touched) if touched and space == "global" else "",
         **_where(place),
     )
-    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)))
+    facts = {"shared_bytes": plural(fault.shared_bytes, "byte")} if space == "shared" else {}
+    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), **facts)
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message} ({detail})") if detail else finding
 

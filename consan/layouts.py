@@ -1,7 +1,7 @@
 """Where the shared variables of a kernel and the buffers of a launch lie, for the names in its report.
 
-The virtual machine lays variables out itself and tells. An assembler chooses, and a cubin does not tell: there only a layout is known that
-leaves no choice, one variable alone or memory that is all dynamic.
+The virtual machine lays variables out itself and tells. An assembler chooses, and a cubin does not tell: there one variable alone lies
+first, and kernels with several tell their addresses themselves (instrument/passes/symbols.py).
 
 Sources are read from disk where the `.file` lines of the PTX name them; the adapters keep copies there of those that have no file.
 """
@@ -29,16 +29,14 @@ if TYPE_CHECKING:
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 AddressName = Callable[[int, int], str]
 _POINTER = 8  # bytes
-_DYNAMIC_ALIGNMENT = 16  # of dynamic shared memory on every device
 
 
-def layout_of(backend: Any, prepared: Prepared, entry: str) -> Layout:
+def layout_of(device: Any, prepared: Prepared, entry: str) -> Layout:
     """The layout of a kernel, as far as it is known."""
-    variables = _variables(prepared, entry)
-    if not variables:
+    found = list(dict.fromkeys(each for function in prepared.instrumented.reachable(entry) for each in function.shared))
+    if not found:
         return Layout()
-    offsets = _told(backend, prepared, entry)
-    offsets = _forced(variables) if offsets is None else offsets
+    variables, offsets = _distinct(found), _offsets(device, prepared, entry, found)
     dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
     return layout(variables, offsets, min(dynamic, default=None), source_of(prepared))
 
@@ -76,23 +74,23 @@ def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
     return names if len(names) == number else ("",) * number
 
 
-def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:
-    """Those that the kernel can reach; of one symbol in several functions none, since a layout goes by symbols."""
-    found = dict.fromkeys(each for function in prepared.instrumented.reachable(entry) for each in function.shared)
+def _distinct(found: Sequence[SharedVariable]) -> list[SharedVariable]:
+    """Of one symbol in several functions none, since a layout goes by symbols."""
     declared = Counter(variable.symbol for variable in found)
     return [variable for variable in found if declared[variable.symbol] == 1]
 
 
-def _told(backend: Any, prepared: Prepared, entry: str) -> dict[str, int] | None:
-    tell = getattr(backend, "shared_offsets", None)
-    return None if tell is None or prepared.loaded is None else tell(prepared.loaded, entry)
+def _offsets(device: Any, prepared: Prepared, entry: str, found: Sequence[SharedVariable]) -> dict[str, int]:
+    """By symbol, as far as they are known."""
+    tell = getattr(device.backend, "shared_offsets", None)
+    if tell is not None and prepared.loaded is not None:
+        offsets: dict[str, int] = tell(prepared.loaded, entry)
+        return offsets
+    return {found[0].symbol: 0} if len(found) == 1 else told_offsets(device.shadow, prepared, entry)
 
 
-def _forced(variables: Sequence[SharedVariable]) -> dict[str, int]:
-    static = [variable for variable in variables if variable.bytes]
-    dynamic = [variable for variable in variables if not variable.bytes]
-    if len(static) > 1:
-        return {}
-    end = sum(variable.bytes for variable in static)
-    aligned = end % max((_DYNAMIC_ALIGNMENT, *(variable.align for variable in dynamic))) == 0
-    return {variable.symbol: 0 for variable in static} | ({variable.symbol: end for variable in dynamic} if aligned else {})
+def told_offsets(shadow: Any, prepared: Prepared, entry: str) -> dict[str, int]:
+    """The offsets that the kernel itself has told, once it has run."""
+    function = next(each for each in prepared.instrumented.functions if each.name == entry)
+    offsets = shadow.told(prepared.number, function.first_told, len(function.told))
+    return {symbol: offset for symbol, offset in zip(function.told, offsets, strict=True) if offset is not None}

@@ -28,7 +28,7 @@ from consan.instrument.ptx import PtxSyntaxError
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.instrument.slots import class_bytes, slot_bytes
 from consan.instrument.stored import dump, fingerprint, restore
-from consan.layouts import layout_of
+from consan.layouts import AddressName, layout_of
 from consan.options import ASSEMBLIES, DEVICES, POLICIES
 from consan.producers import framework_of
 from consan.progress import SILENT, Progress
@@ -52,6 +52,7 @@ CHECKED = (
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
 _MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
+_NAMED_LAUNCHES = 64  # of one kernel: after more no address is told by arguments
 _KEPT = 48  # modules that the virtual machine keeps beyond those in use: a decoded one takes up to 50 MB
 
 
@@ -297,6 +298,7 @@ class Session:
         self.cta_limit = cta_limit
         self.endings: dict[str, None] = {}  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
+        self._address_names: dict[tuple[int, str], dict[AddressName, None]] = {}  # of the launches of a module's kernels
         self._launches = 0
         self._ever_launched = False  # `take` does not forget it
         self._used: dict[int, Prepared] = {}
@@ -349,10 +351,10 @@ class Session:
     def _instrument(self, ptx: str, name: str, base: Variant) -> Prepared:
         with self.progress.module(name):
             done = self._rewritten(ptx, name, base)
-            number, counter = self.device.shadow.register(len(done.entries))
+            number, counter = self.device.shadow.register(len(done.entries), sum(len(each.told) for each in done.functions))
             delayed = self.device.delay_seed is not None
             prepared = Prepared(name, ptx, done, number, counter, delayed=delayed, framework=framework_of(ptx))
-            prepared.layout = functools.cache(functools.partial(layout_of, self.backend, prepared))
+            prepared.layout = functools.cache(functools.partial(layout_of, self.device, prepared))
             if self.backend.device_name != "cpu":
                 prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, self.backend.arch, fast=self._fast)
             return prepared
@@ -413,13 +415,18 @@ class Session:
         cluster: Dim3 = (1, 1, 1),
         cooperative: bool = False,
         stream: int | None = None,
+        address_name: AddressName | None = None,
     ) -> None:
-        """Launch a kernel of a prepared module, checked unless the filters leave it out."""
+        """Launch a kernel of a prepared module, checked unless the filters leave it out.
+
+        `address_name` names global memory by this launch's arguments; without it the session's does.
+        """
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self.device.lock:
             self.device.hand_to(self)
             prepared = self._for_cluster(prepared, math.prod(cluster))
-            prepared.address_name = self.address_name
+            prepared.address_name = address_name or self.address_name
+            self._note_names(prepared, entry)
             handle = self._choose(prepared, entry)
             self._ever_launched = True
             prepared.launched |= handle is prepared.loaded
@@ -440,6 +447,17 @@ class Session:
                     stream=stream,
                 )
                 self._after_launch(prepared, entry, result)
+
+    def _note_names(self, prepared: Prepared, entry: str) -> None:
+        names = self._address_names.setdefault((prepared.number, entry), {})
+        if len(names) <= _NAMED_LAUNCHES:
+            names[prepared.address_name] = None
+
+    def _address_name(self, number: int, entry: str, begin: int, end: int) -> str:
+        """What all launches of a kernel call these bytes: a record does not tell which launch it is from."""
+        names = self._address_names.get((number, entry), {})
+        told = {name(begin, end) for name in names} if len(names) <= _NAMED_LAUNCHES else set()
+        return told.pop() if len(told) == 1 else ""
 
     @contextlib.contextmanager
     def _ending(self, prepared: Prepared, entry: str, handle: Any) -> Iterator[None]:
@@ -644,7 +662,8 @@ class Session:
         """What a report says of a module: its text is read again only if there is something to report."""
         relations = TextRelations.of(prepared.plain, prepared.name)
         sites, entries = prepared.instrumented.sites, prepared.entries
-        return ModuleSites(sites, entries, prepared.framework, prepared.layout, self.address_name, relations)
+        names = functools.partial(self._address_name, prepared.number)
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations)
 
     def take(self) -> model.Report | None:
         """The report of what was launched since the last `take`, and a new beginning; None if nothing was launched."""

@@ -30,6 +30,7 @@ _TABLES = {
 }
 _RING_BYTES = layout.RING_ENTRIES * layout.size(layout.FINDING)
 _MODULE_LIMIT = 1 << 12
+_WORDS = 1 << 16  # of all modules together, for addresses of shared variables: beyond it they are not told
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,10 @@ class Shadow:
         if not backend.allocates_zeros:
             for name, address in self._places.items():
                 backend.fill(address, 0, _TABLES.get(name, self.arena_bytes))
-        self._ring_address, self.ring = backend.host_ring(_RING_BYTES)
+        self._ring_address, pinned = backend.host_ring(_RING_BYTES + 4 * _WORDS)
+        self.ring, self._words = pinned[:_RING_BYTES], pinned[_RING_BYTES:].view("<u4")
+        self._first_words: dict[int, int] = {}  # of modules whose kernels tell addresses
+        self._used_words = 0
         self._modules = 0
         self._counters = 0
         self.address = backend.alloc_apart(layout.size(layout.RUNTIME))
@@ -142,18 +146,30 @@ class Shadow:
         record["ring"] = ring_address
         return record.tobytes()
 
-    def register(self, entries: int) -> tuple[int, int]:
-        """Number of a new module and of its first launch counter."""
+    def register(self, entries: int, words: int = 0) -> tuple[int, int]:
+        """Number of a new module and of its first launch counter; its kernels tell `words` addresses of shared variables."""
         module, counter = self._modules, self._counters
         if module >= _MODULE_LIMIT or counter + entries > layout.LAUNCH_COUNTERS:
             raise OverflowError("too many instrumented modules in one process")
         self._modules += 1
         self._counters += entries
+        if 0 < words <= _WORDS - self._used_words:
+            self._first_words[module] = self._used_words
+            self._used_words += words
         return module, counter
 
     def control_block(self, module: int, counter: int) -> bytes:
         """The 32 bytes of a module's `__consan_ctl`."""
-        return np.array([self.address, module | counter << 32, 0, 0], dtype="<u8").tobytes()
+        first = self._first_words.get(module)
+        words = 0 if first is None else self._ring_address + _RING_BYTES + 4 * first
+        return np.array([self.address, module | counter << 32, words, 0], dtype="<u8").tobytes()
+
+    def told(self, module: int, first: int, count: int) -> list[int | None]:
+        """What a kernel of a module told: offsets of shared variables, None before its first launch. Readable after a lost context."""
+        if module not in self._first_words:
+            return [None] * count
+        begin = self._first_words[module] + first
+        return [int(word) - 1 if word else None for word in self._words[begin : begin + count]]
 
     def reset(self, *, cta_limit: int = 0) -> None:
         """Forget all findings and counts; slots, their epochs and the modules stay. No kernel may be running.
@@ -202,7 +218,8 @@ class Shadow:
 def describe_bounds(total_memory: int | None = None) -> list[tuple[str, str]]:
     """Rows for `consan doctor`: what the shadow may take at most, and of which memory."""
     tables = sum(_TABLES.values())
-    rows = [("tables", f"{tables / MiB:.1f} MiB, fixed"), ("findings ring", f"{_RING_BYTES / MiB:.1f} MiB of pinned host memory")]
+    pinned = (_RING_BYTES + 4 * _WORDS) / MiB
+    rows = [("tables", f"{tables / MiB:.1f} MiB, fixed"), ("findings ring", f"{pinned:.1f} MiB of pinned host memory")]
     if total_memory:
         most = default_arena_bytes(total_memory)
         rows.append(("shadow cells", f"at most {most / MiB:,.0f} MiB of {total_memory / MiB:,.0f} MiB device memory"))

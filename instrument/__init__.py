@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from consan.instrument.isa import lookup
-from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, tensormaps
+from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, symbols, tensormaps
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
 from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
@@ -43,6 +43,7 @@ _PASSES: tuple[Callable[[Context], None], ...] = (
     matrix.run,
     tensormaps.run,
     frames.run,
+    symbols.run,
     convergence.run,
 )
 

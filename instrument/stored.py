@@ -58,7 +58,8 @@ def _stats(function: FunctionStats) -> list[Any]:
     shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
     counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
-    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared]
+    told = (function.told, function.first_told)
+    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *told]
 
 
 def restore(text: str, plain: str, name: str) -> Instrumented:
@@ -104,7 +105,7 @@ def _function(values: list[Any]) -> FunctionStats:
     unmodelled = [Unmodelled(*each) for each in found["unmodelled"]]
     sets = {name: set(found[name]) for name in ("calls", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
-    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared} | sets))
+    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared, "told": tuple(found["told"])} | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

@@ -145,7 +145,7 @@ class ModuleSites:
     entries: Sequence[str]
     framework: str = frameworks.CUDA  # whose words the fixes are in
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
-    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
+    address_name: Callable[[str, int, int], str] = lambda entry, begin, end: ""  # of bytes of global memory that a kernel touched
     relations: Relations | None = None  # what the text tells of how they follow each other
 
     def site(self, number: int) -> Site | None:
@@ -318,7 +318,7 @@ def _is_global(record: Any) -> bool:
 
 def _name(record: Any, module: ModuleSites, touched: tuple[int, int]) -> str:
     if _is_global(record):
-        return module.address_name(*touched)
+        return module.address_name(module.entries[int(record["entry"])], *touched)
     outside = int(record["kind"]) == Kind.OUT_OF_BOUNDS
     return "" if outside else _layout(record, module).name(*touched)
 

@@ -104,6 +104,13 @@ class Snippet:
         return "".join(f"{line}\n" for line in self.outer) + "{\n" + "\n".join(self.lines) + "\n}\n"
 
 
+def control(snippet: Snippet, word: int) -> str:
+    """A register with a word of the module's control block."""
+    register = snippet.register("b64")
+    snippet.add(f"ld.global.u64 {register}, [{CONTROL}+{8 * word}];")
+    return register
+
+
 def guard_text(instruction: Instruction) -> str:
     """The instruction's own guard, as text for an inserted instruction."""
     predicate = instruction.predicate

@@ -13,7 +13,7 @@ from consan.instrument.layout import SLOT as SLOT_STRUCT
 from consan.instrument.layout import offsets
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
+from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
 
 _POLL_MASK = 255
@@ -47,15 +47,9 @@ def _declare(context: Context, plan: FunctionPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _control(snippet: Snippet, word: int) -> str:
-    register = snippet.register("b64")
-    snippet.add(f"ld.global.u64 {register}, [{CONTROL}+{8 * word}];")
-    return register
-
-
 def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
     snippet = Snippet()
-    runtime, ids = _control(snippet, 0), _control(snippet, 1)
+    runtime, ids = control(snippet, 0), control(snippet, 1)
     module, counter = snippet.register("b32"), snippet.register("b32")
     snippet.add(f"mov.b64 {{{module}, {counter}}}, {ids};")
     snippet.add(f"add.u32 {counter}, {counter}, {number};")
@@ -79,7 +73,7 @@ def _open(context: Context) -> int:
 
 def _function_prologue(context: Context, plan: FunctionPlan) -> None:
     snippet = Snippet()
-    runtime = _control(snippet, 0)
+    runtime = control(snippet, 0)
     _compute_self(context, snippet)
     snippet.call(context.hook("__consan_find"), [("b64", runtime)], result=("b64", SLOT))
     _load_state(context, snippet)
@@ -174,7 +168,7 @@ def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: boo
 
 
 def _leave(context: Context, snippet: Snippet, guard: str) -> None:
-    runtime = _control(snippet, 0)
+    runtime = control(snippet, 0)
     snippet.call(context.hook("__consan_exit"), [("b64", runtime), ("b64", SLOT), ("b64", STATE)], guard=guard)
 
 
@@ -183,7 +177,7 @@ def _abandon(context: Context, snippet: Snippet) -> None:
     if not context.variant.engine:
         _leave(context, snippet, "")
         return
-    arguments = [("b64", _control(snippet, 0)), ("b64", SLOT), ("b64", STATE), ("b32", SELF)]
+    arguments = [("b64", control(snippet, 0)), ("b64", SLOT), ("b64", STATE), ("b32", SELF)]
     snippet.call(context.hook("__consan_leave"), arguments)
 
 
@@ -223,7 +217,7 @@ def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number
     snippet.add(f"and.b32 {masked}, {COUNT}, {_POLL_MASK};")
     snippet.add(f"setp.ne.u32 {due}, {masked}, 0;")
     snippet.add(f"@{due} bra {skip};")
-    runtime = _control(snippet, 0)
+    runtime = control(snippet, 0)
     snippet.call(context.hook("__consan_poll"), [("b64", runtime)], result=("b32", stop))
     snippet.add(f"setp.eq.u32 {due}, {stop}, 0;")
     snippet.add(f"@{due} bra {skip};")

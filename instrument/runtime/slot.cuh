@@ -550,6 +550,9 @@ HOOK u64 __consan_find(u64 runtime) {
     return slot == NO_SLOT ? 0 : slot;
 }
 
+// The shared-space address of the CTA's first own byte.
+HOOK u32 __consan_low() { return reserved_shared(); }
+
 #if CONSAN_CLUSTER
 // The number of this thread in its cluster.
 HOOK u32 __consan_self() { return self_number(); }

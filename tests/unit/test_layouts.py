@@ -15,41 +15,63 @@ ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8
 DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
 
 
-def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1) -> Any:
-    reached = [SimpleNamespace(shared=variables)] * functions
-    return SimpleNamespace(instrumented=SimpleNamespace(reachable=lambda entry: reached), plain=plain, loaded=object())
+def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, told: tuple[str, ...] = ()) -> Any:
+    reached = [SimpleNamespace(name="k", shared=variables, told=told, first_told=3)] * functions
+    return SimpleNamespace(
+        instrumented=SimpleNamespace(reachable=lambda entry: reached, functions=reached), plain=plain, loaded=object(), number=5
+    )
 
 
-ASSEMBLER: Any = SimpleNamespace()  # a backend that does not tell
+def assembler(*offsets: int | None) -> Any:
+    """A device that does not tell, and what a kernel told there."""
+    shadow = SimpleNamespace(told=lambda module, first, count: list(offsets) if (module, first, count) == (5, 3, len(offsets)) else None)
+    return SimpleNamespace(backend=SimpleNamespace(), shadow=shadow)
+
+
+def machine(**offsets: int) -> Any:
+    """A device that lays variables out itself."""
+    return SimpleNamespace(backend=SimpleNamespace(shared_offsets=lambda handle, entry: offsets))
 
 
 @pytest.mark.parametrize(
     ("variables", "names"),
     [
         ((ONE,), ("one[0]", "")),
-        ((ONE, DYNAMIC), ("one[0]", "bytes 16..19 of dynamic shared memory")),
         ((DYNAMIC,), ("bytes 0..3 of dynamic shared memory", "bytes 80..83 of dynamic shared memory")),
-        ((ODD, DYNAMIC), ("odd", "")),  # where dynamic memory begins after it is the assembler's choice
         ((ONE, OTHER), ("", "")),
         ((ONE, OTHER, DYNAMIC), ("", "")),
         ((), ("", "")),
     ],
 )
-def test_an_assembler_leaves_little_that_is_known(variables: tuple[SharedVariable, ...], names: tuple[str, str]) -> None:
-    made = layout_of(ASSEMBLER, prepared(*variables, functions=2), "k")
+def test_what_no_kernel_tells_is_known_of_one_variable(variables: tuple[SharedVariable, ...], names: tuple[str, str]) -> None:
+    made = layout_of(assembler(), prepared(*variables, functions=2), "k")
     assert (made.name(0, 4), made.name(80, 84)) == names
 
 
-def test_a_backend_that_tells_is_believed() -> None:
-    backend: Any = SimpleNamespace(shared_offsets=lambda handle, entry: {"one": 32, "other": 0, "dynamic": 96})
-    made = layout_of(backend, prepared(ONE, OTHER, DYNAMIC), "k")
+def test_a_kernel_that_tells_is_believed() -> None:
+    module = prepared(ODD, ONE, OTHER, DYNAMIC, told=("one", "odd", "dynamic"))
+    made = layout_of(assembler(16, 0, 96), module, "k")
+    names = [made.name(*each) for each in ((0, 4), (20, 24), (80, 84), (96, 100))]
+    assert names == ["odd", "one[1]", "", "bytes 0..3 of dynamic shared memory"]
+
+
+def test_a_kernel_that_has_not_run_tells_nothing() -> None:
+    assert layout_of(assembler(None, None), prepared(ONE, OTHER, told=("one", "other")), "k").name(0, 4) == ""
+
+
+def test_a_machine_that_tells_is_believed() -> None:
+    made = layout_of(machine(one=32, other=0, dynamic=96), prepared(ONE, OTHER, DYNAMIC), "k")
     assert [made.name(*each) for each in ((0, 8), (36, 40), (96, 100))] == ["other[0]", "one[1]", "bytes 0..3 of dynamic shared memory"]
 
 
 def test_one_symbol_in_two_functions_has_no_place() -> None:
     twice = SharedVariable("one", 16, 4, 4)
-    backend: Any = SimpleNamespace(shared_offsets=lambda handle, entry: {"one": 0})
-    assert layout_of(backend, prepared(ONE, twice), "k").name(0, 4) == ""
+    assert layout_of(machine(one=0), prepared(ONE, twice), "k").name(0, 4) == ""
+
+
+def test_beside_one_symbol_of_two_functions_no_variable_is_alone() -> None:
+    twice = SharedVariable("one", 16, 4, 4)
+    assert layout_of(assembler(), prepared(ONE, twice, OTHER), "k").name(0, 8) == ""
 
 
 def test_arguments_have_the_names_of_the_signature(tmp_path: Path) -> None:

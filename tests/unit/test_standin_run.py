@@ -112,7 +112,9 @@ def test_write_past_an_array(tmp_path: Path) -> None:
     assert done.returncode == 66, done.stderr
     assert [finding["kind"] for finding in report["findings"]] == ["out-of-bounds"]
     line = 1 + next(number for number, text in enumerate(OUTSIDE.splitlines()) if "y[i] =" in text)
-    assert report["findings"][0]["accesses"][0]["line"] == line
+    access = report["findings"][0]["accesses"][0]
+    assert access["line"] == line
+    assert access["name"] == "0 bytes past the end of argument 1 (x, 20,000 bytes)"
 
 
 def test_what_the_stand_in_lacks_is_one_line(tmp_path: Path) -> None:

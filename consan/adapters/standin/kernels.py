@@ -24,6 +24,7 @@ from consan.adapters.standin.context import Context, MemoryPointer, Window, curr
 from consan.adapters.standin.cuda import CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
+from consan.layouts import name_addresses
 from consan.toolchain.nvrtc import compile_ptx
 
 _STANDARD = re.compile(r"--?std=(\S+)")
@@ -42,6 +43,14 @@ class Entry:
 
     sizes: tuple[int, ...]
     cluster: Dim3
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far an array goes, without keeping it alive."""
+
+    nbytes: int
+    ndim: int
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,13 @@ def _python_scalar(value: Any) -> bytes:
     raise TypeError(f"Unsupported type {type(value)}")
 
 
+def _solid(value: Any) -> Any:
+    """An array whose bytes follow each other, else nothing: only of those the end is known."""
+    if not isinstance(value, ndarray) or not value._host.flags.c_contiguous:
+        return None
+    return Extent(value._host.nbytes, value._host.ndim)
+
+
 def pack(values: Sequence[bytes], sizes: Sequence[int], kernel: str) -> list[bytes]:
     """Cut each argument to its parameter, as the driver does."""
     if len(values) != len(sizes):
@@ -166,25 +182,27 @@ class RawKernel:
 
     def __call__(self, grid: Any, block: Any, args: Any = (), *, shared_mem: int = 0, stream: Any = None) -> None:
         """Launch, and wait for the end."""
-        self.launch(grid, block, [argument_bytes(value) for value in args], shared_mem)
+        self.launch(grid, block, [argument_bytes(value) for value in args], shared_mem, args)
 
-    def launch(self, grid: Any, block: Any, values: Sequence[bytes], shared_mem: int = 0) -> None:
-        """Launch with arguments that are bytes already."""
+    def launch(self, grid: Any, block: Any, values: Sequence[bytes], shared_mem: int = 0, given: Sequence[Any] = ()) -> None:
+        """Launch with arguments that are bytes already; reports tell addresses by the arrays that were `given`."""
         compiled = self._compiled()
         name, entry = compiled.entry(self.name)
         threads = _dim3(block)
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
+        packed = pack(values, entry.sizes, self.name)
         session.launch(
             compiled.prepared,
             name,
             _dim3(grid),
             threads,
-            pack(values, entry.sizes, self.name),
+            packed,
             shared=int(shared_mem),
             cluster=entry.cluster,
             cooperative=self.enable_cooperative_groups,
+            address_name=name_addresses(compiled.prepared, name, "argument", [_solid(value) for value in given], packed) if given else None,
         )
 
     def compile(self, log_stream: Any = None) -> None:

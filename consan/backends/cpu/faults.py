@@ -49,6 +49,7 @@ class Fault:
     space: str = ""
     access: str = ""
     message: str = ""
+    shared_bytes: int = 0  # of the CTA
 
 
 @dataclass(frozen=True)

@@ -263,9 +263,8 @@ class Scheduler:
     def _fault(self, fault: LaneError) -> Fault:
         wave, site = self.wave, fault.site
         ctaid, tid = wave.ctaid_of(fault.lane), wave.tid_of(fault.lane)
-        return Fault(
-            fault.kind, site.opcode, site.line, ctaid, tid, fault.address, fault.nbytes, fault.space, fault.access, fault.message
-        )  # fmt: skip
+        touched, had = (fault.address, fault.nbytes, fault.space, fault.access), wave.shape.shared_bytes
+        return Fault(fault.kind, site.opcode, site.line, ctaid, tid, *touched, fault.message, had)
 
     def _blocked(self) -> list[Blocked]:
         found: list[Blocked] = []

@@ -1,0 +1,93 @@
+"""Where the assembler put a kernel's shared variables, as the kernel itself tells.
+
+A cubin does not say. So the first thread of a grid stores the address of each variable into words that the host reads when it has
+findings to name. Addresses are the same for all CTAs and all launches of a kernel. The stores are predicated: no thread branches, and the
+registers are free again at once. A kernel with one variable tells nothing: that one has no choice.
+
+Does NOT handle: variables declared inside a called function, whose names the kernel does not see, and those that only an indirect call
+reaches, which the kernel must not make part of its own shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from consan.instrument.passes.context import Context, FunctionPlan
+from consan.instrument.passes.emit import SELF, Snippet, control
+from consan.instrument.ptx import Function, Variable
+
+_WORD = 2  # of the control block: the address of the module's words
+
+
+def run(context: Context) -> None:
+    """Let each kernel that takes part in the checks tell its variables' addresses."""
+    first = 0
+    for plan in context.entries():
+        symbols = _visible(context, plan)
+        if plan.needs_slot and len(symbols) > 1:
+            plan.stats.told, plan.stats.first_told = symbols, first
+            _insert(context, plan.function, _stores(context, symbols, first))
+            first += len(symbols)
+
+
+def _visible(context: Context, plan: FunctionPlan) -> tuple[str, ...]:
+    """The variables of a kernel, and those of the module that it or a function that it calls names, where the kernel can name them."""
+    function = plan.function
+    outside = {item.name for variable in context.module.variables if variable.start < function.start for item in variable.names}
+    inside = {item.name for variable in _declared(function) for item in variable.names if plan.names[item.name] > 1}
+    reached = [plan, *_called(context, plan)]
+    named = [variable.symbol for each in reached for variable in each.stats.shared if variable.symbol in outside]
+    return tuple(dict.fromkeys((*named, *(variable.symbol for variable in plan.stats.shared if variable.symbol in inside))))
+
+
+def _called(context: Context, plan: FunctionPlan) -> Iterator[FunctionPlan]:
+    """The functions that direct calls reach."""
+    pending, seen = [plan], {plan.function.name}
+    while pending:
+        names = pending.pop().stats.calls - seen
+        seen |= names
+        found = [context.plans[name] for name in sorted(names) if name in context.plans]
+        pending += found
+        yield from found
+
+
+def _declared(function: Function) -> list[Variable]:
+    """The shared variables that stand at the outermost level of a kernel."""
+    statements = function.body.statements if function.body is not None else ()
+    return [each for each in statements if isinstance(each, Variable) and each.space == "shared"]
+
+
+def _stores(context: Context, symbols: tuple[str, ...], first: int) -> str:
+    """Each word is the offset from the CTA's first byte plus one: zero says that nothing was told."""
+    snippet = Snippet()
+    words, place = control(snippet, _WORD), snippet.register("b32")
+    due = _is_first(snippet, words)
+    low, bias = snippet.register("b32"), snippet.register("b32")
+    snippet.call(context.hook("__consan_low"), [], result=("b32", low))
+    snippet.add(f"sub.u32 {bias}, 1, {low};")
+    for number, symbol in enumerate(symbols, first):
+        snippet.add(f"mov.u32 {place}, {symbol};")
+        snippet.add(f"add.u32 {place}, {place}, {bias};")
+        snippet.add(f"@{due} st.volatile.global.u32 [{words}+{4 * number}], {place};")
+    return snippet.text()
+
+
+def _is_first(snippet: Snippet, words: str) -> str:
+    """A predicate that holds for the first thread of the grid, where there are words to write."""
+    due, some, each = snippet.register("pred"), snippet.register("b32"), snippet.register("b32")
+    snippet.add(f"mov.b32 {some}, {SELF};")
+    for dimension in "xyz":
+        snippet.add(f"mov.u32 {each}, %ctaid.{dimension};")
+        snippet.add(f"or.b32 {some}, {some}, {each};")
+    snippet.add(f"setp.eq.u32 {due}, {some}, 0;")
+    snippet.add(f"setp.ne.and.u64 {due}, {words}, 0, {due};")
+    return due
+
+
+def _insert(context: Context, function: Function, text: str) -> None:
+    assert function.body is not None
+    declared = _declared(function)
+    if declared:
+        context.edits.insert_after(declared[-1], "\n" + text)
+    else:
+        context.edits.insert_at(function.body.open + 1, "\n" + text)
