@@ -64,7 +64,10 @@ BUGS = (
         "epilogue_over_tile_in_flight", "missing-wait", "error", "tutorials/02_missing_cp_async_wait/exercise.cu",
         _words("2,2", 64, "f32[3072]=random", "f32[3072]=random", "f32[1024]=zeros", "i32=32", "i32=96"),
     ),
-    Bug("storage_reused", "data-race", "error", "tests/reports_gold/storage_reused.cu", _words("1", 128, "f32[128]=random", "f32[2]=zeros")),
+    Bug(
+        "storage_reused", "data-race", "error", "tests/reports_gold/storage_reused.cu",
+        _words("1", 128, "f32[128]=random", "f32[2]=zeros"),
+    ),
     _twin("fence_by_the_issuer_only", "missing-proxy-fence", "tma_epilogue_issuer_fences", "note"),
     _twin("bulk_store_without_fence", "missing-proxy-fence", "bulk_store_no_proxy_fence"),
     _twin("epilogue_over_wgmma_operand", "missing-wait", "wgmma_epilogue_over_operand"),

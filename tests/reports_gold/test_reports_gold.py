@@ -1,7 +1,7 @@
 """Reports of real bugs as users read them: text with the picture, HTML page and SARIF log, held against golden files.
 
-`BLESS=1 pytest tests/reports_gold` accepts what differs. Each bug runs on the virtual machine with a fixed seed; versions, dates and folders
-are taken out.
+`BLESS=1 pytest tests/reports_gold` accepts what differs. Each bug runs on the virtual machine with a fixed seed; versions, dates and
+folders are taken out.
 """
 
 from __future__ import annotations

@@ -164,14 +164,14 @@ def test_barriers_have_their_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "why", "last"), [(1, "exited", ("31 lanes", "exited")), (2, "went past it", ("31 lanes", "(2) went past it"))]
+    ("sides", "why", "last"), [(1, "exited", ("lanes 1 to 31", "exited")), (2, "went past it", ("lanes 1 to 31", "(2) went past it"))]
 )
 def test_a_divergence_is_the_lanes_that_came_and_those_that_did_not(sides: int, why: str, last: tuple[str, str]) -> None:
     waiters = ({"warp": 1, "block": [0, 0, 0], "lanes": 1, "why": "came"}, {"warp": 1, "block": [0, 0, 0], "lanes": 0xFFFFFFFE, "why": why})
     barrier = Access("barrier", "bar.sync", ptx_line=65, block=(0, 0, 0), thread=(32, 0, 0), warp=1)
     accesses = (barrier, replace(barrier, ptx_line=80, role="where the other lanes are"))[:sides]
     timeline = _built(Finding("barrier-misuse", "k", accesses=accesses, waiters=waiters, situation="divergent", missing="convergence"))
-    assert _told(timeline) == [("1 lane", "(1) barrier"), last, ("", "missing"), ("the instruction", "lanes of a warp are missing")]
+    assert _told(timeline) == [("lane 0", "(1) barrier"), last, ("", "missing"), ("the instruction", "lanes of a warp are missing")]
     assert [edge.missing for edge in timeline.edges] == [False, True]
 
 
