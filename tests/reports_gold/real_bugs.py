@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from consan.__main__ import main
 from consan.reports import html, json_format, sarif
 from consan.reports.model import Report
 
@@ -34,10 +34,11 @@ class Bug:
     words: tuple[str, ...]
 
     def run(self, folder: Path) -> Report:
-        """The report of `consan check`, read back from the run that it stored; called in ROOT."""
+        """The report of `consan check`, in a process of its own, read back from the run that it stored."""
         stored = folder / f"{self.name}.json"
         words = [self.file, "--device", "cpu", "--seed", SEED, *self.words]
-        main(["check", "-q", *words, "-o", str(stored)])
+        command = [sys.executable, "-m", "consan", "check", "-q", *words, "-o", str(stored)]
+        subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=False)
         report = json_format.loads(stored.read_text(encoding="utf-8"))
         return replace(report, command=("consan", "check", *words), version=VERSION)
 
