@@ -90,6 +90,16 @@ def test_a_bulk_load_completes_a_phase_of_its_mbarrier() -> None:
     assert [edge.label for edge in timeline.edges if not edge.missing] == ["issues", "signals"]
 
 
+def test_memory_and_mbarriers_have_the_names_of_the_source() -> None:
+    wait = next(f for f in FINDINGS if f.kind == "missing-wait" and f.accesses[0].role == "bulk load")
+    load, read = (replace(access, name="tile[1][0]") for access in wait.accesses)
+    assert load.asynchronous is not None
+    named = replace(load, asynchronous=replace(load.asynchronous, barrier_name="full[1]"))
+    timeline = _built(replace(wait, accesses=(named, read)))
+    assert [event.text for event in timeline.events if event.mark] == ["bulk load tile[1][0]", "read tile[1][0]"]
+    assert timeline.lanes[-1].detail == "full[1]"
+
+
 def test_proxies_have_lanes_and_the_order_that_is_there_is_shown() -> None:
     timeline = _found("missing-proxy-fence", "no-proxy-fence")
     assert _titles(timeline) == ["generic proxy", "async proxy"]
