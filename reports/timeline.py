@@ -265,6 +265,7 @@ _CAPTIONS: Final = {
     "out-of-bounds": "(1) touches bytes outside of the memory.",
     "barrier-misuse": "The barrier is used against its protocol.",
     "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
+    "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
     "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
     "lifetime": "Shared memory exists only while its CTA runs.",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +122,20 @@ def test_any_number_of_culprits_stands_with_what_is_missing_and_at_no_time(numbe
     for what, where in timeline.culprits:
         assert f"{what} at {where} does not order them" in drawn
         assert f"{what} at {where} does not order them" in picture
+
+
+def test_a_polled_variable_is_no_barrier() -> None:
+    waiter = {"block": [0, 0, 0], "warp": 1, "lanes": 1, "why": "spin", "file": "k.cu", "line": 5}
+    assert "poll" in _built(Finding("deadlock", "k", waiters=(waiter,), situation="polled")).caption
+
+
+@pytest.mark.parametrize("width", [timeline_svg.WIDE, timeline_svg.NARROW])
+def test_lines_about_culprits_stay_in_their_band(width: int) -> None:
+    culprit = Access("culprit", "mbarrier.arrive.shared::cluster.b64", file="cluster_arrive_cta_scope.cu", line=20)
+    drawn = timeline_svg.draw(_built(replace(samples.RACE, accesses=(*samples.RACE.accesses, culprit))), width)
+    lines = re.findall(r'<text class="left culprit" x="30.0" y="[0-9.]+">([^<]*)</text>', drawn)
+    assert " ".join(lines).endswith("does not order them")
+    assert max(map(len, lines)) * timeline_svg._BOLD <= width - 40
 
 
 def test_ctas_of_a_cluster_are_told_apart() -> None:
