@@ -266,6 +266,8 @@ _CAPTIONS: Final = {
     "barrier-misuse": "The barrier is used against its protocol.",
     "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
     "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
+    "deadlock/lock": "Nobody who is left releases the lock: the threads try for ever.",
+    "deadlock/loop": "Nothing that is left can end the loop.",
     "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
     "lifetime": "Shared memory exists only while its CTA runs.",
 }
