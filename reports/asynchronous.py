@@ -72,12 +72,12 @@ _LOAD_WAITS |= {name.replace("bulk load", "st.async"): row for name, row in _LOA
 _STILL_READS = "the {second_role} at {second_at} can overwrite bytes that the {operation} at {first_at} still reads"
 _STORE_WAITS = {
     "not-waited:bulk store": Situation(
-        "no {wait_name} that covers {group} before this {second_role}",
+        "a wait that covers {group} before this {second_role}: {wait_name}",
         "wait with {wait} ({wait_cpp}) in the thread that issued the copy, then {cta_barrier}, before {second_at}",
         _STILL_READS,
     ),
     "not-committed:bulk store": Situation(
-        "no {commit} between the copy and its wait: a wait covers committed groups only",
+        "{commit} between the copy and its wait: a wait covers committed groups only",
         "commit with {commit} ({commit_cpp}) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
         _STILL_READS + ": it was not committed",
     ),
@@ -96,12 +96,12 @@ _RESULT_WAITS = {
         _NOT_THERE + ": only its source has been waited for",
     ),
     "global-not-waited:bulk store": Situation(
-        "no cp.async.bulk.wait_group without .read that covers {group} before this {second_role}",
+        "a wait that covers {group} before this {second_role}: cp.async.bulk.wait_group without .read",
         f"wait with {_FULL_WAIT} in the thread that issued the copy, then {{cta_barrier}}, before {{second_at}}",
         _NOT_THERE,
     ),
     "global-not-committed:bulk store": Situation(
-        "no {commit} between the copy and its wait: a wait covers committed groups only",
+        "{commit} between the copy and its wait: a wait covers committed groups only",
         f"commit with {{commit}} ({{commit_cpp}}) after {{first_at}}, then wait with {_FULL_WAIT} before {{second_at}}",
         _NOT_THERE + ": it was not committed",
     ),
@@ -148,12 +148,12 @@ _ALL_WARPS = (
 )
 _MATRIX_WAITS = {
     "not-waited:wgmma": Situation(
-        "no {wait_name} that covers {group} before this {second_role}",
+        "a wait that covers {group} before this {second_role}: {wait_name}",
         "wait with {wait} ({wait_cpp}) in all four warps, and hand the stage over (mbarrier.arrive, or a barrier), before {second_at}",
         "the {second_role} at {second_at} can overwrite an operand that the wgmma.mma_async at {first_at} still reads",
     ),
     "not-committed:wgmma": Situation(
-        "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
+        "{commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
         "commit with {commit} ({commit_cpp}) after {first_at}, then wait with {wait} ({wait_cpp}) before {second_at}",
         "the {second_role} at {second_at} can overwrite an operand of the wgmma.mma_async at {first_at}, which was not committed",
     ),
@@ -298,12 +298,12 @@ OPERATIONS_AT_EXIT: Final = {
         "the {operation} at {first_at} can still be writing shared memory when its CTA exits: nobody has waited for it",
     ),
     "exit:bulk store": Situation(
-        "no {wait_name} that covers {group} before the CTA exits",
+        "a wait that covers {group} before the CTA exits: {wait_name}",
         "commit it ({commit}), and wait with {wait} ({wait_cpp}) in its thread before the kernel returns",
         "the {operation} at {first_at} can still be reading shared memory when its CTA exits",
     ),
     "exit:wgmma": Situation(
-        "no {wait_name} that covers {group} before the CTA exits",
+        "a wait that covers {group} before the CTA exits: {wait_name}",
         "commit it ({commit}), and wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) before the kernel returns",
         "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
     ),

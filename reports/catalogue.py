@@ -130,16 +130,16 @@ _MISSING_WAIT = Kind(
     IN_FLIGHT,
     {
         "not-waited/WAW": Situation(
-            "no {wait_name} that covers {group} before this write",
+            "a wait that covers {group} before this write: {wait_name}",
             "wait with {wait} ({wait_cpp}) in the issuing thread, then {cta_barrier}, before the bytes are used again at {second_at}",
             "the {operation} at {first_at} can still land on top of what the {second_role} at {second_at} stores",
         ),
         "not-waited": Situation(
-            "no {wait_name} that covers {group} before this {second_role}",
+            "a wait that covers {group} before this {second_role}: {wait_name}",
             "wait with {wait} ({wait_cpp}) in the issuing thread before {second_at}; other threads need {cta_barrier} after the wait",
         ),
         "not-committed": Situation(
-            "no {commit} between the copy and its wait: a wait covers committed groups only",
+            "{commit} between the copy and its wait: a wait covers committed groups only",
             "commit with {commit} after {first_at} and before the wait",
             IN_FLIGHT + ": it was not committed when (2) came",
         ),
@@ -154,7 +154,7 @@ _MISSING_WAIT = Kind(
             "the copies at {first_at} and {second_at} are in flight together and write the same bytes, in either order",
         ),
         "source-overwritten": Situation(
-            "no {wait_name} that covers {group} before the source is overwritten",
+            "a wait that covers {group} before the source is overwritten: {wait_name}",
             "wait with {wait} ({wait_cpp}) before {second_at}",
             "the {second_role} at {second_at} overwrites memory that the {operation} at {first_at} may still be reading",
         ),
@@ -166,7 +166,7 @@ _MISSING_WAIT = Kind(
             "warning",
         ),
         **OPERATION_WAITS,
-        GENERAL: Situation("no wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
+        GENERAL: Situation("a wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
     },
 )
 
@@ -304,7 +304,7 @@ _LIFETIME = Kind(
     {
         **OPERATIONS_AT_EXIT,
         "exit": Situation(
-            "no {wait_name} that covers {group} before the thread exits",
+            "a wait that covers {group} before the thread exits: {wait_name}",
             "wait with cp.async.wait_all ({wait_all_cpp}) before the kernel returns",
             "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
         ),
@@ -359,7 +359,7 @@ _SCOPE = Kind(
     },
 )
 
-_NOT_COVERED = "no wgmma.wait_group that covers {group} before this {second_role}"
+_NOT_COVERED = "a wait that covers {group} before this {second_role}: wgmma.wait_group"
 _WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) before {second_at}"
 
 _REGISTER_HAZARD = Kind(
@@ -384,7 +384,7 @@ _REGISTER_HAZARD = Kind(
             "the {second_role} of {registers} at {second_at} and the wgmma.mma_async at {first_at} can land in either order",
         ),
         "not-committed": Situation(
-            "no {commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
+            "{commit} between the wgmma.mma_async and its wait: a wait covers committed groups only",
             "commit with {commit} ({commit_cpp}) after {first_at} and before the wait",
             "the {second_role} of {registers} at {second_at}: the wgmma.mma_async at {first_at} was waited for before it was committed",
         ),

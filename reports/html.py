@@ -26,6 +26,7 @@ from consan.reports.kinds import KINDS, place
 from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.pages import page
+from consan.reports.places import stands
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.suppress import to_toml
 
@@ -138,8 +139,9 @@ def _index(report: Report) -> str:
 
 
 def _index_row(finding: Finding, number: int) -> str:
-    places = ", ".join(dict.fromkeys(place(access) for access in finding.accesses))
-    told = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", _text(places))))
+    places = ", ".join(dict.fromkeys(place(access) for access in finding.pair or stands(finding)))
+    at = f"at {_text(places)}" if places else ""
+    told = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", at)))
     state = " (suppressed)" if finding.suppressed else ""
     return (
         f'<li id="i-f{number}"><span class="badge {finding.severity}">{finding.severity}</span>'
@@ -167,6 +169,7 @@ def _choice(name: str, label: str, values: Iterable[str]) -> str:
 
 def _finding(finding: Finding, number: int, report: Report, sources: Sources) -> str:
     sides = "".join(_side(access, index, sources) for index, access in enumerate(finding.accesses, 1))
+    sides += "".join(_side(access, 0, sources) for access in sources.waits(finding))
     picture = _picture(finding, number)
     two = " two" if picture else ""
     tests = [("tests", test or "outside of tests") for test in finding.tests]
@@ -211,9 +214,9 @@ def _sentence(text: str) -> str:
 def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
     told = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
+    mark = f'<span class="mark">({number})</span> ' if number else ""
     return (
-        f'<section class="side n{number}"><h3><span class="mark">({number})</span> {_text(access.role)} '
-        f"<code>{_text(access.op)}</code></h3>"
+        f'<section class="side n{number}"><h3>{mark}{_text(access.role)} <code>{_text(access.op)}</code></h3>'
         f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{told}{_chain(access)}</section>"
     )
 

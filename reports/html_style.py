@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-STYLE: Final = """
+#: The colours, which the page and a picture on its own share.
+PALETTE: Final = """
 :root { color-scheme: light dark; --ink: #1a1f26; --paper: #fbfbfc; --card: #fff; --soft: #f1f3f6; --line: #d5dae1; --rule: #7b8591;
   --quiet: #55606d; --error: #b3261e; --warning: #7a4d00; --note: #0b57a4; --clean: #116329; --one: #0b6270; --two: #87288a;
   --bad: #fdecea; --good: #e9f5ec; --first: #e4f3f5; --second: #f7eaf8; --keyword: #0b57a4; --string: #116329; --number: #8a3b00;
@@ -17,6 +18,9 @@ STYLE: Final = """
   --rule: #7d8894; --quiet: #a9b3bf; --error: #ff9188; --warning: #f2c063; --note: #8cc2ff; --clean: #7ee2a0; --one: #6fd3e3;
   --two: #e5a3e8; --bad: #33191a; --good: #14291b; --first: #10292e; --second: #2b1a2d; --keyword: #8cc2ff; --string: #8fdca8;
   --number: #f5b27a; --builtin: #cdb0f5; --link: #8cc2ff; } }
+"""
+
+_PAGE: Final = """
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; scroll-padding-top: 1rem; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
@@ -66,28 +70,6 @@ h1 .word { color: var(--tone); } .lead { font-size: 1.1rem; margin-top: .3rem; }
 figure { margin: 0; min-width: 0; } figcaption { font-size: .92rem; margin-top: .5rem; } .key { color: var(--quiet); font-size: .85rem; }
 svg { display: block; max-width: 100%; height: auto; margin: 0 auto; } .narrow { display: none; }
 @media (max-width: 40rem) { .wide { display: none; } .narrow { display: block; } }
-svg text { font: 12.5px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--ink); text-anchor: middle; }
-svg .title { font-weight: 650; } svg .detail, svg .group { fill: var(--quiet); font-size: 11.5px; } svg .left { text-anchor: start; }
-svg .op, svg .place { font: 11px ui-monospace, "SF Mono", Menlo, Consolas, monospace; } svg .place { fill: var(--quiet); }
-svg .label { fill: var(--quiet); font-size: 11.5px; paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; }
-svg .life { stroke: var(--line); stroke-width: 1.5; fill: none; } svg .life.engine { stroke-dasharray: 2 3; }
-svg .life.barrier, svg .life.cta { stroke-dasharray: 9 4; } svg .wall { stroke: var(--rule); stroke-dasharray: 1 5; stroke-width: 2;
-  stroke-linecap: round; }
-svg .box rect { fill: var(--card); stroke: var(--rule); stroke-width: 1.25; } svg .box .text { font-weight: 600; }
-svg .one rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .one .text { fill: var(--one); }
-svg .two rect { fill: var(--second); stroke: var(--two); stroke-width: 2; } svg .two .text { fill: var(--two); }
-svg .flight rect, svg .lands rect, svg .state rect, svg .wait rect, svg .edge rect, svg .lifetime rect { fill: var(--soft); }
-svg .flight .text, svg .lands .text, svg .state .text, svg .wait .text, svg .edge .text, svg .lifetime .text { font-weight: 500; }
-svg .gap .culprit { fill: var(--warning); font-weight: 600; }
-svg .span { fill: var(--rule); opacity: .55; } svg .edge { fill: none; stroke: var(--quiet); stroke-width: 1.5; } svg g.edge { stroke:
-  none; }
-svg .edge.missing { stroke: var(--error); stroke-width: 2; stroke-dasharray: 6 4; } svg .edge.tip { stroke-dasharray: none; }
-svg .gap rect { fill: var(--bad); stroke: var(--error); stroke-width: 1.5; stroke-dasharray: 6 4; } svg .gap text { fill: var(--error); }
-svg .cross { stroke: var(--error); stroke-width: 2.5; stroke-linecap: round; fill: none; }
-svg .cell rect { fill: var(--soft); stroke: var(--rule); } svg .outside rect, svg .unwritten rect { fill: var(--bad); stroke:
-  var(--error);
-  stroke-dasharray: 5 3; } svg .cell.hit rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .cell .text {
-  font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; font-size: .92rem; } dt { color:
   var(--quiet); }
 dd { margin: 0; grid-column: 2; overflow-wrap: anywhere; min-width: 0; }
@@ -110,6 +92,34 @@ button { cursor: pointer; } button:hover { background: var(--soft); }
 footer { color: var(--quiet); font-size: .85rem; padding-top: 1rem; padding-bottom: 2.5rem; }
 @media print { #filter, button, .skip { display: none !important; } .finding { break-inside: avoid; } }
 """
+
+#: What a timeline is drawn with.
+PICTURE: Final = """
+svg text { font: 12.5px system-ui, -apple-system, "Segoe UI", sans-serif; fill: var(--ink); text-anchor: middle; }
+svg .title { font-weight: 650; } svg .detail, svg .group { fill: var(--quiet); font-size: 11.5px; } svg .left { text-anchor: start; }
+svg .op, svg .place { font: 11px ui-monospace, "SF Mono", Menlo, Consolas, monospace; } svg .place { fill: var(--quiet); }
+svg .label { fill: var(--quiet); font-size: 11.5px; paint-order: stroke; stroke: var(--card); stroke-width: 4px; stroke-linejoin: round; }
+svg .life { stroke: var(--line); stroke-width: 1.5; fill: none; } svg .life.engine { stroke-dasharray: 2 3; }
+svg .life.barrier, svg .life.cta { stroke-dasharray: 9 4; } svg .wall { stroke: var(--rule); stroke-dasharray: 1 5; stroke-width: 2;
+  stroke-linecap: round; }
+svg .box rect { fill: var(--card); stroke: var(--rule); stroke-width: 1.25; } svg .box .text { font-weight: 600; }
+svg .one rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .one .text { fill: var(--one); }
+svg .two rect { fill: var(--second); stroke: var(--two); stroke-width: 2; } svg .two .text { fill: var(--two); }
+svg .flight rect, svg .lands rect, svg .state rect, svg .wait rect, svg .edge rect, svg .lifetime rect { fill: var(--soft); }
+svg .flight .text, svg .lands .text, svg .state .text, svg .wait .text, svg .edge .text, svg .lifetime .text { font-weight: 500; }
+svg .gap .culprit { fill: var(--warning); font-weight: 600; }
+svg .span { fill: var(--rule); opacity: .55; } svg .edge { fill: none; stroke: var(--quiet); stroke-width: 1.5; } svg g.edge { stroke:
+  none; }
+svg .edge.missing { stroke: var(--error); stroke-width: 2; stroke-dasharray: 6 4; } svg .edge.tip { stroke-dasharray: none; }
+svg .gap rect { fill: var(--bad); stroke: var(--error); stroke-width: 1.5; stroke-dasharray: 6 4; } svg .gap text { fill: var(--error); }
+svg .cross { stroke: var(--error); stroke-width: 2.5; stroke-linecap: round; fill: none; }
+svg .cell rect { fill: var(--soft); stroke: var(--rule); } svg .outside rect, svg .unwritten rect { fill: var(--bad); stroke:
+  var(--error);
+  stroke-dasharray: 5 3; } svg .cell.hit rect { fill: var(--first); stroke: var(--one); stroke-width: 2; } svg .cell .text {
+  font-weight: 600; }
+"""
+
+STYLE: Final = PALETTE + _PAGE + PICTURE
 
 SCRIPT: Final = """
 const one = id => document.getElementById(id), all = query => [...document.querySelectorAll(query)];

@@ -400,8 +400,16 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same."""
-    return tuple(sorted(findings, key=lambda f: (bool(f.suppressed), SEVERITIES.index(f.severity), -f.count, *map(str, merge_key(f)))))
+    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same.
+
+    A barrier in divergent code comes before what follows from it: races, and reads of what was never written.
+    """
+    return tuple(sorted(findings, key=_rank))
+
+
+def _rank(finding: Finding) -> tuple[Any, ...]:
+    follows = not finding.situation.startswith("divergent")
+    return bool(finding.suppressed), SEVERITIES.index(finding.severity), follows, -finding.count, *map(str, merge_key(finding))
 
 
 def _merge(group: list[Finding]) -> Finding:

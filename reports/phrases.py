@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
@@ -44,8 +44,8 @@ def who(access: Access, dot: str = ", ") -> str:
 
 
 def what(access: Access, dot: str = ", ") -> str:
-    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing of a culprit, which touches no memory."""
-    if access.role == CULPRIT:
+    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing where no bytes are known: of a barrier, a culprit, a waiter."""
+    if access.bytes is None and access.space != "register" and access.asynchronous is None:
         return ""
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
 

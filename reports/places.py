@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.reports.model import Access, Frame
+from consan.reports.model import Access, Finding, Frame
 from consan.reports.names import function_name
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ _LIBRARIES: Final = re.compile(
     re.VERBOSE,
 )
 _COPIES: Final = re.compile(r"/(?:(?:site|dist)-packages|third[_-]?party|3rdparty|external|extern|vendor|_deps|submodules)/")
+
+WAITS: Final = "waits here"  # the role of a place where threads wait
+MAX_PLACES: Final = 3  # such places that are shown with their source
+_PLACE: Final = ("file", "line", "column", "ptx_line", "ptx")  # the keys of a waiter that say where it is
 
 
 def located(place: Place | Site) -> dict[str, Any]:
@@ -96,3 +100,17 @@ def steps(access: Access) -> Iterator[tuple[str, int]]:
     """The source lines of an access from the innermost outwards, the shown one first."""
     frames = (access, *([access.innermost] if access.innermost else ()), *access.inlined)
     yield from dict.fromkeys((frame.file, frame.line) for frame in frames if frame.file and frame.line)
+
+
+def stands(finding: Finding) -> list[Access]:
+    """Where threads wait, of a finding that is about waiting and has no accesses: each place once, at most MAX_PLACES."""
+    if finding.accesses:
+        return []
+    waiters = ({name: waiter[name] for name in _PLACE if waiter.get(name)} for waiter in finding.waiters)
+    places = {tuple(known.values()): known for known in waiters if known}
+    return [Access(WAITS, _opcode(str(known.get("ptx", ""))), **known) for known in list(places.values())[:MAX_PLACES]]
+
+
+def _opcode(ptx: str) -> str:
+    """`bar.sync` of `@%p1 bar.sync 0;`."""
+    return next((word for word in ptx.rstrip(";").split() if word[0].isalpha()), "")

@@ -25,6 +25,7 @@ from urllib.parse import quote
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, Finding, Frame, Report, Suppressed, plural
 from consan.reports.pages import markdown, page
+from consan.reports.places import stands
 from consan.reports.situations import Kind
 from consan.reports.sources import Sources
 
@@ -103,7 +104,7 @@ class _Writer:
     def _result(self, finding: Finding) -> Json:
         told = [self._location(finding, access, number) for number, access in enumerate(finding.accesses)]
         places = told[: len(finding.pair)]
-        where = {"locations": places or [{"logicalLocations": [_kernel(finding)]}]}
+        where = {"locations": places or self._waits(finding) or [{"logicalLocations": [_kernel(finding)]}]}
         related = {"relatedLocations": [place | {"id": number} for number, place in enumerate(told, 1)]} if len(told) > 1 else {}
         return {
             "ruleId": finding.kind,
@@ -118,8 +119,12 @@ class _Writer:
             "properties": _properties(finding),
         }
 
-    def _location(self, finding: Finding, access: Access, number: int) -> Json:
-        text = f"({number + 1}) {access.role}: {access.op}"
+    def _waits(self, finding: Finding) -> list[Json]:
+        """Where threads wait: a viewer that knows lines only shows a deadlock there."""
+        return [self._location(finding, access) for access in stands(finding) if access.file and access.line]
+
+    def _location(self, finding: Finding, access: Access, number: int | None = None) -> Json:
+        text = ("" if number is None else f"({number + 1}) ") + ": ".join(filter(None, (access.role, access.op)))
         named: Json = {"message": {"text": text}, "logicalLocations": [_kernel(finding)]}
         return named if not (access.file and access.line) else {"physicalLocation": self._physical(access), **named}
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from consan.reports.model import Access, Report
-from consan.reports.places import steps
+from consan.reports.model import Access, Finding, Report
+from consan.reports.places import stands, steps
 
 CONTEXT: Final = 2  # lines shown before and after the line of an access
 TAB: Final = 4
@@ -33,9 +33,9 @@ class Excerpt:
 
 
 def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
-    """The report with the source lines around its accesses; `texts` are sources by the name that `.file` gives them."""
+    """The report with the source lines around its accesses and waits; `texts` are sources by the name that `.file` gives them."""
     wanted: dict[str, set[int]] = {}
-    for access in (access for finding in report.findings for access in finding.accesses):
+    for access in (access for finding in report.findings for access in (*finding.accesses, *stands(finding))):
         for file, line in steps(access):
             wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
     found = {file: _pick(read_lines(file, texts or {}), numbers) for file, numbers in wanted.items()}
@@ -86,6 +86,10 @@ class Sources:
         lines = tuple((number, line.expandtabs(TAB).rstrip(), number == access.line) for number, line in around if line is not None)
         caret, width = _span(text, access.column)
         return Excerpt(_trim(lines), caret, width)
+
+    def waits(self, finding: Finding) -> list[Access]:
+        """Where threads wait, of a finding without accesses, as far as there is something to show."""
+        return [access for access in stands(finding) if self.excerpt(access)]
 
 
 def _ptx_excerpt(access: Access) -> Excerpt | None:

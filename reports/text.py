@@ -136,6 +136,8 @@ class _Printer:
         self._line()
         for number, access in enumerate(finding.accesses):
             self._access(access, number)
+        for access in self._sources.waits(finding):
+            self._access(access)
         if self._timeline:
             self._drawing(finding)
         self._rows((*phrases.facts(finding), *cause.where()), indent=2)
@@ -155,15 +157,18 @@ class _Printer:
         filler = max(3, self._console.width - title.cell_len - len(tail) - 1)
         self._line(title.append(" " + self._glyphs.rule * filler + tail, style))
 
-    def _access(self, access: Access, number: int) -> None:
-        mark, style, dot = f"({number + 1})", MARK_STYLE[min(number, len(MARK_STYLE) - 1)], self._glyphs.dot
-        self._line(Text.assemble("  ", (mark, style), " ", (access.role, "bold"), f"  {access.op}"))
+    def _access(self, access: Access, number: int | None = None) -> None:
+        """An access with its number, or a place where threads wait, which has none."""
+        mark, style, dot = "", "bold", self._glyphs.dot
+        if number is not None:
+            mark, style = f"({number + 1}) ", MARK_STYLE[min(number, len(MARK_STYLE) - 1)]
+        self._line(Text.assemble("  ", (mark, style), (access.role, "bold"), f"  {access.op}"), whole=True)
         excerpt = self._sources.excerpt(access)
         gutter = max((len(str(line)) for line, _, _ in excerpt.lines), default=3) if excerpt else 3
         gutter = max(gutter, 4)
         where = Text.assemble(" " * (gutter + 3), (self._glyphs.top, style), " ", (self._plain(phrases.where(access)), "bold"))
         self._line(where, whole=True)
-        for line in self._excerpt(excerpt, gutter, f"{mark} {access.role}", style) if excerpt else ():
+        for line in self._excerpt(excerpt, gutter, f"{mark}{access.role}", style) if excerpt else ():
             self._line(line, overflow="ellipsis" if self._glyphs is UNICODE else "crop")
         for text in (phrases.who(access, dot), phrases.what(access, dot), *phrases.chain(access)):
             if text:

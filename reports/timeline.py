@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from consan.reports.divergence import lanes_phrase
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Finding, plural
 
@@ -203,9 +204,10 @@ def _engine_lane(draft: _Draft, access: Access) -> int:
     return draft.lane(("engine", title), Lane(ENGINE, title, detail))
 
 
-def _mbarrier_lane(draft: _Draft, offset: object, rank: object = None) -> int:
+def _mbarrier_lane(draft: _Draft, offset: object, rank: object = None, name: object = "") -> int:
     owner = "" if rank is None else f"CTA of rank {rank}"
-    return draft.lane(("mbarrier", offset, rank), Lane(BARRIER, "mbarrier", " ".join(filter(None, (f"at offset {offset}", owner)))))
+    who = str(name or f"at offset {offset}")
+    return draft.lane(("mbarrier", offset, rank), Lane(BARRIER, "mbarrier", ", ".join(filter(None, (who, owner)))))
 
 
 def _triple(value: Sequence[int]) -> str:
@@ -218,7 +220,8 @@ def _mark(finding: Finding, access: Access) -> str:
 
 
 def _place_event(draft: _Draft, access: Access, lane: int, kind: str = "access", text: str = "") -> int:
-    return draft.event(lane, kind, text or access.role, mark=_mark(draft.finding, access), op=access.op, place=place(access))
+    told = text or f"{access.role} {access.name}".rstrip()
+    return draft.event(lane, kind, told, mark=_mark(draft.finding, access), op=access.op, place=place(access))
 
 
 def _sides(finding: Finding) -> list[Access]:
@@ -242,7 +245,7 @@ def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
     action = access.asynchronous
     if action and action.barrier is not None:
         phase = "its phase" if action.phase is None else f"phase {action.phase}"
-        lane = _mbarrier_lane(draft, action.barrier, (draft.finding.barrier or {}).get("cluster_rank"))
+        lane = _mbarrier_lane(draft, action.barrier, (draft.finding.barrier or {}).get("cluster_rank"), action.barrier_name)
         done = draft.event(lane, "state", f"{phase} completes")
         draft.edge(landed, done, "signals")
         return done
@@ -262,6 +265,9 @@ _CAPTIONS: Final = {
     "out-of-bounds": "(1) touches bytes outside of the memory.",
     "barrier-misuse": "The barrier is used against its protocol.",
     "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
+    "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
+    "deadlock/lock": "Nobody who is left releases the lock: the threads try for ever.",
+    "deadlock/loop": "Nothing that is left can end the loop.",
     "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
     "lifetime": "Shared memory exists only while its CTA runs.",
 }
@@ -439,7 +445,7 @@ def _misuse(finding: Finding) -> Timeline:
             draft.open_gap()
         _place_event(draft, access, _thread_lane(draft, access))
     if finding.barrier:
-        lane = _mbarrier_lane(draft, finding.barrier.get("offset"), finding.barrier.get("cluster_rank"))
+        lane = _mbarrier_lane(draft, *(finding.barrier.get(key) for key in ("offset", "cluster_rank", "name")))
         told = _STATES.get(finding.situation) or _state(finding.barrier) or "its state is not known"
         state = draft.event(lane, "state", told)
         draft.edge(len(sides) - 1, state, sides[-1].role)
@@ -469,9 +475,9 @@ def _divergence(finding: Finding) -> Timeline:
 
 
 def _lanes_of(waiter: dict[str, Any]) -> str:
-    """`16 lanes`, of a mask."""
+    """`lanes 0 to 15`, of a mask."""
     mask = waiter.get("lanes")
-    return plural(mask.bit_count(), "lane") if isinstance(mask, int) else "some lanes"
+    return lanes_phrase(mask) if isinstance(mask, int) else "some lanes"
 
 
 def _state(barrier: dict[str, Any]) -> str:
@@ -516,7 +522,7 @@ def _wait_event(draft: _Draft, group: list[dict[str, Any]]) -> int:
 def _awaited(draft: _Draft, waiter: dict[str, Any]) -> int | None:
     """The lane of the barrier that a warp waits for."""
     if waiter.get("mbarrier") is not None:
-        return _mbarrier_lane(draft, waiter["mbarrier"], waiter.get("cluster_rank"))
+        return _mbarrier_lane(draft, *(waiter.get(key) for key in ("mbarrier", "cluster_rank", "name")))
     if waiter.get("why") == "cluster-barrier":
         return draft.lane("cluster", Lane(BARRIER, "barrier", "of the cluster"))
     if waiter.get("barrier") is not None:

@@ -162,9 +162,9 @@ class _Drawing:
 
     def _band(self) -> None:
         """What is missing, and what stands there and does not serve, across all lanes."""
-        room = int((self._width - 44) / _SANS)
+        room, bold = int((self._width - 44) / _SANS), int((self._width - 44) / _BOLD)
         missing = wrap(f"missing: {self._timeline.missing}", room, 6) if self._timeline.missing else []
-        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} does not order them", room, 3)]
+        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} does not order them", bold, 4)]
         lines = [*(("left", text) for text in missing), *(("left culprit", text) for text in told)]
         if not lines:
             return

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from consan.reports import timeline, timeline_svg
+from consan.reports.html_style import PALETTE, PICTURE
+from consan.reports.json_format import loads
+
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "unit"))
+
+import golden  # noqa: E402 - found on the path of the line above
+
 README = (ROOT / "README.md").read_text()
 
 
@@ -31,6 +39,28 @@ def test_the_excerpt_is_what_the_demo_prints() -> None:
     excerpt = README.split("<!-- report excerpt: begin -->\n```text\n")[1].split("```\n<!-- report excerpt: end -->")[0]
     assert done.returncode == 66
     assert done.stdout.startswith(excerpt), done.stdout
+
+
+def _picture(run: str) -> str:
+    """What the page shows of the first finding of a stored run, as a file of its own with a ground and room around it."""
+    shown = timeline.build(loads(run).findings[0])
+    assert shown is not None
+    drawn = timeline_svg.draw(shown, timeline_svg.WIDE)
+    size = re.search(r'viewBox="0 0 (\d+) (\d+)" width="\d+" height="\d+"', drawn)
+    assert size is not None
+    width, height = int(size[1]) + 32, int(size[2]) + 24
+    ground = f'<rect x="-16" y="-12" width="{width}" height="{height}" rx="8" style="fill: var(--card); stroke: var(--line)"/>'
+    frame = f'xmlns="http://www.w3.org/2000/svg" viewBox="-16 -12 {width} {height}" width="{width}" height="{height}"'
+    text = drawn.replace(size[0], frame, 1).replace(">", f"><style>{PALETTE}{PICTURE}</style>{ground}", 1)
+    return text.replace("><", ">\n<") + "\n"
+
+
+def test_the_picture_is_what_the_page_shows_of_the_demo(tmp_path: Path) -> None:
+    """`BLESS=1` draws it again."""
+    assert "](tutorials/guide/finding.svg)" in README
+    stored = tmp_path / "run.json"
+    assert _run(["-m", "consan", *_demo(), "-o", str(stored)]).returncode == 66
+    golden.check("finding.svg", _picture(stored.read_text()), folder=ROOT / "tutorials" / "guide")
 
 
 @pytest.mark.parametrize("command", re.findall(r"^\$ (consan (?:check|stress|run --device cpu) (?:.*\\\n.*|.*))$", README, re.MULTILINE))

@@ -381,14 +381,14 @@ def findings(*lines: str) -> list[tuple[str, str, str]]:
 def test_the_report_names_registers_places_and_the_wait() -> None:
     ((message, missing, fix),) = findings(".loc 1 10 3", FENCE, mma(), COMMIT, mma(4), COMMIT, ".loc 1 12 5", use("%f0"))
     assert message == "the read of %f0 at kernel.cu:12 can come before the wgmma.mma_async at kernel.cu:10 has written its result"
-    assert missing == "no wgmma.wait_group that covers it before this read"
+    assert missing == "a wait that covers it before this read: wgmma.wait_group"
     assert "wgmma.wait_group.sync.aligned 1 (CUTLASS warpgroup_wait<1>()) before kernel.cu:12" in fix
 
 
 def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:
     ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", mma(), wait(), ".loc 1 12 5", use("%f0"))
     assert "was waited for before it was committed" in message
-    assert missing.startswith("no wgmma.commit_group.sync.aligned")
+    assert missing.startswith("wgmma.commit_group.sync.aligned between")
     assert "after kernel.cu:10 and before the wait" in fix
     everything = clear("%f0", "%f1", "%f2", "%f3")
     ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", everything, "mov.b32 %r4, 1;", ".loc 1 12 5", mma(0, 4), COMMIT)

@@ -111,7 +111,7 @@ def test_unused_uninitialised_bytes_are_a_note() -> None:
 @pytest.mark.parametrize(
     ("situation", "missing", "fix"),
     [
-        ("not-waited", "no cp.async.wait_group that covers group 2 before this read", "cp.async.wait_group 1 (__pipeline_wait_prior(1))"),
+        ("not-waited", "that covers group 2 before this read: cp.async.wait_group", "cp.async.wait_group 1 (__pipeline_wait_prior(1))"),
         ("not-committed", "cp.async.commit_group between the copy and its wait", "commit with cp.async.commit_group after PTX line 99"),
         ("waited-no-barrier", "a barrier after the wait", "__syncthreads() after the wait for group 2 and before reduce.cu:8"),
         ("source-overwritten", "before the source is overwritten", "cp.async.wait_group 1"),

@@ -7,7 +7,17 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from consan.reports.model import Finding, KernelSummary, Uninstrumented, Unmodelled, assemble, exit_status, merge_findings, verdict_of
+from consan.reports.model import (
+    Finding,
+    KernelSummary,
+    Uninstrumented,
+    Unmodelled,
+    assemble,
+    exit_status,
+    merge_findings,
+    sort_findings,
+    verdict_of,
+)
 
 ERROR, WARNING, NOTE = (Finding("data-race", "k", severity) for severity in ("error", "warning", "note"))
 RAN = KernelSummary("k", launches=1)
@@ -125,6 +135,14 @@ def test_merging_keeps_the_worst_severity_and_every_waiter_once() -> None:
     (merged,) = merge_findings([one, two])
     assert merged.severity == "error"
     assert merged.waiters == ({"warp": 1}, {"warp": 2})
+
+
+def test_divergence_comes_before_what_follows_from_it() -> None:
+    race = Finding("data-race", "k", count=9)
+    split = Finding("barrier-misuse", "k", situation="divergent")
+    assert sort_findings([race, split]) == (split, race)
+    assert sort_findings([race, replace(split, situation="invalidated")])[0] is race
+    assert sort_findings([race, replace(split, severity="warning")])[0] is race
 
 
 def test_findings_are_sorted_by_severity_then_count() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import report_samples as samples
 
+from consan.reports import html, sarif, text
 from consan.reports.model import Finding, Report, assemble
 from consan.reports.sources import Sources, embed
 
@@ -75,3 +77,20 @@ def test_lines_are_read_from_disk_when_the_report_has_none(tmp_path: Path) -> No
     assert sources.line(str(file), 1) == "first"
     assert sources.line(str(file), 2) == "sec\ufffdond"
     assert sources.line(str(file), 3) is None
+
+
+def test_where_threads_wait_is_shown_once_a_place_and_only_with_a_line_of_text() -> None:
+    place = {"warp": 0, "file": "reduce.cu", "line": 8, "column": 5, "ptx_line": 40, "ptx": "@%p1 bar.sync 0;"}
+    waiters = (place, {**place, "warp": 1}, {**place, "file": "gone.cu", "ptx": ""}, {"warp": 2})
+    stuck = Finding("deadlock", "k", waiters=waiters)
+    embedded = embed(assemble(device="cpu", findings=[stuck]), {"reduce.cu": samples.REDUCE})
+    assert set(embedded.sources["reduce.cu"]) >= {7, 8}
+    (shown,) = Sources(embedded).waits(stuck)
+    assert (shown.role, shown.op, shown.line) == ("waits here", "bar.sync", 8)
+    assert Sources(embedded).waits(replace(stuck, accesses=(samples.READ,))) == []
+    written = text.render(embedded)
+    assert "  waits here  bar.sync\n" in written
+    assert samples.REDUCE.splitlines()[7].strip() in written
+    assert "waits here" in html.render(embedded)
+    locations = json.loads(sarif.render(embedded))["runs"][0]["results"][0]["locations"]
+    assert [each["physicalLocation"]["region"]["startLine"] for each in locations] == [8, 8]

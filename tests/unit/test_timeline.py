@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,16 @@ def test_a_bulk_load_completes_a_phase_of_its_mbarrier() -> None:
     assert [edge.label for edge in timeline.edges if not edge.missing] == ["issues", "signals"]
 
 
+def test_memory_and_mbarriers_have_the_names_of_the_source() -> None:
+    wait = next(f for f in FINDINGS if f.kind == "missing-wait" and f.accesses[0].role == "bulk load")
+    load, read = (replace(access, name="tile[1][0]") for access in wait.accesses)
+    assert load.asynchronous is not None
+    named = replace(load, asynchronous=replace(load.asynchronous, barrier_name="full[1]"))
+    timeline = _built(replace(wait, accesses=(named, read)))
+    assert [event.text for event in timeline.events if event.mark] == ["bulk load tile[1][0]", "read tile[1][0]"]
+    assert timeline.lanes[-1].detail == "full[1]"
+
+
 def test_proxies_have_lanes_and_the_order_that_is_there_is_shown() -> None:
     timeline = _found("missing-proxy-fence", "no-proxy-fence")
     assert _titles(timeline) == ["generic proxy", "async proxy"]
@@ -111,6 +122,20 @@ def test_any_number_of_culprits_stands_with_what_is_missing_and_at_no_time(numbe
     for what, where in timeline.culprits:
         assert f"{what} at {where} does not order them" in drawn
         assert f"{what} at {where} does not order them" in picture
+
+
+def test_a_polled_variable_is_no_barrier() -> None:
+    waiter = {"block": [0, 0, 0], "warp": 1, "lanes": 1, "why": "spin", "file": "k.cu", "line": 5}
+    assert "poll" in _built(Finding("deadlock", "k", waiters=(waiter,), situation="polled")).caption
+
+
+@pytest.mark.parametrize("width", [timeline_svg.WIDE, timeline_svg.NARROW])
+def test_lines_about_culprits_stay_in_their_band(width: int) -> None:
+    culprit = Access("culprit", "mbarrier.arrive.shared::cluster.b64", file="cluster_arrive_cta_scope.cu", line=20)
+    drawn = timeline_svg.draw(_built(replace(samples.RACE, accesses=(*samples.RACE.accesses, culprit))), width)
+    lines = re.findall(r'<text class="left culprit" x="30.0" y="[0-9.]+">([^<]*)</text>', drawn)
+    assert " ".join(lines).endswith("does not order them")
+    assert max(map(len, lines)) * timeline_svg._BOLD <= width - 40
 
 
 def test_ctas_of_a_cluster_are_told_apart() -> None:
@@ -164,14 +189,14 @@ def test_barriers_have_their_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "why", "last"), [(1, "exited", ("31 lanes", "exited")), (2, "went past it", ("31 lanes", "(2) went past it"))]
+    ("sides", "why", "last"), [(1, "exited", ("lanes 1 to 31", "exited")), (2, "went past it", ("lanes 1 to 31", "(2) went past it"))]
 )
 def test_a_divergence_is_the_lanes_that_came_and_those_that_did_not(sides: int, why: str, last: tuple[str, str]) -> None:
     waiters = ({"warp": 1, "block": [0, 0, 0], "lanes": 1, "why": "came"}, {"warp": 1, "block": [0, 0, 0], "lanes": 0xFFFFFFFE, "why": why})
     barrier = Access("barrier", "bar.sync", ptx_line=65, block=(0, 0, 0), thread=(32, 0, 0), warp=1)
     accesses = (barrier, replace(barrier, ptx_line=80, role="where the other lanes are"))[:sides]
     timeline = _built(Finding("barrier-misuse", "k", accesses=accesses, waiters=waiters, situation="divergent", missing="convergence"))
-    assert _told(timeline) == [("1 lane", "(1) barrier"), last, ("", "missing"), ("the instruction", "lanes of a warp are missing")]
+    assert _told(timeline) == [("lane 0", "(1) barrier"), last, ("", "missing"), ("the instruction", "lanes of a warp are missing")]
     assert [edge.missing for edge in timeline.edges] == [False, True]
 
 

