@@ -24,12 +24,13 @@ def run(context: Context) -> None:
     """Insert a check at every point and every join."""
     opcodes: dict[str, int] = {}
     labels = itertools.count()
-    for plan in context.plans.values():
-        if not plan.needs_slot:
-            continue
-        points, joins = find_points(plan.function)
+    found = [(plan, *find_points(plan.function)) for plan in context.plans.values() if plan.needs_slot]
+    any_open = any(point.open for _, points, _ in found for point in points)
+    for plan, points, joins in found:
+        plan.stats.open_points = sum(point.open for point in points)
         for point in points:
-            _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
+            if any_open or not point.certain:  # where all others have joins, a divergence is seen before it
+                _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
         for join in joins:
             _check_join(context, plan, join)
 
@@ -65,8 +66,8 @@ def _what(point: Point, opcodes: dict[str, int]) -> int:
 
 def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
-    code = _site(context, plan, join.shown) | join.number << _JOIN
-    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), ("b32", str(code))])
+    arguments = [("b32", str(_site(context, plan, join.shown))), ("b32", str(join.passes))]
+    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), *arguments])
     (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
 
 

@@ -32,7 +32,7 @@ DEVICE bool same_point(u64 a, u64 b) {
     return what_of(a) == what_of(b) && low_word(a) == low_word(b) && (what_of(a) > WHOLE || site_of(a) == site_of(b));
 }
 
-DEVICE bool has_passed(u64 joined, u64 point) { return join_of(point) && low_word(joined) >> (join_of(point) - 1) & 1; }
+DEVICE bool is_among(u32 joins, u64 point) { return join_of(point) && joins >> (join_of(point) - 1) & 1; }
 
 // `here` of the caller's warp came to `point`; `others` did not, and are at `site`.
 COLD void report_split(u64 slot, u64 state, u32 me, u64 point, u32 here, u32 site, u32 others, u32 how) {
@@ -69,7 +69,7 @@ DEVICE void look_at_point(u64 slot, u64 state, u32 me, u64 point, u32 here) {
         u32 lane = __ffs(rest) - 1;
         u64 other = load64(point_at(slot, me, lane));
         if (what_of(other) == JOINED) {
-            if (has_passed(other, point)) past |= 1u << lane, past_site = site_of(other);
+            if (is_among(low_word(other), point)) past |= 1u << lane, past_site = site_of(other);
         } else if (same_point(other, point)) {
             there |= 1u << lane;
         } else if (low_word(other) & here) {
@@ -82,8 +82,8 @@ DEVICE void look_at_point(u64 slot, u64 state, u32 me, u64 point, u32 here) {
     if (!(wanted & ~exited & ~there)) clear_bits(split_at(slot, me), there);
 }
 
-// Lanes `here` have come to a join: who is noted at a point before it that they did not come to.
-DEVICE void look_back(u64 slot, u64 state, u32 me, u32 join, u32 site, u32 here) {
+// Lanes `here` have come to a place that is past the points of `joins`: who is noted at one of these that they did not come to.
+DEVICE void look_back(u64 slot, u64 state, u32 me, u32 joins, u32 site, u32 here) {
     for (u32 rest = load32(split_at(slot, me)); rest;) {
         u64 point = load64(point_at(slot, me, __ffs(rest) - 1));
         u32 there = 0;
@@ -93,7 +93,7 @@ DEVICE void look_back(u64 slot, u64 state, u32 me, u32 join, u32 site, u32 here)
         }
         rest &= ~(there | (rest & 0 - rest));
         u32 others = low_word(point) & here & ~there;
-        if (what_of(point) != JOINED && join_of(point) == join && others) report_split(slot, state, me, point, there, site, others, SPLIT_PAST);
+        if (what_of(point) != JOINED && is_among(joins, point) && others) report_split(slot, state, me, point, there, site, others, SPLIT_PAST);
     }
 }
 
@@ -122,20 +122,20 @@ HOOK void __consan_split(u64 slot, u64 state, u32 me, u32 members, u32 code) {
     __syncwarp(here);
 }
 
-// At a join. A lane that is noted at a point of this join keeps the note: the others may come here later. `code`: site | join << 24.
-HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 code) {
+// At a place that is past the points of `joins`. A lane that is noted at one of these keeps the note: the others may come here later.
+HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 site, u32 joins) {
     if (!slot) return;
-    u32 here = active_mask(), split = load32(split_at(slot, me)), join = code >> 24;
+    u32 here = active_mask(), split = load32(split_at(slot, me));
     if (here == ~0u && !split) return;
-    here = __match_any_sync(here, code);
+    here = __match_any_sync(here, site);
     bool noted = split >> (me & 31) & 1;
-    if (first_of(here)) look_back(slot, state, me, join, code & 0xffff, here);
+    if (first_of(here)) look_back(slot, state, me, joins, site, here);
     u64 before = noted ? load64(point_at(slot, me, me & 31)) : 0;
-    bool keeps = noted && what_of(before) != JOINED && join_of(before) == join;
+    bool keeps = noted && what_of(before) != JOINED && is_among(joins, before);
     here = __ballot_sync(here, !keeps);
     if (keeps || here == ~0u) return;
-    u32 joins = 1u << (join - 1) | (noted && what_of(before) == JOINED ? low_word(before) : 0);
-    here = note_point(slot, me, pack(joins, (code & 0xffff) | JOINED << 16));
-    if (first_of(here)) look_back(slot, state, me, join, code & 0xffff, here);
+    u32 passed = joins | (noted && what_of(before) == JOINED ? low_word(before) : 0);
+    here = note_point(slot, me, pack(passed, site | JOINED << 16));
+    if (first_of(here)) look_back(slot, state, me, joins, site, here);
     __syncwarp(here);
 }
