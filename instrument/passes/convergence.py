@@ -28,11 +28,11 @@ def run(context: Context) -> None:
     any_open = any(point.open for _, points, _ in found for point in points)
     for plan, points, joins in found:
         plan.stats.open_points = sum(point.open for point in points)
+        for join in joins:  # first: at one instruction, a lane is past the points before it, and then comes to the one there
+            _check_join(context, plan, join)
         for point in points:
             if any_open or not point.certain:  # where all others have joins, a divergence is seen before it
                 _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
-        for join in joins:
-            _check_join(context, plan, join)
 
 
 def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> None:

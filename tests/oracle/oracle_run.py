@@ -38,7 +38,7 @@ def with_divergence(verdict: Verdict, trace: Trace, stats: LaunchStats) -> Verdi
             found = divergent_points(ways, lanes)
             if found:
                 verdict.divergences.append(found)
-                verdict.undefined |= lines_of(ways, lanes)
+                verdict.undefined |= lines_of(ways, lanes).union(*found)
     return verdict
 
 
