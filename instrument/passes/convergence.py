@@ -41,7 +41,7 @@ def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: di
     except Unsupported:
         context.unmodelled(plan, point.instruction)
         return
-    context.edits.insert_before(point.instruction, "\n" + snippet.text())
+    _insert_first(context, point.instruction, snippet)
 
 
 def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> Snippet:
@@ -68,7 +68,15 @@ def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
     arguments = [("b32", str(_site(context, plan, join.shown))), ("b32", str(join.passes))]
     snippet.call(context.hook("__consan_joined"), [*caller_arguments(), *arguments])
-    (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
+    if join.after:
+        context.edits.insert_after(join.instruction, "\n" + snippet.text())
+    else:
+        _insert_first(context, join.instruction, snippet)
+
+
+def _insert_first(context: Context, instruction: Instruction, snippet: Snippet) -> None:
+    """Insert before an instruction and its other hooks, which may wait for the whole warp."""
+    context.edits.insert_at(instruction.start, "\n" + snippet.text())
 
 
 def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:
