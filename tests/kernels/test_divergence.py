@@ -18,7 +18,7 @@ extern "C" __global__ void kernel(float* out) {
 """
 RACE = "tile[t] = t; out[t] = tile[63 - t];  /*%s*/\n"
 DIVERGENT = "if (t < 16) __syncthreads();\n"
-STUCK = "if (t < 32) asm volatile(\"bar.sync 1, 64;\");\n"
+STUCK = 'if (t < 32) asm volatile("bar.sync 1, 64;");\n'
 NOT_INLINED = """
 extern "C" __device__ __noinline__ void half(int t) { if (t < 16) __syncthreads(); }
 extern "C" __global__ void kernel(float* out) { half(threadIdx.x); out[threadIdx.x] = 1; }

@@ -141,7 +141,7 @@ class Warp:
 
     def divergent(self) -> set[frozenset[int]]:
         """The lines of divergent points, those of two that exclude each other together."""
-        while any([self._work_off(lane) for lane in self.lists]):  # all of them, each time
+        while any(self._work_off(lane) for lane in self.lists):
             pass
         for lane, left in self.lists.items():
             if left:

@@ -1,7 +1,7 @@
 """Random programs of barriers and collectives in branches and loops, some divergent and some that only look so (R-BAR1).
 
-A branch or loop of whole warps has barriers of exactly these; one of single lanes has barriers of all, which is divergent, or collectives of
-a mask that fits or does not. Lanes may leave early.
+A branch or loop of whole warps has barriers of exactly these; one of single lanes has barriers of all, which is divergent, or collectives
+of a mask that fits or does not. Lanes may leave early.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from oracle_programs_control import TRIPS, UNEVEN, Branch, Loop
 
 WARPS = 3
 KINDS = ("access", "access", "point", "point", "uniform", "uniform", "lanes", "lanes", "even", "uneven", "leave")
-LANES = ((Guard("lane", "lt", 16), 0xFFFF), (Guard("lane", "ge", 16), 0xFFFF0000), (Guard("lane", "eq", 5), 0x20), (Guard("lane", "ne", 0), 0xFFFFFFFE))
+LANES = (
+    (Guard("lane", "lt", 16), 0xFFFF),
+    (Guard("lane", "ge", 16), 0xFFFF0000),
+    (Guard("lane", "eq", 5), 0x20),
+    (Guard("lane", "ne", 0), 0xFFFFFFFE),
+)
 COLLECTIVES = (
     "shfl.sync.idx.b32 %r5, %x0, 0, 31, {m};",
     "vote.sync.ballot.b32 %r5, %p1, {m};",
@@ -44,7 +49,9 @@ class _Maker:
         kind = self.draw(st.sampled_from(["full", "named", "collective"]))
         number = next(self.numbers, None) if kind == "named" else None
         if number is not None:
-            wait = f"bar.red.popc.u32 %r5, {number}, {32 * warps}, %p1;" if self.draw(st.booleans()) else f"bar.sync {number}, {32 * warps};"
+            wait = (
+                f"bar.red.popc.u32 %r5, {number}, {32 * warps}, %p1;" if self.draw(st.booleans()) else f"bar.sync {number}, {32 * warps};"
+            )
             return Operation((wait,))
         return FULL if kind == "full" and warps == WARPS else self.collective(0xFFFFFFFF)
 

@@ -24,7 +24,6 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
-
 from oracle_lanes import ALL, Ways, came_to, is_point, mask_operand
 
 from consan.backends.cpu import access, bulk, cluster, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
