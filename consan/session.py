@@ -709,6 +709,7 @@ class Session:
             global_stores=sum(f.global_stores for f in reached),
             global_atomics=sum(f.global_atomics for f in reached),
             generic_writes=sum(f.generic_writes for f in reached),
+            open_points=sum(f.open_points for f in reached),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

@@ -82,6 +82,7 @@ class FunctionStats:
     global_stores: int = 0  # instructions that write global memory
     global_atomics: int = 0  # instructions that read and write it: atomics and reductions
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
+    open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
     unmodelled: list[Unmodelled] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs

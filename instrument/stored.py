@@ -57,7 +57,7 @@ def _stats(function: FunctionStats) -> list[Any]:
     unmodelled = [astuple(each) for each in function.unmodelled]
     shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
-    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
+    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes, function.open_points)
     told = (function.told, function.first_told)
     return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *told]
 

@@ -18,7 +18,16 @@ from consan.reports.model import KernelSummary, Report, kernels_checked, plural
 def not_checked(report: Report) -> tuple[str, ...]:
     """One sentence an area that is not in the report's `checked`."""
     kernels = kernels_checked(report)
-    return tuple(f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
+    areas = (f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
+    return (*areas, *_open_points(kernels))
+
+
+def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
+    """Warp-synchronous instructions in device functions that are called, and those of a kernel with too many of them."""
+    found = [kernel.open_points for kernel in kernels if kernel.open_points]
+    points = plural(sum(found), "warp-synchronous instruction")
+    where = plural(len(found), "kernel")
+    return (f"divergence: lanes that pass by {points} in {where} are seen only at a later one",) if found else ()
 
 
 def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:

@@ -116,15 +116,29 @@ def lanes_phrase(mask: int) -> str:
 
 def blame_divergence(findings: Iterable[Finding]) -> list[Finding]:
     """One finding for each instruction that a warp reaches in parts. A deadlock that follows is told with it: what the others wait
-    at is innocent."""
+    at is innocent. A deadlock in which CTAs wait that have no such instruction stays."""
     found = list(findings)
     told: dict[tuple[object, ...], Finding] = {}
     for finding in sorted(filter(_is_divergence, found), key=_nearness):
         told.setdefault(_point_of(finding), finding)
     kernels = {finding.kernel for finding in told.values()}
     stuck = {finding.kernel for finding in found if finding.kind == "deadlock"}
-    rest = [f for f in found if not _is_divergence(f) and not (f.kind == "deadlock" and f.kernel in kernels)]
+    rest = [f for f in found if not _is_divergence(f) and not (f.kernel in kernels and _follows(f, told.values()))]
     return [_with_end(finding, finding.kernel in stuck) for finding in told.values()] + rest
+
+
+def _follows(finding: Finding, divergences: Iterable[Finding]) -> bool:
+    """Whether each CTA of a deadlock is the one that a divergence is told of, or has threads that wait at its places."""
+    if finding.kind != "deadlock":
+        return False
+    causes = [waiter for one in divergences if one.kernel == finding.kernel for waiter in one.waiters]
+    blocks, lines = {_block_of(waiter) for waiter in causes}, {waiter.get("ptx_line") for waiter in causes} - {None}
+    caused = blocks | {_block_of(waiter) for waiter in finding.waiters if waiter.get("ptx_line") in lines}
+    return all(_block_of(waiter) in caused or waiter.get("cluster_rank") is not None for waiter in finding.waiters)
+
+
+def _block_of(waiter: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(waiter.get("block", ()))
 
 
 def _nearness(finding: Finding) -> tuple[bool, int]:

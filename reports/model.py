@@ -189,6 +189,7 @@ class KernelSummary:
     global_stores: int = 0  # instructions; those of generic address, which may reach other memory, are in `generic_writes`
     global_atomics: int = 0
     generic_writes: int = 0
+    open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
     engine: str = "inline"  # how its accesses were recorded
 
 

@@ -24,14 +24,15 @@ def run(context: Context) -> None:
     """Insert a check at every point and every join."""
     opcodes: dict[str, int] = {}
     labels = itertools.count()
-    for plan in context.plans.values():
-        if not plan.needs_slot:
-            continue
-        points, joins = find_points(plan.function)
-        for point in points:
-            _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
-        for join in joins:
+    found = [(plan, *find_points(plan.function)) for plan in context.plans.values() if plan.needs_slot]
+    any_open = any(point.open for _, points, _ in found for point in points)
+    for plan, points, joins in found:
+        plan.stats.open_points = sum(point.open for point in points)
+        for join in joins:  # first: at one instruction, a lane is past the points before it, and then comes to the one there
             _check_join(context, plan, join)
+        for point in points:
+            if any_open or not point.certain:  # where all others have joins, a divergence is seen before it
+                _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
 
 
 def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> None:
@@ -40,7 +41,7 @@ def _check_point(context: Context, plan: FunctionPlan, point: Point, opcodes: di
     except Unsupported:
         context.unmodelled(plan, point.instruction)
         return
-    context.edits.insert_before(point.instruction, "\n" + snippet.text())
+    _insert_first(context, point.instruction, snippet)
 
 
 def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: dict[str, int], label: str) -> Snippet:
@@ -65,9 +66,17 @@ def _what(point: Point, opcodes: dict[str, int]) -> int:
 
 def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
-    code = _site(context, plan, join.shown) | join.number << _JOIN
-    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), ("b32", str(code))])
-    (context.edits.insert_after if join.after else context.edits.insert_before)(join.instruction, "\n" + snippet.text())
+    arguments = [("b32", str(_site(context, plan, join.shown))), ("b32", str(join.passes))]
+    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), *arguments])
+    if join.after:
+        context.edits.insert_after(join.instruction, "\n" + snippet.text())
+    else:
+        _insert_first(context, join.instruction, snippet)
+
+
+def _insert_first(context: Context, instruction: Instruction, snippet: Snippet) -> None:
+    """Insert before an instruction and its other hooks, which may wait for the whole warp."""
+    context.edits.insert_at(instruction.start, "\n" + snippet.text())
 
 
 def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:

@@ -1,18 +1,19 @@
-"""Which instructions need converged lanes, and where a lane is past such an instruction (R-BAR1; ISA ".aligned", ".sync").
+"""Which instructions need lanes of a warp to be together, and where a lane is that has passed one by (ISA ".aligned", ".sync").
 
-A point is such an instruction. Its join is the first place on all paths from the point with no path back: a lane at the join will not reach
-the point any more. A point on every path through the kernel needs no join.
-After an unguarded point the lanes are converged up to the next label, branch or call, so later instructions there are no separate points.
+A point is such an instruction. Its join is the first place that all paths from the point lead to and that no path leads back
+from: a lane at the join does not come to the point any more. A point that every path through the kernel takes needs no join.
+A lane that takes another way around the nearest join comes to a later one: such later joins count as well.
+After an unguarded point, up to the next label, branch or call, the lanes are together, so what follows there is no point of its own.
 
-The text of one function decides. Not handled: joins in device functions, which a thread may enter again, and joins behind their calls;
-more than 32 joins in a kernel.
+Decides from the text of one function. A point is `open` where a lane that passes it by is seen only at a later point: in a device
+function, which a thread may enter again, and where a kernel needs more than 32 joins. The report counts these.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from consan.instrument.isa import lookup
 from consan.instrument.passes.flow import Graph, Node, graph_of
@@ -23,13 +24,14 @@ _MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wmma"})
 _EFFECTS = frozenset(
     {"st", "atom", "red", "call", "bar", "barrier", "cp", "mbarrier", "multimem", "wgmma", "stmatrix", "tcgen05", "wmma", "sust"}
 )
+_WORKS = _EFFECTS | _MASKED | _MATRIX
 _ALL = 0xFFFFFFFF
 MOST_JOINS = 32
 
 
 @dataclass(frozen=True)
 class Members:
-    """The participants: the operand with the mask, or None for the whole warp. `living`: none of them may have exited."""
+    """Who takes part: the operand with the mask, or None for the whole warp; `living`: none of them may have exited."""
 
     mask: Operand | None = None
     whole: bool = False
@@ -42,25 +44,27 @@ class Members:
 
 @dataclass
 class Point:
-    """An instruction that its members must reach together, and the number of its join (0: none)."""
+    """An instruction that its members must reach together, and the number of its joins (0: none)."""
 
     instruction: Instruction
     members: Members
     join: int = 0
+    open: bool = False
+    certain: bool = False  # every lane of the kernel comes to it, once
 
 
-@dataclass(frozen=True)
+@dataclass
 class Join:
-    """The place at which a lane is past a point: before an instruction, or after it."""
+    """Where a lane is past some points: before an instruction, or after it."""
 
     instruction: Instruction
     after: bool
-    number: int
-    shown: Instruction  # shown in the report: the first access or wait there
+    shown: Instruction  # what a reader is shown of it: the first access or wait there
+    passes: int = 0  # the numbers of these points' joins, as bits
 
 
 def members_of(instruction: Instruction) -> Members | None:
-    """The members that must reach an instruction together; None for an instruction that each thread executes by itself."""
+    """Who must reach an instruction together; None for one that each thread executes by itself."""
     parts = instruction.parts
     if parts[0] == "bar" and parts[1:2] == ("warp",):
         return Members(instruction.operands[0])
@@ -72,18 +76,20 @@ def members_of(instruction: Instruction) -> Members | None:
 
 
 def find_points(function: Function) -> tuple[list[Point], list[Join]]:
-    """The points of a function in text order, and their joins."""
+    """The points of a function in the order of its text, and their joins."""
     graph = graph_of(function)
     found = [(number, index, point) for number, node in enumerate(graph.nodes) for index, point in _points(node)]
-    joins = _Joins(graph) if function.kind == "entry" and found else None
+    if function.kind != "entry":
+        return [replace(point, open=True) for _, _, point in found], []
+    joins = _Joins(graph) if found else None
     for number, index, point in found:
         if joins is not None:
-            point.join = joins.number(number, index, point)
+            joins.join(number, index, point)
     return [point for _, _, point in found], list(joins.found.values()) if joins else []
 
 
 def _points(node: Node) -> Iterator[tuple[int, Point]]:
-    """The points of a run of instructions. The first one that all lanes reach makes the later ones unnecessary."""
+    """The points of a run of instructions: the first one that all lanes come to makes those after it superfluous."""
     together = False
     for index, step in enumerate(node.steps):
         instruction = step.instruction
@@ -101,42 +107,62 @@ class _Joins:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.found: dict[tuple[int, int], Join] = {}
+        self.found: dict[tuple[int, int], Join] = {}  # by place
+        self.numbers: dict[tuple[tuple[int, int], ...], int] = {}  # of the joins of a point, by their places
+        self.around: dict[frozenset[int], int] = {}
         self.after = _post_dominators(graph)
         self.cycle = _cycles(graph)
         self.sizes = Counter(self.cycle)
-        self.effects = _effects(graph)
+        self.effects, self.works = _leading_to(graph, _EFFECTS), _leading_to(graph, _WORKS)
         self.always = self.after[graph.entries[0]]
 
-    def number(self, node: int, index: int, point: Point) -> int:
-        """The number of a point's join; 0 without one."""
-        place = self._place(node, index, point)
-        if place is None:
-            return 0
-        if place not in self.found:
-            where, position = place
-            steps = self.graph.nodes[where].steps
-            if len(self.found) == MOST_JOINS:
-                return 0
-            first = steps[min(position, len(steps) - 1)].instruction
-            shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), first)
-            self.found[place] = Join(steps[max(position - 1, 0)].instruction, position > 0, len(self.found) + 1, shown)
-        return self.found[place].number
-
-    def _place(self, node: int, index: int, point: Point) -> tuple[int, int] | None:
-        """A node, and the number of its steps before the join."""
+    def join(self, node: int, index: int, point: Point) -> None:
+        """Find the joins of a point, and number them."""
         guarded = point.instruction.predicate is not None
-        if not guarded and self.always >> node & 1 and not self._repeats(node):
-            return None
-        if guarded and not self._repeats(node):
-            return node, index + 1
-        join = self._first_after(node)
-        if join is None or not self.graph.nodes[join].steps:
-            return None
-        # Lanes that branch from here directly to the exit do not participate: the point does not wait for them. If nothing follows the
-        # point either, its only purpose is to hold those lanes. Matrix instructions allow no exited lanes.
-        held = point.members.whole or self.effects[join] or not self._effect_follows(node, index)
-        return (join, 0) if held else None
+        point.certain = not guarded and bool(self.always >> node & 1) and not self._repeats(node)
+        places = () if point.certain else tuple(self._places(node, index, point))
+        if not places:
+            return
+        if places not in self.numbers and len(self.numbers) == MOST_JOINS:
+            point.open = True
+            return
+        point.join = self.numbers.setdefault(places, len(self.numbers) + 1)
+        for where, position in places:
+            self._at(where, position).passes |= 1 << (point.join - 1)
+
+    def _at(self, node: int, position: int) -> Join:
+        """The join at a place."""
+        steps = self.graph.nodes[node].steps
+        first = steps[min(position, len(steps) - 1)].instruction
+        shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), first)
+        made = Join(steps[max(position - 1, 0)].instruction, position > 0, shown)
+        return self.found.setdefault((node, position), made)
+
+    def _places(self, node: int, index: int, point: Point) -> Iterator[tuple[int, int]]:
+        """The nodes of a point's joins, the nearest first, and how many steps of the node come before the join.
+
+        Only the nearest one counts, and each later one that lanes come to without a join before it.
+        """
+        passed = list[int]()
+        if point.instruction.predicate is not None and not self._repeats(node):
+            passed.append(node)
+            yield node, index + 1
+        for join in self._after_outside(node):
+            if passed and not self._reached_around(frozenset(passed)) >> join & 1:
+                continue
+            passed.append(join)
+            # Lanes that go from here straight to the exit have ended early: the point does not wait for them. If nothing follows
+            # the point either, it serves nothing but those that were to be held there. Matrix instructions allow no exited lanes.
+            held = point.members.whole or self.works[join] or not self._effect_follows(node, index)
+            if held and self.graph.nodes[join].steps:
+                yield join, 0
+
+    def _reached_around(self, passed: frozenset[int]) -> int:
+        """The nodes that a thread can come to without taking some others, as bits."""
+        if passed not in self.around:
+            successors = [() if number in passed else node.successors for number, node in enumerate(self.graph.nodes)]
+            self.around[passed] = sum(1 << number for number in _visit(self.graph.entries[0], successors, set()))
+        return self.around[passed]
 
     def _effect_follows(self, node: int, index: int) -> bool:
         rest = self.graph.nodes[node].steps[index + 1 :]
@@ -145,11 +171,11 @@ class _Joins:
     def _repeats(self, node: int) -> bool:
         return self.sizes[self.cycle[node]] > 1 or node in self.graph.nodes[node].successors
 
-    def _first_after(self, node: int) -> int | None:
-        """The nearest post-dominator with no path back."""
+    def _after_outside(self, node: int) -> list[int]:
+        """The post-dominators that do not lead back, the nearest first."""
         strict = self.after[node] & ~(1 << node)
         outside = [n for n in _bits(strict) if self.cycle[n] != self.cycle[node]]
-        return max(outside, key=lambda n: self.after[n].bit_count(), default=None)
+        return sorted(outside, key=lambda n: self.after[n].bit_count(), reverse=True)
 
 
 def _has_effect(instruction: Instruction) -> bool:
@@ -161,9 +187,9 @@ def _is_shown(instruction: Instruction) -> bool:
     return row is not None and instruction.loc is not None and (bool(row.touches) or _has_effect(instruction))
 
 
-def _effects(graph: Graph) -> list[bool]:
-    """For each node: whether it, or a node reachable from it, has effects that other threads can observe."""
-    found = [any(_has_effect(step.instruction) for step in node.steps) for node in graph.nodes]
+def _leading_to(graph: Graph, opcodes: frozenset[str]) -> list[bool]:
+    """For each node, whether it or something that it leads to has one of some instructions."""
+    found = [any(step.instruction.parts[0] in opcodes for step in node.steps) for node in graph.nodes]
     before = _predecessors(graph)
     pending = [number for number, effect in enumerate(found) if effect]
     while pending:
@@ -183,7 +209,7 @@ def _predecessors(graph: Graph) -> list[list[int]]:
 
 
 def _post_dominators(graph: Graph) -> list[int]:
-    """For each node: the set of nodes on all its paths to the exit, as bits. Paths into a trap do not count."""
+    """For each node the set of nodes that all its paths to the exit take, as bits. Paths into a trap do not count."""
     everything = (1 << len(graph.nodes)) - 1
     live = _reaches_exit(graph)
     after = [everything] * len(graph.nodes)
@@ -208,7 +234,7 @@ def _post_dominators(graph: Graph) -> list[int]:
 
 
 def _is_exit(node: Node) -> bool:
-    """Whether a thread may exit in this node."""
+    """Whether a thread may end in this node."""
     last = node.steps[-1].instruction.parts[0] if node.steps else ""
     return last in ("ret", "exit") or not (node.successors or last == "trap")
 
@@ -233,7 +259,7 @@ def _bits(value: int) -> Iterator[int]:
 
 
 def _cycles(graph: Graph) -> list[int]:
-    """For each node: a number shared by its strongly connected component (Kosaraju's algorithm)."""
+    """For each node a number that the nodes of its strongly connected component share (Kosaraju's algorithm)."""
     after, before = [node.successors for node in graph.nodes], _predecessors(graph)
     seen: set[int] = set()
     order = [number for start in range(len(graph.nodes)) for number in _visit(start, after, seen)]
@@ -246,7 +272,7 @@ def _cycles(graph: Graph) -> list[int]:
 
 
 def _visit(start: int, edges: Sequence[Sequence[int]], seen: set[int]) -> Iterator[int]:
-    """Reachable nodes that were not seen yet, in postorder."""
+    """Nodes that can be reached and were not seen, each after those that it leads to."""
     if start in seen:
         return
     seen.add(start)

@@ -9,12 +9,14 @@ cent of what Nsight Compute counts for the same functions on an H200 (RESULTS.md
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from consan.backends.cpu import scheduler  # noqa: E402
 from consan.session import Session  # noqa: E402
 
 WARP = 32
+_RUNS = ("plain_block", "count_block")  # of the scheduler: each block of each group goes through one of them
 _MANGLED = re.compile(r"_consan_runtime_cu_[0-9a-f]{8}(\d+)(\w+)")
 
 
@@ -47,22 +50,24 @@ class Counter:
 
     def __init__(self) -> None:
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
-        self._run = scheduler.Scheduler._run_block
+        self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> Counter:
         """Count from here on."""
-        counter = self
-
-        def run_block(self: Any, group: Any, block: Any) -> Any:
-            counter._count(group, block)
-            return counter._run(self, group, block)
-
-        scheduler.Scheduler._run_block = run_block  # type: ignore[method-assign]
+        for name in _RUNS:
+            self._patches.enter_context(mock.patch.object(scheduler.Scheduler, name, self._counting(getattr(scheduler.Scheduler, name))))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Leave the scheduler as it was."""
-        scheduler.Scheduler._run_block = self._run  # type: ignore[method-assign]
+        self._patches.close()
+
+    def _counting(self, original: Any) -> Any:
+        def run(scheduler: Any, group: Any, block: Any) -> None:
+            self._count(group, block)
+            original(scheduler, group, block)
+
+        return run
 
     def _count(self, group: Any, block: Any) -> None:
         warps, cost = len(np.unique(group.lanes // WARP)), self.costs[block.function.code.name]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oracle_verdict import LIFETIME, RACE, UNINIT, WAIT, Found, Verdict
+from oracle_verdict import LIFETIME, MISUSE, RACE, UNINIT, WAIT, Found, Verdict
 
 Pair = frozenset[int]
 
@@ -46,6 +46,10 @@ def _lines(finding: Any) -> Pair:
 
 def _hides(named: dict[Pair, Found], pair: Pair, found: Found) -> bool:
     return any(pair & other and found.touches(it) for other, it in named.items())
+
+
+def _is_divergence(finding: Any) -> bool:
+    return finding.kind == MISUSE and any(waiter.get("why") == "came" for waiter in finding.waiters)
 
 
 @dataclass
@@ -90,10 +94,24 @@ class _Comparison:
             where = result.merged
         where.append(f"{finding.kind} {finding.severity} at {sorted(lines)}, the oracle has {found}")
 
+    def judge_divergences(self, findings: list[Any]) -> None:
+        """Of each program with divergent points one must be told, and no point of another program."""
+        result, points = self.result, {line for lines in self.verdict.divergent for line in lines}
+        told = {min(_lines(finding), key=lambda line: line not in points) for finding in findings}
+        result.false += [f"divergence at {line}, the oracle has {sorted(points)}" for line in told - self.verdict.undefined]
+        for group in self.verdict.divergences:
+            lines = {line for pair in group for line in pair}
+            if told.isdisjoint(lines):
+                result.missed.append(f"divergence at {sorted(lines)}")
+            else:
+                result.exact += 1
+
     def look_for_missing(self) -> None:
         """What consan has not found."""
         result, unwritten = self.result, {line for f in self.findings if f.kind == UNINIT for line in _lines(f)}
         for pair, found in self.verdict.pairs.items():
+            if pair <= self.verdict.undefined and pair not in self.reported:
+                continue
             text = f"{sorted(found.kinds)} {found.severity} at {sorted(pair)}, bytes {sorted(found.spans)[:4]}"
             # A copy in flight at the exit is not told of where a missing wait is.
             told = any(pair & r for r in self.reported) or any(f.kind == WAIT for f in self.findings)
@@ -110,6 +128,8 @@ class _Comparison:
         result, sites = self.result, {line for lines in self.reported for line in lines}
         told = {byte for line, missing in self.verdict.uninitialized.items() if line in unwritten for byte in missing}
         for line, missing in self.verdict.uninitialized.items():
+            if line in self.verdict.undefined and line not in sites:
+                continue
             if line in sites:
                 result.exact += 1
             elif missing <= told:  # a byte is said to be unwritten once
@@ -134,9 +154,12 @@ def _in_words_of_the_oracle(finding: Any) -> Any:
 
 def compare(verdict: Verdict, report: Any) -> Agreement:
     """Hold a report against the oracle's verdict."""
-    comparison = _Comparison(verdict, [_in_words_of_the_oracle(finding) for finding in report.findings if _is_judged(finding)])
+    divergences = [finding for finding in report.findings if _is_divergence(finding)]
+    others = [finding for finding in report.findings if not _is_divergence(finding)]
+    comparison = _Comparison(verdict, [_in_words_of_the_oracle(finding) for finding in others if _is_judged(finding)])
     for finding in comparison.findings:
         comparison.judge(finding)
+    comparison.judge_divergences(divergences)
     comparison.look_for_missing()
     result, wanted = comparison.result, "clean" if verdict.clean else "violations"
     if report.verdict not in (wanted, "incomplete") and not (report.verdict == "clean" and comparison.merged.clean):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from oracle_lanes import ALL, WARP, Ways, came_to, divergent_points, is_point, lines_of
 from oracle_passes import check
-from oracle_trace import recording
+from oracle_trace import Trace, recording
 from oracle_verdict import Verdict
 
 from consan import api
 from consan.backends.cpu import LaunchStats
+from consan.backends.cpu.faults import Blocked
+from consan.backends.cpu.wave import Wave
 from consan.backends.virtual import VirtualBackend
 
 
@@ -21,6 +24,35 @@ def with_endings(verdict: Verdict, stats: LaunchStats) -> Verdict:
         verdict.kinds.add("deadlock")
     verdict.kinds |= {fault.kind for fault in stats.faults}
     return verdict
+
+
+def with_divergence(verdict: Verdict, trace: Trace, stats: LaunchStats) -> Verdict:
+    """The verdict with the points that some lanes of a warp do not reach."""
+    for number, ((wave, _), ways) in enumerate(zip(trace.waves, trace.ways, strict=True)):
+        if ways.code is None:
+            continue
+        last = number == len(trace.waves) - 1
+        _note_parked(wave, ways, stats.blocked if last else ())
+        for cta in range(wave.shape.ctas):
+            lanes = range(cta * wave.shape.threads, (cta + 1) * wave.shape.threads)
+            found = divergent_points(ways, lanes)
+            if found:
+                verdict.divergences.append(found)
+                verdict.undefined |= lines_of(ways, lanes).union(*found)
+    return verdict
+
+
+def _note_parked(wave: Wave, ways: Ways, blocked: Iterable[Blocked]) -> None:
+    """Lanes that wait for others before an instruction have come to it, and did not run it."""
+    assert ways.code is not None
+    instructions = {one.line: one for one in ways.code.instructions}
+    for each in blocked:
+        if each.why == "warp-collective" and is_point(instructions[each.ptx_line]):
+            first = next(lane for lane in range(0, wave.lanes, wave.shape.threads) if wave.ctaid_of(lane) == each.ctaid) + WARP * each.warp
+            for lane in (first + k for k in range(WARP) if each.lanes >> k & 1):
+                mask = ways.masks.get((lane, each.ptx_line), ALL)
+                if (came := came_to(instructions[each.ptx_line], mask)) is not None:
+                    ways.points.setdefault(lane, []).append(came)
 
 
 def start(
@@ -37,4 +69,4 @@ def oracle(kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem
     backend = VirtualBackend()
     with recording() as trace:
         stats = start(backend.load(kernel.ptx), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
-    return with_endings(check(trace), stats)
+    return with_endings(with_divergence(check(trace), trace, stats), stats)

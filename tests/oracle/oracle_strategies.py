@@ -12,6 +12,7 @@ from oracle_programs_async import asynchronous
 from oracle_programs_cluster import cluster_ending, clusters
 from oracle_programs_control import divergent
 from oracle_programs_ending import ending
+from oracle_programs_lanes import lanes
 from oracle_programs_matrix import matrix
 
 STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
@@ -19,6 +20,7 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "with_copies": with_copies,
     "asynchronous": asynchronous,
     "divergent": divergent,
+    "lanes": lanes,
     "ending": ending,
     "matrix": matrix,
     "clusters": clusters,

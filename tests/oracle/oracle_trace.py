@@ -8,6 +8,8 @@ Places in shared memory are (CTA of the wave) << 20 | offset behind the reserved
 
 In a cluster the place of an access is in the CTA that its address names. A multicast copy is an operation for each CTA that it goes to.
 
+Beside the events it keeps the way of each lane: the blocks that it ran, and the points that it came to (oracle_lanes.py).
+
 Not recorded: data in global memory (strong accesses there are, since they synchronise), registers.
 """
 
@@ -22,6 +24,7 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+from oracle_lanes import ALL, Ways, came_to, is_point, mask_operand
 
 from consan.backends.cpu import access, bulk, cluster, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
 from consan.backends.cpu.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
@@ -63,6 +66,7 @@ class Trace:
     """The events of each wave of CTAs, in the order in which they happened."""
 
     waves: list[tuple[Wave, list[Event]]] = field(default_factory=list)
+    ways: list[Ways] = field(default_factory=list)  # of the lanes of each wave
     current: tuple[int, str] = (0, "")  # line and opcode of the step that runs
     footprints: dict[int, Footprint] = field(default_factory=dict)  # of the bulk copies that the step issues, by lane
     stores: dict[str, Any] | None = None  # what all asynchronous stores that the step issues have in common
@@ -366,6 +370,7 @@ class _TracedEnd:
     def __init__(self, trace: Trace, context: Context, inner: Any) -> None:
         self.trace, self.inner = trace, inner
         self.place, self.parts = (context.instruction.line, context.instruction.opcode), context.parts
+        self.note = _noting(trace, context) if is_point(context.instruction) and context.function.code.is_entry else None
         self.find = None
         if isinstance(inner, mbarrier_steps.TryWait):
             self.find = addresses(context, context.instruction.operands[1], _shared_space(context.parts))
@@ -373,6 +378,8 @@ class _TracedEnd:
     def __call__(self, scheduler: Any, group: Any) -> Any:
         lanes = np.array(group.lanes)
         self.trace.current = self.place
+        if self.note is not None:
+            self.note(lanes)
         if isinstance(self.inner, control.Barrier):
             ids, counts = self.inner._of(self.inner.id, group, 0), self.inner._of(self.inner.count, group, -1)
             self.trace.emit("barrier", lanes, ids=ids, counts=counts, waits=self.inner.waits)
@@ -420,6 +427,9 @@ def _ends(trace: Trace) -> dict[str, Any]:
 def _replacements(trace: Trace) -> Iterator[tuple[Any, str, Any]]:
     yield decode, "_unguarded", _traced_steps(trace, decode._unguarded)
     yield code.Plan, "start_wave", _traced_start(trace, code.Plan.start_wave)
+    for name in ("plain_block", "count_block"):
+        yield scheduler.Scheduler, name, _traced_run(trace, getattr(scheduler.Scheduler, name))
+    yield scheduler.Scheduler, "_converge", _traced_converge(trace, scheduler.Scheduler._converge)
     yield scheduler.Scheduler, "exit", _traced_exit(trace, scheduler.Scheduler.exit)
     yield copies.AsyncCopies, "issue", _traced_issue(trace, copies.AsyncCopies.issue)
     yield mbarriers.MBarriers, "_release", _traced_release(trace, mbarriers.MBarriers._release)
@@ -431,14 +441,60 @@ def _traced_steps(trace: Trace, original: Any) -> Any:
     def unguarded(context: Context) -> Step:
         step: Step = original(context)
         wrapper = _WRAPPERS.get(context.parts[0])
-        return step if wrapper is None or (context.parts[0], context.parts[-1]) == ("ld", "param") else wrapper(trace, context, step)
+        if wrapper is not None and (context.parts[0], context.parts[-1]) != ("ld", "param"):
+            step = wrapper(trace, context, step)
+        return _noted(trace, context, step) if is_point(context.instruction) and context.function.code.is_entry else step
 
     return unguarded
+
+
+def _noted(trace: Trace, context: Context, step: Step) -> Step:
+    """A warp-synchronous instruction that does not end its block."""
+    note = _noting(trace, context)
+    return _around(trace, context, step, note)
+
+
+def _noting(trace: Trace, context: Context) -> Callable[[Array], None]:
+    """What notes that lanes have come to a point."""
+    instruction, operand = context.instruction, mask_operand(context.instruction)
+    masks = np.array(ALL) if operand is None else context.source(operand, "u32")
+
+    def note(lanes: Array) -> None:
+        points = trace.ways[-1].points
+        for lane, mask in zip(lanes.tolist(), per_lane(masks, lanes).tolist(), strict=True):
+            if (came := came_to(instruction, mask)) is not None:
+                points.setdefault(lane, []).append(came)
+
+    return note
+
+
+def _traced_run(trace: Trace, original: Any) -> Any:
+    def run(self: Any, group: Any, block: Any) -> None:
+        ways = trace.ways[-1]
+        if block.function.code.is_entry:
+            ways.code = block.function.code
+            for lane in group.lanes.tolist():
+                ways.ran.setdefault(lane, set()).add(block.code.index)
+        original(self, group, block)
+
+    return run
+
+
+def _traced_converge(trace: Trace, original: Any) -> Any:
+    def converge(self: Any, group: Any, block: Any) -> bool:
+        line = block.function.code.instructions[block.code.start].line
+        given = per_lane(block.members, group.lanes).tolist()
+        trace.ways[-1].masks.update({(lane, line): mask for lane, mask in zip(group.lanes.tolist(), given, strict=True)})
+        went_on: bool = original(self, group, block)
+        return went_on
+
+    return converge
 
 
 def _traced_start(trace: Trace, original: Any) -> Any:
     def start_wave(plan: Any, rng: Any) -> None:
         trace.waves.append((plan.wave, []))
+        trace.ways.append(Ways())
         original(plan, rng)
 
     return start_wave
@@ -447,6 +503,7 @@ def _traced_start(trace: Trace, original: Any) -> Any:
 def _traced_exit(trace: Trace, original: Any) -> Any:
     def leave(self: Any, group: Any) -> None:
         trace.emit("exit", group.lanes, place=(0, "exit"))
+        trace.ways[-1].ended.update(group.lanes.tolist())
         original(self, group)
 
     return leave

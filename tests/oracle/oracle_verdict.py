@@ -34,7 +34,14 @@ class Verdict:
     maybe_uninitialized: set[int] = field(default_factory=set)  # lines of reads no write is ordered before
     uninitialized: dict[int, set[int]] = field(default_factory=dict)  # of those, the bytes that nobody writes unordered either
     kinds: set[str] = field(default_factory=set)  # beyond pairs: deadlock
+    divergences: list[set[Pair]] = field(default_factory=list)  # of each CTA that has any, the divergent points (oracle_lanes.py)
+    undefined: set[int] = field(default_factory=set)  # all lines of CTAs with such points
     merged: Verdict | None = None  # the same with the bound of merged lanes
+
+    @property
+    def divergent(self) -> set[Pair]:
+        """The divergent points of all CTAs."""
+        return set[Pair]().union(*self.divergences)
 
     @property
     def clean(self) -> bool:
@@ -44,7 +51,7 @@ class Verdict:
     def clean_but(self, excused: Callable[[Found], bool]) -> bool:
         """Whether there is nothing that is an error, but for some pairs."""
         right = (found.severity != "error" or excused(found) for found in self.pairs.values())
-        return not self.uninitialized and not self.kinds and all(right)
+        return not self.uninitialized and not self.kinds and not self.divergences and all(right)
 
     def merge(self, other: Verdict) -> None:
         """Add what another CTA has."""
@@ -58,3 +65,5 @@ class Verdict:
         self.maybe_uninitialized |= other.maybe_uninitialized
         for line, missing in other.uninitialized.items():
             self.uninitialized.setdefault(line, set()).update(missing)
+        self.divergences += other.divergences
+        self.undefined |= other.undefined
