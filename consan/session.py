@@ -105,7 +105,7 @@ class Device:
     def __init__(self, backend: Any, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
         self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # least recently used first
-        self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # the kept modules, and all that somebody still holds
+        self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # kept modules, and those in use
         self._unused: deque[Any] = deque()  # loaded modules that nobody holds any more
         self.lost = False
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
@@ -296,7 +296,7 @@ class Session:
         self._inline = self.backend.device_name != "cpu"
         self.cta_limit = cta_limit
         self.endings: dict[str, None] = {}  # early ends of launches in order: "timeout", "deadlock", "fault"
-        self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory; set by the caller that knows the buffers
+        self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory; set by the caller
         self._launches = 0
         self._ever_launched = False  # `take` does not reset it
         self._used: dict[int, Prepared] = {}

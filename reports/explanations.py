@@ -1,7 +1,7 @@
 """The long text of each kind: what it means, what the PTX ISA says, a racy and a fixed example, how to fix it.
 
-`consan explain KIND` prints these as pages (pages.py). The examples are whole kernels: the tests run both and expect the finding from the
-first and none from the second; of a kind that this version does not report they expect that it does not. Section numbers are those of
+`consan explain KIND` prints these as pages (pages.py). The examples are whole kernels. Tests run both: the first must give the
+finding, the second none. A kind with `reported=False` must give none at all. Section numbers are those of
 PTX ISA 9.1.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Explanation:
-    """One page. `launch` are the `consan check` options of the examples."""
+    """One page. `launch` holds the `consan check` options of the examples."""
 
     about: str
     isa: str
