@@ -2,7 +2,7 @@
 
 It decides what the message names, what is missing, and which situation of the catalogue is likely. mbarriers are shown with
 their counts at that moment. In a cluster an mbarrier is named with the rank of its CTA, the only one whose threads can
-wait for it (instrument/SEMANTICS.md, section 6). The waits of one cluster are one deadlock; equal deadlocks of several clusters are reported once.
+wait for it (instrument/SEMANTICS.md, section 6). The waits of one cluster are one deadlock; equal deadlocks are reported once.
 
 The virtual machine also proves that loops never end (`Poll`). The report then names the polled memory and its value.
 """
