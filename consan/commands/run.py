@@ -2,7 +2,7 @@
 
 A run with findings or gaps is stored as JSON whatever the format of the report, so that nothing has to be run again to see it
 differently; one without is stored where -o names a file.
-A program that fails is still reported on: its status is kept, and violations win over it (DESIGN 2.1).
+A report is written even if the program fails. Its status is kept, but violations override it (tutorials/guide/reports.md).
 """
 
 from __future__ import annotations
