@@ -34,7 +34,7 @@ Texts = Mapping[str, tuple[str, str]]  # option name -> (source of the value, va
 OTHER_VARIABLES: Final = {
     "CONSAN_CACHE_DIR": "folder for compiled runtimes and kernels",
     "CONSAN_DEBUG": "1: print the traceback of an error",
-    VARIABLE: "options in front of those of the command line, such as '--device cpu --strict'",
+    VARIABLE: "options added before those of the command line, such as '--device cpu --strict'",
 }
 
 
@@ -164,7 +164,7 @@ SESSION: Final = (
         ("--device",),
         "device",
         read_text,
-        "where kernels run; auto: on the GPU if there is one",
+        "where kernels run; auto: the GPU if there is one",
         "auto",
         choices=DEVICES,
     ),
@@ -174,19 +174,19 @@ SESSION: Final = (
         ("--policy",),
         "policy",
         read_text,
-        "isa: also missing proxy fences that only a strict reading of the ISA asks for, as warnings and notes",
+        "isa: also report missing proxy fences that only a strict reading of the ISA requires, as warnings and notes",
         "default",
         choices=POLICIES,
     ),
-    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "only these kernels", None, "kns=TEXT|regex=PATTERN"),
-    Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),
-    Option(("--launch-count",), "launch_count", read_positive, "then check N launches and no more", None, "N"),
+    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "check only these kernels", None, "kns=TEXT|regex=PATTERN"),
+    Option(("--launch-skip",), "launch_skip", read_count, "do not check the first N launches", 0, "N"),
+    Option(("--launch-count",), "launch_count", read_positive, "check N launches at most", None, "N"),
     Option(
         ("--timeout",),
         "timeout",
         read_seconds,
-        "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
-        " machine stops one whose threads poll for 60 s while no memory changes",
+        "stop a launch that takes longer; the run is incomplete, and the report says where the threads were; default: the virtual"
+        " machine stops a launch whose threads poll for 60 s while no memory changes",
         None,
         "SECONDS",
     ),
@@ -194,7 +194,7 @@ SESSION: Final = (
         ("--shadow-memory",),
         "shadow_memory",
         read_bytes,
-        "most memory for shadow cells (512M, 2G); CTAs that find no room are not checked, and the verdict is incomplete",
+        "limit on the memory for shadow cells (512M, 2G); CTAs beyond it are not checked, and the verdict is incomplete",
         None,
         "SIZE",
     ),
@@ -202,16 +202,16 @@ SESSION: Final = (
         ("--assembly",),
         "assembly",
         read_text,
-        "fast: assemble instrumented kernels in a fraction of the time, for code that may run slower (GPU)",
+        "fast: assemble instrumented kernels in a fraction of the time; the code may run slower (GPU only)",
         "best",
         choices=ASSEMBLIES,
     ),
 )
 NOTES: Final = Option(
-    ("--notes",), "notes", read_switch, "print findings of severity note in full; without it the text counts them", False, switch=True
+    ("--notes",), "notes", read_switch, "print findings of severity note in full; by default the text only counts them", False, switch=True
 )
 OUTPUT: Final = (
-    Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
+    Option(("--format",), "format", read_text, "format of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
     NOTES,
 )
@@ -220,7 +220,7 @@ PICTURE: Final = (
         ("--timeline",),
         "timeline",
         read_switch,
-        "text: draw each finding as lanes of time, with the order that is missing (a page has it always)",
+        "text: draw each finding as lanes of time, with the missing order (HTML always does)",
         False,
         switch=True,
     ),
@@ -230,7 +230,7 @@ RUN: Final = (
         ("--triton-arch",),
         "triton_arch",
         read_text,
-        "what Triton compiles for with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); sm_90 if not given",
+        "target of Triton with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); default: sm_90",
         "sm_90",
         choices=("sm_80", "sm_90"),
     ),
@@ -238,18 +238,18 @@ RUN: Final = (
         ("--skip-benchmarks",),
         "skip_benchmarks",
         read_switch,
-        "of Triton's benchmarks run one call each, and none of perf_report's; always so with --device cpu",
+        "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu",
         False,
         switch=True,
     ),
 )
 TERMINAL: Final = (
-    Option(("-q", "--quiet"), "quiet", read_switch, "only findings and the verdict; no progress", False, switch=True),
+    Option(("-q", "--quiet"), "quiet", read_switch, "print only findings and the verdict, no progress", False, switch=True),
     Option(
         ("--color",),
         "color",
         read_text,
-        "colour; auto: on a terminal, or where FORCE_COLOR is set; not where NO_COLOR is",
+        "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set",
         "auto",
         choices=COLORS,
     ),
