@@ -1,6 +1,6 @@
-"""The commands of `consan`: their names and one line on each; a new one is a file and a row of COMMANDS.
+"""The commands of `consan`: names and help lines. A new command is a file and a row of COMMANDS.
 
-A command's file is imported when the command is asked for, so that `consan --help` imports none of them.
+A command's file is imported on use, so that `consan --help` imports none of them.
 """
 
 from __future__ import annotations

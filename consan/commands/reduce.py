@@ -1,6 +1,6 @@
-"""`consan reduce FILE`: of a failure that `consan stress` found, the fewest delays that it needs; stored for `consan replay`.
+"""`consan reduce FILE`: reduces a failure that `consan stress` found to the fewest delays, and stores it for `consan replay`.
 
-The search is consan/triage/minimise.py's. Ctrl-C keeps the best schedule so far, which fails as well but may have delays to spare.
+The search is in consan/triage/minimise.py. Ctrl-C keeps the best schedule so far: it fails, but may have needless delays.
 """
 
 from __future__ import annotations
