@@ -81,14 +81,14 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
     """Options that describe one launch of one kernel."""
     group = parser.add_argument_group("launch")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="CTAs")
-    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a CTA")
-    group.add_argument("--cluster", default=_CLUSTER, metavar="X[,Y[,Z]]", help="CTAs of a cluster")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per CTA")
+    group.add_argument("--cluster", default=_CLUSTER, metavar="X[,Y[,Z]]", help="CTAs per cluster")
     group.add_argument("--smem", default=_SMEM, metavar="SIZE", help="dynamic shared memory: bytes, or 64K")
-    group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several; 'rev<float, 128>' instantiates a template")
+    group.add_argument("--entry", metavar="NAME", help="the kernel, if the file has several; 'rev<float, 128>' instantiates a template")
     group.add_argument(
         "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
     )
-    group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
+    group.add_argument("--ctas", metavar="N", help="check only N clusters of the grid")
     add_compile_options(parser)
 
 

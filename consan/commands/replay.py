@@ -27,8 +27,8 @@ class ReplayCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="what consan reduce or consan stress stored")
-        parser.add_argument("--seed", dest="chosen", metavar="N", help="with a file of stress: the seed [the first that failed]")
+        parser.add_argument("file", metavar="FILE", help="file written by consan reduce or consan stress")
+        parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
         options.add(parser, options.TERMINAL, "output")

@@ -29,7 +29,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """Options of the CUDA C++ compiler."""
     group = parser.add_argument_group("compiling .cu files")
     group.add_argument("--define", "-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
-    group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="look for headers here")
+    group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="folder with headers")
     group.add_argument("--std", metavar="STD", help=f"dialect [{DEFAULT_STD}]")
     group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
     options.add_to(group, options.COMPILING)

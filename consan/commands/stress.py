@@ -76,13 +76,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("schedules")
     group.add_argument("--seeds", default="100", metavar="N|A..B", help="seeds 1 to N, or A to B [100]")
     group.add_argument("--confirm", default="3", metavar="N", help="run an example of each finding and wrong result N times again [3]")
-    group.add_argument("--run-timeout", default="600", metavar="SECONDS", help="give up a run that takes longer [600]")
+    group.add_argument("--run-timeout", default="600", metavar="SECONDS", help="stop a run that takes longer [600]")
     add_worker_options(group)
     group = parser.add_argument_group("what is a right result")
-    group.add_argument("--expect", action="append", default=[], metavar="N=FILE.npy", help="what the buffer of the N-th --arg must hold")
+    group.add_argument("--expect", action="append", default=[], metavar="N=FILE.npy", help="expected buffer of the N-th --arg")
     group.add_argument("--rtol", default="0", metavar="X", help="with --expect: relative tolerance of floats [0]")
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
-    group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
+    group.add_argument("--compare-stdout", action="store_true", help="the program's output is part of its result")
     add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.RUN), "checking")
     options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
@@ -90,8 +90,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_worker_options(group: Any) -> None:
     """Options for the workers."""
-    group.add_argument("--workers", metavar="N", help="processes that share the runs; 0: this one [one for each core]")
-    group.add_argument("--executor", metavar="dask://HOST:PORT", help="an existing Dask cluster does the runs (install consan[dask])")
+    group.add_argument("--workers", metavar="N", help="number of worker processes; 0: run in this process [one for each core]")
+    group.add_argument("--executor", metavar="dask://HOST:PORT", help="run on an existing Dask cluster (install consan[dask])")
 
 
 def workers_of(args: argparse.Namespace) -> Workers:

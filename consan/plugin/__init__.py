@@ -29,11 +29,11 @@ OPTIONS: Final = (
     ("consan_device", False, "where kernels run: auto, gpu or cpu"),
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
-    ("consan_notes", True, "print findings of severity note in full; without it they are counted"),
+    ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
 )
 MARKERS: Final = (
-    "consan(expect=KIND): the kernels of this test have findings of this kind (or of each kind of a tuple); without them it fails",
+    "consan(expect=KIND): the kernels of this test must have findings of this kind (or of each kind of a tuple), or the test fails",
     "consan_allow(KIND, reason=..., kernel='*', source='*'): findings of this kind do not count in this test",
 )
 # Letters for consan's own failures: passing tests that were racy, or (strict) not fully checked.
