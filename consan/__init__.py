@@ -1,6 +1,6 @@
 """consan: a shadow-memory race sanitizer for GPU kernels.
 
-The public names are imported on first use, so that importing consan needs neither a GPU nor a toolchain and costs next to
+The public names are imported on first use: `import consan` loads neither a GPU driver nor a toolchain and takes almost no time.
 nothing.
 """
 

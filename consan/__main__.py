@@ -1,7 +1,7 @@
 """The `consan` command: parse, run one command, turn errors into one line and an exit status.
 
-Only this file maps exceptions to a status (consan/_errors.py says what each stands for). A user's mistake is one clear line
-and status 2; a mistake of ours is one line, status 70, and how to get the traceback; Ctrl-C is 130, as in a shell, and so is SIGTERM.
+Only this file maps exceptions to a status (consan/_errors.py lists them). A user's mistake gives one clear line
+and status 2. A defect of consan gives one line, status 70, and how to get the traceback. Ctrl-C and SIGTERM give 130, as in a shell.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose errors are ours: one line, one place that exits."""
+    """argparse whose errors print one line and exit in one place."""
 
     def error(self, message: str) -> NoReturn:
         """Raise; `main` prints it."""
         raise UsageError(f"{message} (see {self.prog} --help)")
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Words that mean nothing here, with the option that was most likely meant."""
+        """Refuse unknown words, and suggest the option that was most likely meant."""
         flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
         self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
 
@@ -49,16 +49,16 @@ def version() -> str:
 
 
 class _Version(argparse.Action):
-    """Print the version, which is looked up only then."""
+    """Print the version. It is looked up only on use."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
-        """Print and end."""
+        """Print and exit."""
         print(f"consan {version()}")
         parser.exit()
 
 
 def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
-    """The parser: every command by its name, the wanted one with its arguments."""
+    """The parser: all command names, and the arguments of the wanted one."""
     parser = Parser(prog="consan", description="Find races and missing waits in GPU kernels.", allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version")
     parser.set_defaults(parser=parser)
@@ -73,7 +73,7 @@ def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the status to exit with."""
+    """Run one command and return the exit status."""
     _open_missing_streams()
     try:
         with terminable():
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("consan: interrupted", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        _drop_output()  # its reader left
+        _drop_output()  # the reader has closed the pipe
         return BROKEN_PIPE
     except ConsanError as error:
         _explain(f"consan: error: {error}")
@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    wanted = next((word for word in argv if not word.startswith("-")), None)  # no option in front of a command has a value
+    wanted = next((word for word in argv if not word.startswith("-")), None)  # no option before a command takes a value
     names = [entry.name for entry in COMMANDS]
     if wanted is not None and wanted not in names:
         raise UsageError(f"there is no command '{wanted}'{did_you_mean(wanted, names)} (see consan --help)")
@@ -123,13 +123,13 @@ def _run(argv: list[str]) -> int:
 
 
 def _open_missing_streams() -> None:
-    """A process may be started with its output closed (`>&-`): what would be printed goes nowhere then."""
+    """Replace closed streams (`>&-`), so that printing does not fail."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _drop_output() -> None:
-    """What is still buffered must not raise again when the interpreter ends."""
+    """Drop buffered output, so that the interpreter's flush at exit does not raise again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
-    """Exit status of the `consan` command (DESIGN: the contract)."""
+    """Exit status of the `consan` command (table in tutorials/guide/reports.md)."""
 
     OK = 0
     USAGE = 2

@@ -1,10 +1,10 @@
-"""The Python API (DESIGN 2.3): compile a kernel, launch it sanitized, get a report.
+"""The Python API: compile a kernel, launch it sanitized, get a report (tutorials/guide/python.md).
 
-`launch` takes NumPy arrays (copied to the device and back, so kernels change them in place) and, on the GPU, anything with
-`__cuda_array_interface__` (used where it is); an array given twice is one buffer. A `TensorMap` of an array goes by value. Scalars
-take the type of the kernel's parameter. `check` sanitizes everything that the adapters know inside a `with` block.
+`launch` takes NumPy arrays and, on the GPU, objects with `__cuda_array_interface__`. NumPy arrays are copied to the device and back, so
+kernels change them in place; device arrays are used in place. An array given twice is one buffer. A `TensorMap` is passed by value.
+Scalars take the type of the kernel's parameter. `check` sanitizes all kernels that the adapters see inside a `with` block.
 
-Raises `UsageError` for a bad argument, a source that does not compile, or a missing library; never for what a kernel does.
+Bad input raises `UsageError`: a bad argument, a source that does not compile, a missing library. What a kernel does never raises.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 class Kernel:
     """One kernel, from CUDA C++ or PTX.
 
-    `source` is a path (`.cu`, `.ptx`), or source text (PTX if it has a `.version` directive). `entry` may be left out where
-    there is one kernel; mangled and plain names are both found, and `rev<float, 128>` instantiates a template of CUDA C++.
-    `arch` defaults to "sm_90a".
+    `source` is a path (`.cu`, `.ptx`) or source text (PTX if it has a `.version` directive). `entry` names the kernel, plain or
+    mangled; it may be omitted if there is only one. `rev<float, 128>` instantiates a CUDA C++ template. `arch` defaults to "sm_90a".
+
+    Raises `UsageError` if the source is missing or does not compile, or if no kernel has this name.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Kernel:
 
     @property
     def entry(self) -> str:
-        """Name of the kernel in the PTX."""
+        """Name of the kernel in the PTX (mangled for C++)."""
         return self.function.name
 
 
@@ -89,7 +90,7 @@ def _read(source: str | Path) -> tuple[str, str]:
 def _compile(
     text: str, entry: str | None, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str
 ) -> tuple[str, str | None]:
-    """The PTX, and the wanted kernel's name in it."""
+    """The PTX, and the kernel's name in it."""
     from consan.commands.source import compile_for
 
     values = {macro: None if value is None else str(value) for macro, value in defines.items()}
@@ -132,9 +133,15 @@ def launch(
     shadow_memory: int | None = None,
     assembly: str = "best",
 ) -> Report:
-    """Launch once, sanitized. `smem` is dynamic shared memory in bytes, `timeout` in seconds: the limit of `--timeout`.
+    """Launch once, sanitized, and return the report of this launch.
 
-    `shadow_memory`: most bytes for shadow cells. `assembly`: "fast" assembles sooner, for code that may run slower (GPU).
+    `grid`, `block`, `cluster`: an int or up to three, x first. `cluster` is in CTAs. `args`: one value for each parameter.
+    `smem`: dynamic shared memory in bytes. `timeout`: seconds, as `--timeout`. `seed`: the schedule of the virtual machine.
+    `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
+
+    `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
+
+    Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
     if not isinstance(kernel, Kernel):
         raise UsageError(f"{kernel!r} is no consan.Kernel")
@@ -169,7 +176,7 @@ def _dim3(shape: Shape) -> Dim3:
 
 @contextlib.contextmanager
 def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Iterator[list[bytes]]:
-    """The bytes of each parameter; NumPy arrays live on the device meanwhile and are copied back, then freed."""
+    """The bytes of each parameter. Inside the block NumPy arrays are on the device; afterwards they are copied back and freed."""
     if not isinstance(args, Sequence):
         raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
     if len(args) != len(function.params):
@@ -189,7 +196,7 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
 
 
 def _value(session: Session, value: Any, parameter: Param, kind: Kind, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
-    """The bytes of one parameter; an array's copy on the device is added to `copies`."""
+    """The bytes of one parameter. An array's device copy is added to `copies`."""
     if isinstance(value, TensorMap):
         return _tensor_map(session, value, parameter, copies)
     if not isinstance(value, np.ndarray) or not value.ndim:
@@ -202,7 +209,7 @@ def _value(session: Session, value: Any, parameter: Param, kind: Kind, copies: l
 
 
 def _placed(session: Session, array: npt.NDArray[Any], copies: list[tuple[int, npt.NDArray[Any]]]) -> int:
-    """Where the array's copy on the device is; one array has one copy."""
+    """Address of the array's device copy. Each array is copied once."""
     for address, other in copies:
         if other is array:
             return address
@@ -224,7 +231,7 @@ _FORMATS = {4: "<f", 8: "<d"}
 
 
 def _scalar(value: Any, parameter: Param, kind: Kind) -> bytes:
-    """A Python or NumPy scalar, struct bytes, or a device array's pointer as the parameter's bytes."""
+    """The bytes of a scalar (Python or NumPy), of a struct, or of a device array's pointer."""
     if isinstance(value, (bytes, bytearray)):
         return _sized(bytes(value), parameter, value)
     interface = getattr(value, "__cuda_array_interface__", None)
@@ -266,20 +273,20 @@ def _sized(data: bytes, parameter: Param, value: Any) -> bytes:
 
 
 class LiveReport:
-    """What `check()` gives: empty inside the block, the report of the block after it."""
+    """The report of a `check()` block. It is empty inside the block: reading it there raises AttributeError."""
 
     def __init__(self) -> None:
         self._report: Report | None = None
 
     @property
     def report(self) -> Report:
-        """The report itself."""
+        """The report. Raises AttributeError while the block runs."""
         if self._report is None:
             raise AttributeError("the report is there once the block of consan.check() has ended")
         return self._report
 
     def become(self, report: Report) -> None:
-        """End, with this report."""
+        """The block has ended with this report."""
         self._report = report
 
     def __getattr__(self, name: str) -> Any:
@@ -292,7 +299,7 @@ class LiveReport:
 
 
 def _together(launched: list[Report], rest: Report) -> Report:
-    """The reports of a block: what `launch` gave, and what came through adapters, if anything did."""
+    """The reports of a block as one: those of `launch`, and that of the adapters if they saw a kernel."""
     if not launched:
         return rest
     through_adapters = rest.uninstrumented or any(kernel.launches for kernel in rest.kernels)
@@ -301,7 +308,11 @@ def _together(launched: list[Report], rest: Report) -> Report:
 
 @contextlib.contextmanager
 def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
-    """Sanitize every kernel launched inside, through any adapter or by `launch`; the report is complete when the block ends."""
+    """Sanitize every kernel launched inside the block, through any adapter or by `launch`.
+
+    The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
+    Raises `UsageError` for an unknown device or policy.
+    """
     from consan import adapters
 
     session = Session(device=device, seed=seed, policy=policy, **options)

@@ -1,4 +1,4 @@
-"""The values of a launch as text: `--arg SPEC` (DESIGN 2.1) and the X[,Y[,Z]] of grids, blocks and clusters.
+"""The values of a launch as text: `--arg SPEC` (tutorials/guide/kernels.md), and X[,Y[,Z]] for grids, blocks and clusters.
 
     f32[65536]=random       a buffer: type, shape, and random | zeros | ones | arange | FILE.npy | FILE.bin
     i32=4096   f32=1.5      a scalar, passed by value
@@ -7,10 +7,10 @@
                             interleave, l2, oob (zero or nan), element_strides (1x2), dtype (tf32, e4m3, ...), and for im2col
                             lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
 
-`random` is seeded, a stream of its own for each argument: floats are uniform in [-1, 1), integers take 256 values around
+`random` is seeded, with a separate stream for each argument. Floats are uniform in [-1, 1). Integers take 256 values around
 or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
 
-Not decided here: whether the arguments fit the kernel's parameters (consan/signature.py does, with the kernel at hand).
+Whether the arguments fit the kernel's parameters is checked in consan/signature.py.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from consan.tensormap_argument import TensorMap, make, parse_options
 Array = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
 
-# Type words of the contract, and the NumPy type that holds one element.
+# The type words of `--arg`, and the NumPy type that holds one element.
 TYPES: Final[dict[str, str]] = {
     "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "f16": "<f2", "bf16": "<u2",
     "u32": "<u4", "i32": "<i4", "f32": "<f4", "u64": "<u8", "i64": "<i8", "f64": "<f8",
 }  # fmt: skip
 FLOATS: Final = ("f16", "bf16", "f32", "f64")
-_LARGEST: Final = 1 << 40  # bytes: more is a slip of the pen, and would end as a MemoryError without a name
+_LARGEST: Final = 1 << 40  # bytes: a larger buffer is a typing error, and would end as a bare MemoryError
 
 _BUFFER = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\]")
 EXPECTED: Final = "expected TYPE[N]=random|zeros|ones|arange|FILE.npy|FILE.bin, TYPE=VALUE, or bytes=HEX"
@@ -55,15 +55,15 @@ class ArgSpec(Protocol):
 
     @property
     def parameter_bytes(self) -> int:
-        """Size of the kernel parameter that it fills."""
+        """Size of the kernel parameter in bytes."""
 
     def materialise(self, seed: int) -> Array | TensorMap | bytes:
-        """A fresh array for a buffer or for a tensor map, bytes for a value."""
+        """A new array for a buffer or a tensor map; bytes for a value."""
 
 
 @dataclass(frozen=True)
 class BufferSpec:
-    """`TYPE[SHAPE]=INIT`: a buffer, whose address is the parameter."""
+    """`TYPE[SHAPE]=INIT`: a buffer. The parameter is its address."""
 
     text: str
     index: int
@@ -73,7 +73,7 @@ class BufferSpec:
     parameter_bytes: int = 8
 
     def materialise(self, seed: int) -> Array:
-        """A fresh array; the same seed gives the same values."""
+        """A new array. The same seed gives the same values."""
         try:
             return np.ascontiguousarray(self._filler()(self, seed).reshape(self.shape))
         except UsageError as error:
@@ -106,11 +106,11 @@ class ValueSpec:
 
     @property
     def parameter_bytes(self) -> int:
-        """Its own size."""
+        """Size in bytes."""
         return len(self.data)
 
     def materialise(self, seed: int) -> bytes:
-        """The value, whatever the seed."""
+        """The value. The seed is not used."""
         return self.data
 
 
@@ -125,7 +125,7 @@ class TensorSpec:
     parameter_bytes: int = NBYTES
 
     def materialise(self, seed: int) -> TensorMap:
-        """A map of a fresh array."""
+        """A map of a new array."""
         return self.map_of(self.buffer.materialise(seed))
 
     def map_of(self, array: Array) -> TensorMap:
@@ -212,7 +212,7 @@ _INFINITIES: Final = {
 
 
 def to_bf16(values: Array) -> Array:
-    """float32 to bf16 words: round to nearest even; a NaN stays one (ISA "cvt", .rn)."""
+    """float32 to bf16 words: round to nearest even; a NaN stays a NaN (PTX ISA "cvt", .rn)."""
     bits = values.astype("<f4").view("<u4")
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(values), 0x7FFF, rounded).astype("<u2")
@@ -239,7 +239,7 @@ def _tensor(text: str, index: int, head: str, value: str) -> TensorSpec:
     if "[" not in head or not init:
         raise UsageError(EXPECTED_MAP)
     spec = TensorSpec(text, index, _buffer(text, index, head, init.strip()), parse_options(options))
-    spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # its errors now, before memory is asked for
+    spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # raises errors of the map before memory is allocated
     return spec
 
 
@@ -258,7 +258,7 @@ def _typed(spec: BufferSpec, values: Array) -> Array:
 
 
 def _random(spec: BufferSpec, seed: int) -> Array:
-    # abs: a generator takes no negative seed, and -1 and 1 need not differ.
+    # abs: a generator takes no negative seed. That -1 and 1 give the same stream is harmless.
     generator = np.random.default_rng([abs(seed), spec.index])
     if spec.type in FLOATS:
         return _typed(spec, generator.random(spec.size, np.float32) * np.float32(2) - np.float32(1))
@@ -269,7 +269,7 @@ def _random(spec: BufferSpec, seed: int) -> Array:
 def _arange(spec: BufferSpec, seed: int) -> Array:
     if spec.type in FLOATS:
         return _typed(spec, np.arange(spec.size, dtype=np.float64))
-    return np.arange(spec.size).astype(spec.dtype)  # wraps around in small types, as an index would
+    return np.arange(spec.size).astype(spec.dtype)  # wraps around in small types
 
 
 FILLERS: Final[dict[str, Callable[[BufferSpec, int], Array]]] = {
@@ -283,7 +283,7 @@ FILLERS: Final[dict[str, Callable[[BufferSpec, int], Array]]] = {
 def _load_npy(spec: BufferSpec, seed: int) -> Array:
     try:
         with Path(spec.init).open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)  # unlike np.load takes no archives
+            array = np.lib.format.read_array(file, allow_pickle=False)  # unlike np.load, takes no archives
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {spec.init}: {_reason(error)}") from None
     if spec.type == "bf16" and array.dtype == np.float32:
@@ -337,7 +337,7 @@ def parse_dim3(option: str, text: str) -> Dim3:
 
 
 def check_dimensions(grid: Dim3, block: Dim3, cluster: Dim3) -> None:
-    """What no GPU launches is bad input, not a finding."""
+    """Refuse dimensions that no GPU launches: a UsageError, not a finding."""
     _within("--grid", grid, _GRID_LIMITS)
     _within("--block", block, _BLOCK_LIMITS)
     if prod(block) > _BLOCK_THREADS:

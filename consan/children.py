@@ -1,15 +1,15 @@
-"""Processes that a program under `consan run` starts: sanitized too, and what they find becomes part of the parent's report.
+"""Child processes of a program under `consan run`: they are sanitized too, and findings are merged into one report.
 
-A child is told of the run by an environment variable, and armed by a `sitecustomize` on PYTHONPATH (`consan/startup`) when it is a
-new interpreter (subprocess, torchrun, multiprocessing's spawn and forkserver), or it is armed already when it is forked. It writes a mark
-before its first kernel and its report when it ends; the parent merges the reports, and a mark without a report makes the run
-`incomplete`: that child was killed, or still runs.
+An environment variable tells a child of the run. A new interpreter (subprocess, torchrun, multiprocessing's spawn and
+forkserver) is armed by the `sitecustomize` on PYTHONPATH (`consan/startup`); a forked child is armed already. A child writes a mark file
+before its first kernel and its report when it ends. The parent merges the reports. A mark without a report makes the run
+`incomplete`: that child was killed or still runs.
 
-- A session is opened when the child first uses a kernel: a process that only imports a framework makes no context.
-- `os._exit`, which ends multiprocessing's forked workers, and SIGTERM, which ends those of a pool, hand the report over first.
+- A child opens its session when it first uses a kernel. A process that only imports a framework creates no context.
+- `os._exit` (multiprocessing's forked workers) and SIGTERM (workers of a pool) write the report before the process ends.
 
-Does NOT handle: children with an environment of their own (`env=`), started with -I, -E or -S, or of another interpreter; a forked child
-on a GPU, where CUDA forbids what the parent has begun (noted); children that replace themselves (`exec`) after launching kernels.
+Not handled: children with their own environment (`env=`), started with -I, -E or -S, or of another interpreter; forked children
+on a GPU, where CUDA does not work after a fork (noted); children that call `exec` after launching kernels.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from consan.suppressions import finish
 if TYPE_CHECKING:
     from consan.session import Session
 
-VARIABLE: Final = "_CONSAN_CHILDREN"  # not an option: it is for children only
+VARIABLE: Final = "_CONSAN_CHILDREN"  # internal: set for children only
 _PATH: Final = "PYTHONPATH"
-_USES: Final = ("instrument", "launch", "uninstrumented")  # what a session is asked when there is a kernel
+_USES: Final = ("instrument", "launch", "uninstrumented")  # session methods that a kernel needs
 
 
 # -- the parent ---------------------------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ _USES: Final = ("instrument", "launch", "uninstrumented")  # what a session is a
 
 @contextlib.contextmanager
 def offered(folder: Path, arguments: argparse.Namespace, device_name: str) -> Iterator[None]:
-    """Children that are started inside report to the folder."""
+    """Inside the block, child processes report to the folder."""
     given = {option.name: getattr(arguments, option.name, option.default) for option in (*options.SESSION, *options.RUN)}
     if given["kernel_name"] is not None:
         given["kernel_name"] = given["kernel_name"].text
@@ -68,7 +68,7 @@ def offered(folder: Path, arguments: argparse.Namespace, device_name: str) -> It
 
 
 def merged(report: Report, folder: Path) -> Report:
-    """The parent's report with those of its children."""
+    """The parent's report merged with its children's."""
     read = [_read(path) for path in sorted(folder.glob("*.json"))]
     found = [one for one in read if isinstance(one, Report)]
     reasons = [one for one in read if isinstance(one, str)]
@@ -94,7 +94,7 @@ def _read(path: Path) -> Report | str:
 
 
 class Handover:
-    """Writes what a session has found in this process, once; the mark stands for it until then."""
+    """Writes the session's report once, when this process ends. Until then the mark file stands for it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -102,16 +102,16 @@ class Handover:
         self._session: Session | None = None
 
     def begin(self, session: Session) -> None:
-        """Before the first kernel: what a fork has copied is the parent's."""
+        """Write the mark before the first kernel. Findings copied by a fork belong to the parent."""
         if self._session is None:
             self._session, self._stem = session, f"{os.getpid()}-{time.time_ns()}"
             session.take()
-            with contextlib.suppress(OSError):  # the parent has ended, and nobody reads it
+            with contextlib.suppress(OSError):  # the parent has ended, and nobody reads the mark
                 self._mark.touch()
             _before_termination(self.end)
 
     def end(self) -> None:
-        """Write the report; SIGTERM must not cut it short (a pool sends it to workers that are about to leave)."""
+        """Write the report. SIGTERM must not interrupt it: a pool sends it to workers that are about to end."""
         with _uninterrupted():
             session, self._session = self._session, None
             if session is not None:
@@ -143,7 +143,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _before_termination(call: Callable[[], None]) -> None:
-    """Call it when SIGTERM ends the process, unless the program has its own idea of that."""
+    """Call it when SIGTERM ends the process, unless the program has its own handler."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
@@ -156,7 +156,7 @@ def _before_termination(call: Callable[[], None]) -> None:
 
 
 class _Backend:
-    """A session's backend whose kind is known before it is opened."""
+    """A session's backend; its kind is known before it is opened."""
 
     def __init__(self, device_name: str, opened: Callable[[], Session]) -> None:
         self.device_name = device_name
@@ -167,7 +167,7 @@ class _Backend:
 
 
 class ChildSession:
-    """Stands for a session that is opened when it is first asked for more than the options."""
+    """Stands for a session, and opens it at the first use beyond its options."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         texts = given["options"]
@@ -184,19 +184,19 @@ class ChildSession:
         self._notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Kept until there is a session: a child that launches nothing has nothing to report."""
+        """Keep the note until there is a session: a child that launches nothing has nothing to report."""
         if self._real is None:
             self._notes.append(text)
         else:
             self._real.note(text)
 
     def end(self) -> None:
-        """Hand the report over."""
+        """Write the report."""
         if self._pid == os.getpid():
             self._handover.end()
 
     def forked(self, folder: Path) -> None:
-        """This process is a copy."""
+        """Prepare this process after a fork."""
         self._pid, self._handover, self._lock = os.getpid(), Handover(folder), threading.RLock()
         if self._real is not None:
             self._real.device.lock = threading.RLock()
@@ -221,18 +221,18 @@ class ChildSession:
 
 
 def arm(given: dict[str, Any]) -> None:
-    """Take this process's kernels; called in a new interpreter when it imports a framework."""
+    """Sanitize this process's kernels. Called in a new interpreter when it imports a framework."""
     from consan import adapters
 
     session = ChildSession(given)
     adapters.install(session)
     atexit.register(session.end)
-    _before_leaving(session.end)  # a child of the fork server leaves so
+    _before_leaving(session.end)  # children of the fork server end with os._exit
     os.register_at_fork(after_in_child=lambda: session.forked(Path(given["folder"])))
 
 
 class Forks:
-    """Forked children of `consan run`'s own process: on the virtual machine they report; on a GPU CUDA does not work in them."""
+    """Forked children of the `consan run` process: they report on the virtual machine; on a GPU CUDA does not work in them."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self._session, self._folder = session, folder
@@ -241,11 +241,11 @@ class Forks:
         os.register_at_fork(after_in_parent=self._note, after_in_child=self._forked)
 
     def stop(self) -> None:
-        """The run is over; what is forked later has nothing to do with it."""
+        """The run is over: processes forked later do not belong to it."""
         self._following = False
 
     def end(self) -> None:
-        """In a child: hand the report over."""
+        """In a child: write the report."""
         if self._handover is not None:
             self._handover.end()
 
@@ -272,7 +272,7 @@ def _beginning(handover: Handover, session: Session, method: Callable[..., Any])
 
 
 def _before_leaving(end: Callable[[], None]) -> None:
-    """Call it before `os._exit` ends this process, or a copy of it."""
+    """Call it before `os._exit` ends this process or a fork of it."""
     leave = os._exit
 
     def leaving(status: int) -> None:

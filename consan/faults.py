@@ -1,8 +1,8 @@
-"""What a launch itself says about its end: faults and deadlocks of the virtual machine as findings, other endings as reasons.
+"""How a launch ended: faults and deadlocks of the virtual machine become findings, other early ends become reasons.
 
-A launch that was cut short (time limit, Ctrl-C) proves nothing: it makes the run incomplete, with where its threads were.
+A launch that was cut short (time limit, Ctrl-C) proves nothing. It makes the run incomplete, and the reason says where its threads were.
 
-Places are given in the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
+Places are those of the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "un
 
 
 def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
-    """What a proof of a hang is worth: a CTA whose loops poll global memory could go on if somebody else wrote there.
+    """Keep proofs of a hang that nothing outside can disprove. A CTA that polls global memory may go on if another writer exists:
 
-    That are CTAs that have not started, and where the launch is not `alone`, the host and other launches.
+    CTAs that have not started, or, unless the launch runs `alone`, the host and other launches.
     """
     if not stats.deadlocked or not (stats.unstarted or not alone):
         return stats
@@ -48,12 +48,12 @@ def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
 
 
 def _cluster(blocked: Blocked) -> Any:
-    """What tells the CTAs that share memory from others; clusters of several CTAs are not told apart."""
+    """A key for the CTAs that share memory. Clusters of several CTAs have one key."""
     return blocked.ctaid if blocked.cluster_rank is None else None
 
 
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
-    """Why a launch ended early without a defect that consan knows: the program stopped itself (trap, assert), or a limit was reached."""
+    """Why a launch ended early without a finding: the program stopped itself (trap, assert), or a limit was reached."""
     ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
     if stats.undecided:
         ends.append(unfinished(entry, _outsiders(stats, prepared, entry), stands(stats.undecided, prepared, entry)))
@@ -63,7 +63,7 @@ def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: floa
 
 
 def _outsiders(stats: LaunchStats, prepared: Prepared, entry: str) -> str:
-    """Why a launch was stopped that only others than its threads could let go on."""
+    """Why a launch was stopped whose threads wait for writes from outside the launch."""
     first = [poll.text for blocked in stats.undecided for poll in _polls(blocked, prepared, entry)[:1]]
     polls = " and ".join(dict.fromkeys(first)) or "global memory"
     loops = f"its threads poll {polls} in loops that write nothing"
@@ -74,27 +74,27 @@ def _outsiders(stats: LaunchStats, prepared: Prepared, entry: str) -> str:
 
 
 def idle_for(seconds: float) -> str:
-    """Why the default limit ended a launch."""
+    """The reason for a launch that the default limit ended."""
     return f"stopped after its threads had polled for {seconds:g} s while no memory changed (--timeout SECONDS sets another limit)"
 
 
 def over_time(timeout: float | None) -> str:
-    """Why the time limit ended a launch."""
+    """The reason for a launch that the time limit ended."""
     return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout SECONDS)"
 
 
 def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
-    """The reason that Ctrl-C or SIGTERM leaves; the virtual machine has attached where the threads were."""
+    """The reason for Ctrl-C or SIGTERM. The virtual machine has attached where the threads were."""
     return unfinished(entry, "interrupted", stands(getattr(error, STOOD, ()), prepared, entry))
 
 
 def stands(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
-    """Where threads are, as waiters of a report."""
+    """Where threads are, in the form of a report's waiters."""
     return [_waiter(each, prepared, entry) for each in blocked]
 
 
 def located(error: NotSupported, prepared: Prepared) -> NotSupported:
-    """The virtual machine's refusal of an instruction, with the line of the user's PTX instead of the rewritten one."""
+    """The virtual machine's refusal of an instruction, with its line in the user's PTX."""
     place = prepared.instrumented.original(getattr(error, "line", 0))
     if place is None:
         return error
@@ -151,7 +151,7 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
 
 
 def _touched(fault: Fault) -> tuple[int, int] | None:
-    """The bytes: in shared memory counted from the CTA's first one, as the kernel does."""
+    """The bytes accessed. Shared memory counts from the CTA's first byte, as in the kernel."""
     from consan.backends.cpu.memory import RESERVED_SHARED
 
     begin = fault.address - (RESERVED_SHARED if fault.space == "shared" else 0)
@@ -159,7 +159,7 @@ def _touched(fault: Fault) -> tuple[int, int] | None:
 
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
-    """A matrix instruction that part of a warp has executed; where the others are is for the kernel's own record to say."""
+    """A matrix instruction that part of a warp has executed. The kernel's own record tells where the other lanes are."""
     place = prepared.instrumented.original(fault.ptx_line)
     access = Access(
         role=TOGETHER,
@@ -193,7 +193,7 @@ def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> dict[str, Any]:
 
 
 def _polled(blocked: Blocked, prepared: Prepared, entry: str) -> str:
-    """What a warp's loop polls."""
+    """The memory that a warp's loop polls."""
     more = blocked.polled[0].others
     polls = [poll.text for poll in _polls(blocked, prepared, entry)]
     return " and ".join(polls + ([f"{plural(more, 'more address', 'more addresses')}"] if more else []))
@@ -216,7 +216,7 @@ def _memory(polled: Polled, prepared: Prepared, entry: str) -> str:
 
 
 def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
-    """An mbarrier by its CTA and its offset there, with its phase and what it still waits for; who waits is of its CTA."""
+    """An mbarrier, by its CTA and offset, with its phase and what is pending. Its waiters are in the same CTA."""
     from consan.backends.cpu.memory import RESERVED_SHARED
 
     offset = state.address - RESERVED_SHARED
@@ -225,7 +225,7 @@ def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
-    """All that wait, those of one place together, in the order of the PTX."""
+    """All waiters, grouped by place, in the order of the PTX."""
     ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
     phases = [_phase(b, b.mbarrier, prepared.layout(entry)) for b in ordered if b.mbarrier is not None]
     numbers = [b.barrier for b in ordered if b.barrier is not None]

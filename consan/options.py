@@ -1,10 +1,10 @@
-"""Every option that commands share, once: flags, environment variable, default, how it is read, help.
+"""All options that commands share: flags, environment variable, default, reader, help text.
 
-The table drives the parsers, the keys of `[tool.consan]` (consan/config.py), the environment, `consan doctor` and the warning about
-variables that nobody reads. In rising order: `[tool.consan]`, `CONSAN_OPTIONS` (written like a command line), a variable of the
-option's own (`CONSAN_SEED`), the command line. Values stay text until `fill`, so that the same error text serves all sources.
+This table drives the parsers, the keys of `[tool.consan]` (consan/config.py), the environment, `consan doctor` and the warning about
+unknown variables. Precedence, lowest first: `[tool.consan]`, `CONSAN_OPTIONS` (a command line), the option's own
+variable (`CONSAN_SEED`), the command line. Values stay text until `fill`, so that all sources give the same error text.
 
-Not here: options of one command only (its own file), and the grammar of `--arg` (consan/arguments.py).
+Options of a single command are in that command's file; the grammar of `--arg` is in consan/arguments.py.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ DEVICES: Final = ("auto", "gpu", "cpu")
 POLICIES: Final = ("default", "isa")
 ASSEMBLIES: Final = ("best", "fast")
 
-Texts = Mapping[str, tuple[str, str]]  # by the option's name: where it is said, and what
+Texts = Mapping[str, tuple[str, str]]  # option name -> (source of the value, value)
 
 # Variables that are not options: (name, what it does, where it is read).
 OTHER_VARIABLES: Final = {
     "CONSAN_CACHE_DIR": "folder for compiled runtimes and kernels",
     "CONSAN_DEBUG": "1: print the traceback of an error",
-    VARIABLE: "options in front of those of the command line, such as '--device cpu --strict'",
+    VARIABLE: "options added before those of the command line, such as '--device cpu --strict'",
 }
 
 
 @dataclass(frozen=True)
 class KernelFilter:
-    """`kns=TEXT` (the name contains TEXT) or `regex=PATTERN` (the pattern is found in the name)."""
+    """`kns=TEXT` (the name contains TEXT) or `regex=PATTERN` (the pattern matches somewhere in the name)."""
 
     text: str
     pattern: re.Pattern[str] = field(repr=False)
@@ -64,7 +64,7 @@ def read_integer(text: str) -> int:
 
 
 def read_count(text: str) -> int:
-    """A whole number that is not negative."""
+    """A whole number, 0 or more."""
     number = read_integer(text)
     if number < 0:
         raise UsageError(f"expected a number that is not negative, got '{text}'")
@@ -72,7 +72,7 @@ def read_count(text: str) -> int:
 
 
 def read_positive(text: str) -> int:
-    """A whole number above zero."""
+    """A whole number, 1 or more."""
     number = read_count(text)
     if number == 0:
         raise UsageError("expected a number above zero, got '0'")
@@ -94,7 +94,7 @@ _SIZE: Final = re.compile(r"(0X[0-9A-F]+|\d+)([KMG]?)")
 
 
 def read_size(text: str) -> int:
-    """A size: bytes, or with K, M or G behind it KiB, MiB or GiB."""
+    """A size in bytes, or in KiB, MiB or GiB with K, M or G at the end."""
     found = _SIZE.fullmatch(text.upper())
     if found is None:
         raise UsageError(f"expected a size, such as 49152 or 64K, got '{text}'")
@@ -109,7 +109,7 @@ def read_bytes(text: str) -> int:
 
 
 def read_switch(text: str) -> bool:
-    """What an environment variable says for a flag."""
+    """The value of an environment variable for a flag."""
     values = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}
     if text.lower() not in values:
         raise UsageError(f"expected 1 or 0, got '{text}'")
@@ -129,7 +129,7 @@ def read_kernel_filter(text: str) -> KernelFilter:
 
 @dataclass(frozen=True)
 class Option:
-    """One row. `choices` are checked before `read`; a `switch` takes no value on the command line."""
+    """One option. `choices` are checked before `read`. A `switch` takes no value on the command line."""
 
     flags: tuple[str, ...]
     name: str
@@ -142,11 +142,11 @@ class Option:
 
     @property
     def variable(self) -> str:
-        """The environment variable that gives the default."""
+        """The environment variable for this option."""
         return PREFIX + self.name.upper()
 
     def value(self, given: Any, environ: Mapping[str, str], below: Sequence[Texts] = ()) -> Any:
-        """The value in force: command line, environment, then `below`, the strongest first, else the default."""
+        """The value in force: command line, then environment, then `below` in order, then the default."""
         said = ((self.flags[-1], given), (self.variable, environ.get(self.variable) or None), *(texts.get(self.name) for texts in below))
         source, text = next((one for one in said if one is not None and one[1] is not None), ("", None))
         if text is None:
@@ -164,7 +164,7 @@ SESSION: Final = (
         ("--device",),
         "device",
         read_text,
-        "where kernels run; auto: on the GPU if there is one",
+        "where kernels run; auto: the GPU if there is one",
         "auto",
         choices=DEVICES,
     ),
@@ -174,19 +174,19 @@ SESSION: Final = (
         ("--policy",),
         "policy",
         read_text,
-        "isa: also missing proxy fences that only a strict reading of the ISA asks for, as warnings and notes",
+        "isa: also report missing proxy fences that only a strict reading of the ISA requires, as warnings and notes",
         "default",
         choices=POLICIES,
     ),
-    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "only these kernels", None, "kns=TEXT|regex=PATTERN"),
-    Option(("--launch-skip",), "launch_skip", read_count, "leave out the first N launches", 0, "N"),
-    Option(("--launch-count",), "launch_count", read_positive, "then check N launches and no more", None, "N"),
+    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "check only these kernels", None, "kns=TEXT|regex=PATTERN"),
+    Option(("--launch-skip",), "launch_skip", read_count, "do not check the first N launches", 0, "N"),
+    Option(("--launch-count",), "launch_count", read_positive, "check N launches at most", None, "N"),
     Option(
         ("--timeout",),
         "timeout",
         read_seconds,
-        "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
-        " machine stops one whose threads poll for 60 s while no memory changes",
+        "stop a launch that takes longer; the run is incomplete, and the report says where the threads were; default: the virtual"
+        " machine stops a launch whose threads poll for 60 s while no memory changes",
         None,
         "SECONDS",
     ),
@@ -194,7 +194,7 @@ SESSION: Final = (
         ("--shadow-memory",),
         "shadow_memory",
         read_bytes,
-        "most memory for shadow cells (512M, 2G); CTAs that find no room are not checked, and the verdict is incomplete",
+        "limit on the memory for shadow cells (512M, 2G); CTAs beyond it are not checked, and the verdict is incomplete",
         None,
         "SIZE",
     ),
@@ -202,16 +202,16 @@ SESSION: Final = (
         ("--assembly",),
         "assembly",
         read_text,
-        "fast: assemble instrumented kernels in a fraction of the time, for code that may run slower (GPU)",
+        "fast: assemble instrumented kernels in a fraction of the time; the code may run slower (GPU only)",
         "best",
         choices=ASSEMBLIES,
     ),
 )
 NOTES: Final = Option(
-    ("--notes",), "notes", read_switch, "print findings of severity note in full; without it the text counts them", False, switch=True
+    ("--notes",), "notes", read_switch, "print findings of severity note in full; by default the text only counts them", False, switch=True
 )
 OUTPUT: Final = (
-    Option(("--format",), "format", read_text, "form of the report", None, choices=("text", "json", "sarif", "html")),
+    Option(("--format",), "format", read_text, "format of the report", None, choices=("text", "json", "sarif", "html")),
     Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
     NOTES,
 )
@@ -220,7 +220,7 @@ PICTURE: Final = (
         ("--timeline",),
         "timeline",
         read_switch,
-        "text: draw each finding as lanes of time, with the order that is missing (a page has it always)",
+        "text: draw each finding as lanes of time, with the missing order (HTML always does)",
         False,
         switch=True,
     ),
@@ -230,7 +230,7 @@ RUN: Final = (
         ("--triton-arch",),
         "triton_arch",
         read_text,
-        "what Triton compiles for with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); sm_90 if not given",
+        "target of Triton with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); default: sm_90",
         "sm_90",
         choices=("sm_80", "sm_90"),
     ),
@@ -238,18 +238,18 @@ RUN: Final = (
         ("--skip-benchmarks",),
         "skip_benchmarks",
         read_switch,
-        "of Triton's benchmarks run one call each, and none of perf_report's; always so with --device cpu",
+        "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu",
         False,
         switch=True,
     ),
 )
 TERMINAL: Final = (
-    Option(("-q", "--quiet"), "quiet", read_switch, "only findings and the verdict; no progress", False, switch=True),
+    Option(("-q", "--quiet"), "quiet", read_switch, "print only findings and the verdict, no progress", False, switch=True),
     Option(
         ("--color",),
         "color",
         read_text,
-        "colour; auto: on a terminal, or where FORCE_COLOR is set; not where NO_COLOR is",
+        "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set",
         "auto",
         choices=COLORS,
     ),
@@ -266,7 +266,7 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) 
 
 
 def add_to(group: Any, options: Iterable[Option]) -> None:
-    """Give options to a group that is there."""
+    """Add options to an existing group."""
     for option in options:
         shown = f"{option.help} [{option.variable}]"
         if option.switch:
@@ -282,7 +282,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def texts_of_variable(environ: Mapping[str, str]) -> Texts:
-    """What CONSAN_OPTIONS says."""
+    """The options in CONSAN_OPTIONS."""
     parser = _Parser(prog=VARIABLE, add_help=False, allow_abbrev=False)
     add(parser, ALL, "options")
     try:
@@ -295,7 +295,7 @@ def texts_of_variable(environ: Mapping[str, str]) -> Texts:
 
 
 def fill(arguments: argparse.Namespace, environ: Mapping[str, str], configured: Texts | None = None) -> None:
-    """Replace the texts of the shared options by their values."""
+    """Replace the texts of the shared options with their values."""
     below = (texts_of_variable(environ), configured or {})
     for option in ALL:
         if hasattr(arguments, option.name):

@@ -1,9 +1,9 @@
-"""A session: everything that is instrumented and launched between its beginning and `report()`, on one device.
+"""A session: all modules instrumented and launched on one device, from its creation to `report()`.
 
-Prepares modules (instrument, assemble, load, plant the control block), launches them, and turns what the device recorded into
-one report. Instrumented text is kept by content, so that a kernel compiled twice is prepared once.
+It prepares modules (instrument, assemble, load, write the control block), launches them, and turns the device's records into
+one report. Instrumented text is cached by content: a kernel that is compiled twice is prepared once.
 
-Does NOT handle: more than one device, and kernels that exist as machine code only (listed as uninstrumented).
+Not handled: several devices, and kernels that exist only as machine code (listed as uninstrumented).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _KEPT = 48  # modules that the virtual machine keeps beyond those in use: a deco
 
 @dataclass
 class Prepared:
-    """One module: as it was, instrumented, and loaded. `number` and `counter` place it in the shadow's tables."""
+    """One module: its text, the instrumented text, and the loaded form. `number` and `counter` place it in the shadow's tables."""
 
     name: str
     plain: str
@@ -66,14 +66,14 @@ class Prepared:
     number: int
     counter: int
     cubin: bytes | None = None
-    notes: tuple[str, ...] = ()  # what the assembler made necessary
+    notes: tuple[str, ...] = ()  # notes of the assembler for the report
     loaded: Any = None
     plain_loaded: Any = None
     launched: bool = False
-    delayed: bool = False  # whether what was assembled has seeded delays
-    framework: str = CUDA  # whose words the fixes are in
-    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, as far as it is known
-    address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory
+    delayed: bool = False  # whether it was assembled with seeded delays
+    framework: str = CUDA  # the framework whose words the fixes use
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Prepared:
 
 
 def open_backend(device: str) -> Any:
-    """The backend that `--device` names; `auto` takes the GPU if there is one."""
+    """The backend for `--device`. `auto` takes the GPU if there is one."""
     from consan.backends.virtual import VirtualBackend
 
     if device == "cpu":
@@ -97,40 +97,40 @@ def open_backend(device: str) -> Any:
         return VirtualBackend()
 
 
-_Wanted = tuple[str, Variant, bool]  # a module's text, what it is instrumented for, and whether it is assembled fast
+_Wanted = tuple[str, Variant, bool]  # a module's text, its variant, and whether it is assembled fast
 
 
 class Device:
-    """One device of this process: its backend, its shadow, and the modules prepared for it. Shared by successive sessions."""
+    """One device of this process: its backend, its shadow and its prepared modules. Successive sessions share it."""
 
     def __init__(self, backend: Any, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
-        self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # the latest last
-        self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # those, and what somebody still holds
+        self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # least recently used first
+        self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # kept modules, and those in use
         self._unused: deque[Any] = deque()  # loaded modules that nobody holds any more
         self.lost = False
-        self.delay_seed: int | None = None  # of delays in what is assembled; None: there are none
+        self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
         self._owner: weakref.ref[Session] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
         self._arena_bytes = arena_bytes
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        """The shadow tables; made when the first module is prepared."""
+        """The shadow tables. Created with the first module."""
         return Shadow(self.backend, arena_bytes=self.most_shadow)
 
     @property
     def most_shadow(self) -> int:
-        """Bytes that the shadow's cells may take."""
+        """Limit on the bytes of shadow cells."""
         return self._arena_bytes or arena_bytes_of(self.backend)
 
     @property
     def owner(self) -> Session | None:
-        """The session whose launches the shadow records now."""
+        """The session that the shadow records for."""
         return self._owner() if self._owner is not None else None
 
     def hand_to(self, session: Session | None) -> None:
-        """Let the shadow record for this session; the one before it keeps what was recorded for it."""
+        """Let the shadow record for this session. The previous one keeps its own records."""
         with self.lock:
             before = self.owner
             if session is None or session is before:
@@ -142,7 +142,7 @@ class Device:
             self._owner = weakref.ref(session)
 
     def renew(self) -> None:
-        """Forget what earlier launches have left (virtual machine only), for their sessions too: the next one goes as the first did."""
+        """Reset what earlier launches left behind (virtual machine only), so that the next launch runs as a first one."""
         self._owner = None
         self.backend.machine.renew()
         if "shadow" in self.__dict__:
@@ -151,14 +151,14 @@ class Device:
                 self.plant(prepared)
 
     def recall(self, wanted: _Wanted) -> Prepared | None:
-        """A module that was prepared before, if it is kept."""
+        """A prepared module from the cache, or None."""
         found = self.modules.get(wanted)
         if found is not None:
             self.modules.move_to_end(wanted)
         return found
 
     def keep(self, wanted: _Wanted, prepared: Prepared) -> Prepared:
-        """Keep a module by its content. On the virtual machine the longest unused are dropped, and unloaded once nobody holds them."""
+        """Keep a module by its content. The virtual machine drops the least recently used, and unloads them when nobody holds them."""
         self.modules[wanted] = self._alive[prepared.number] = prepared
         while self.backend.device_name == "cpu" and len(self.modules) > _KEPT:
             self.modules.popitem(last=False)
@@ -171,12 +171,12 @@ class Device:
         return list(self._alive.values())
 
     def unload_with(self, prepared: Prepared, loaded: Any) -> None:
-        """Unload what was loaded for a module once that is gone (virtual machine only), at the next `keep`: no launch is under way then."""
+        """Unload a module after it is freed (virtual machine only), at the next `keep`: no launch is running then."""
         if self.backend.device_name == "cpu":
             weakref.finalize(prepared, self._unused.append, loaded).atexit = False
 
     def plant(self, prepared: Prepared) -> None:
-        """Write the control block of a module that is loaded here."""
+        """Write the control block of a loaded module."""
         if prepared.loaded is not None:
             address, _ = self.backend.symbol(prepared.loaded, CONTROL)
             self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
@@ -184,17 +184,17 @@ class Device:
                 self.backend.write(self.backend.symbol(prepared.loaded, SEED)[0], self.delay_bytes())
 
     def delay(self, seed: int) -> None:
-        """Delay warps at synchronising instructions, as the seed says; the first time before any module is prepared."""
+        """Delay warps at synchronising instructions, by this seed. The first call must come before any module is prepared."""
         self.delay_seed = seed
         for prepared in self.prepared():
             self.plant(prepared)
 
     def delay_bytes(self) -> bytes:
-        """The value of a module's SEED."""
+        """The bytes of a module's SEED."""
         return ((self.delay_seed or 0) & 0xFFFFFFFF).to_bytes(4, "little")
 
     def close(self) -> None:
-        """Free the shadow, if there is one and the context is still there."""
+        """Free the shadow, if it exists and the context is alive."""
         shadow = self.__dict__.pop("shadow", None)
         if shadow is not None and not self.lost:
             self.modules.clear()
@@ -211,7 +211,7 @@ def new_device(name: str, shadow_memory: int | None = None) -> Device:
 
 
 def shared_device(name: str, shadow_memory: int | None = None) -> Device:
-    """The process's device of a kind, with so many bytes for shadow cells; a lost GPU is not handed out again."""
+    """The process's device of this kind, with this limit on shadow cells. A lost GPU is not reused."""
     with _DEVICES_LOCK:
         found = _DEVICES.get((name, shadow_memory))
         if found is None or found.lost:
@@ -223,12 +223,12 @@ def shared_device(name: str, shadow_memory: int | None = None) -> Device:
 
 @functools.cache
 def runtime_library(variant: Variant, architecture: str) -> RuntimeLibrary:
-    """The shadow runtime for one variant, compiled once and kept on disk."""
+    """The shadow runtime of one variant: compiled once, cached on disk."""
     return load(variant, architecture, compile_runtime)
 
 
 def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> str:
-    """Compile the shadow runtime (a `consan.instrument.runtime.Compiler`), through the disk cache."""
+    """Compile the shadow runtime, through the disk cache. Implements `instrument.runtime.Compiler`."""
     from consan.toolchain.nvrtc import compile_ptx
 
     def compile_now() -> str:
@@ -241,7 +241,7 @@ def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> 
 def _check_choices(
     device: str, seed: int, policy: str, assembly: str, timeout: float | None, shadow_memory: int | None
 ) -> None:
-    """A slip in a name must not choose another device, or another policy."""
+    """A misspelt device or policy must not select another one."""
     for name, value, known in (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES)):
         if value not in known:
             raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
@@ -254,7 +254,7 @@ def _check_choices(
 
 
 class Session:
-    """What is checked, and how; see the options of `consan check`. `report()` may be called once the work is done."""
+    """What is checked, and how; the options are those of `consan check`. Call `report()` when the work is done."""
 
     def __init__(
         self,
@@ -286,9 +286,9 @@ class Session:
         self.policy = policy
         self._fast = assembly == "fast"
         self.timeout = timeout
-        self.alone = True  # whether nothing can run beside a launch: neither the host nor another launch writes what it reads
-        self.source_dir: Path | None = None  # where adapters keep copies of sources; a folder of the process if not set
-        self.triton_arch = triton_arch  # what Triton compiles for on the virtual machine
+        self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
+        self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
+        self.triton_arch = triton_arch  # the target of Triton on the virtual machine
         self.skip_benchmarks = skip_benchmarks
         self.progress = SILENT
         self._filter = kernel_filter
@@ -300,7 +300,7 @@ class Session:
         self.address_name: Callable[[int, int], str] = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
         self._address_names: dict[tuple[int, str], dict[AddressName, None]] = {}  # of the launches of a module's kernels
         self._launches = 0
-        self._ever_launched = False  # `take` does not forget it
+        self._ever_launched = False  # `take` does not reset it
         self._used: dict[int, Prepared] = {}
         self._unchecked: dict[tuple[int, str], int] = {}
         self._uninstrumented: dict[str, int] = {}
@@ -312,13 +312,13 @@ class Session:
 
     @property
     def shadow(self) -> Shadow:
-        """The device's shadow tables, which record for this session from now on."""
+        """The device's shadow tables, recording for this session from now on."""
         self.device.hand_to(self)
         return self.device.shadow
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """The device is this session's inside, and its former owner's again afterwards: sessions nest."""
+        """Inside the block the device is this session's; then it returns to its former owner. Sessions nest."""
         before = self.device.owner
         try:
             yield
@@ -326,7 +326,7 @@ class Session:
             self.device.hand_to(before)
 
     def show(self, progress: Progress) -> None:
-        """Tell how far the work is; the device of a command serves this session only."""
+        """Show progress. Only for a command, whose device serves one session."""
         self.progress = progress
         if self.backend.device_name == "cpu":
             self.backend.machine.on_ctas = progress.ctas
@@ -334,9 +334,9 @@ class Session:
     # -- modules ---------------------------------------------------------------------------------------------------------
 
     def instrument(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
-        """Instrument a module, and assemble it where the device needs that; not loaded yet. Kept by content.
+        """Instrument a module, and assemble it if the device needs that. It is not loaded yet. Cached by content.
 
-        `cluster`: CTAs of a cluster that the launch will ask for, beyond what the module itself fixes.
+        `cluster`: the CTAs per cluster of the launch, if the module does not fix them.
         """
         base = replace(self._base, cluster=cluster_tier(cluster))
         with self.device.lock:
@@ -360,7 +360,7 @@ class Session:
             return prepared
 
     def _rewritten(self, ptx: str, name: str, base: Variant) -> Instrumented:
-        """The module with hooks: made once, and kept on disk."""
+        """The module with hooks: made once, cached on disk."""
         made: list[Instrumented] = []
         delays = self.device.delay_seed is not None
 
@@ -375,7 +375,7 @@ class Session:
         return made[0] if made else restore(text, ptx, name)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Plant the control block in a module that somebody loaded."""
+        """Write the control block of a module that somebody else loaded."""
         set_symbol(CONTROL, self.shadow.control_block(prepared.number, prepared.counter))
         if prepared.delayed:
             set_symbol(SEED, self.device.delay_bytes())
@@ -397,9 +397,9 @@ class Session:
     # -- launches --------------------------------------------------------------------------------------------------------
 
     def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int = 0, cluster: Dim3 = (1, 1, 1)) -> Room:
-        """The shadow memory that a CTA or a cluster of such a launch takes."""
+        """The shadow memory that one CTA or cluster of such a launch takes."""
         variant = self._for_cluster(prepared, math.prod(cluster)).instrumented.variant
-        ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may say so itself
+        ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may fix the cluster size
         bytes_ = self.backend.resources(prepared.loaded, entry).static_shared + shared
         return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self.device.most_shadow)
 
@@ -461,9 +461,9 @@ class Session:
 
     @contextlib.contextmanager
     def _ending(self, prepared: Prepared, entry: str, handle: Any) -> Iterator[None]:
-        """A launch that does not get to its end is in the report, also where the program goes on after the error.
+        """Report a launch that ends early, also if the program handles the error and goes on.
 
-        Not so one that the device refuses as such (a `UsageError`): it would not have run without consan either.
+        A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
         """
         try:
             yield
@@ -488,7 +488,7 @@ class Session:
         self._reasons[unfinished(entry, why)] = None
 
     def _for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
-        """The module for a launch in clusters of so many CTAs, instrumented again where it was not made for them."""
+        """The module for launches with this cluster size. It is instrumented again if it was not made for it."""
         if ctas <= max(1, prepared.instrumented.variant.cluster):
             return prepared
         if not prepared.launched:
@@ -498,7 +498,7 @@ class Session:
         return again
 
     def _choose(self, prepared: Prepared, entry: str) -> Any:
-        """The instrumented module, or the plain one where the filters leave this launch out."""
+        """The instrumented module, or the plain one if the filters exclude this launch."""
         if self._selected(entry):
             return prepared.loaded
         place = (prepared.number, entry)
@@ -527,25 +527,25 @@ class Session:
             raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
 
     def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
-        if result is not None:  # the virtual machine tells at once how it ended
+        if result is not None:  # only the virtual machine returns the end of a launch at once
             result = faults.settled(result, alone=self.alone)
             self.endings |= {result.ending: None} if result.ending else {}
             self._findings += faults.findings_of(result, prepared, entry)
-            if len(self._findings) > _MERGE_FROM:  # a program may have one in each of a million launches
+            if len(self._findings) > _MERGE_FROM:  # a program may have one finding in each of a million launches
                 self._findings = list(model.merge_findings(self._findings))
             self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry, self.timeout))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
             self._stop(entry)
 
     def _stop(self, entry: str) -> None:
-        """The launch is over time: tell its threads to leave at their next loop back-edge."""
+        """The time limit is over: tell the threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings["timeout"] = None
         self._unfinished(entry, faults.over_time(self.timeout))
         self._abort(entry, self.timeout)
 
     def _abort(self, entry: str, patience: float) -> bool:
-        """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
+        """Tell running kernels to leave, and wait. False if they do not: the device is lost then."""
         self.shadow.set_abort(True)
         if self.backend.synchronize(max(2.0, patience)):
             self.shadow.set_abort(False)
@@ -559,19 +559,19 @@ class Session:
         self._reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
 
     def close(self) -> None:
-        """Free the shadow of a session that has one of its own; after this it can only be looked at."""
+        """Free the shadow of a session with its own device. Afterwards the session is read-only."""
         if self._finish is not None:
             self._finish()
 
     @property
     def device_lost(self) -> bool:
-        """Whether the device's context is gone: nothing can be read back or freed."""
+        """Whether the device's context is lost: nothing can be read back or freed."""
         return self.device.lost
 
-    # -- what else happened ------------------------------------------------------------------------------------------------
+    # --- other events ---------------------------------------------------------------------------------------------------
 
     def uninstrumented(self, name: str, launches: int = 1) -> None:
-        """List a kernel that runs as it is."""
+        """List a kernel that runs without instrumentation."""
         self._uninstrumented[name] = self._uninstrumented.get(name, 0) + launches
 
     def note(self, text: str) -> None:
@@ -581,7 +581,7 @@ class Session:
     # -- the report --------------------------------------------------------------------------------------------------------
 
     def report(self) -> model.Report:
-        """Wait for the device, read the tables, and judge."""
+        """Wait for the device, read the tables, and compute the verdict."""
         found, drained = self._collect()
         counters = drained.counters if drained else None
         return model.assemble(
@@ -608,7 +608,7 @@ class Session:
         return "" if any_launch else why_nothing(Launches(self._filter, self._skip, self._launches, left_out, idle))
 
     def places(self, report: model.Report) -> set[tuple[str, int]]:
-        """Source lines of what was watched: of the instructions with hooks that launched kernels can reach, and of inlined calls."""
+        """Source lines that were watched: instructions with hooks that launched kernels can reach, and inlined calls."""
         launched = {kernel.name for kernel in report.kernels if kernel.launches}
         found = set[tuple[str, int]]()
         for prepared in self._used.values():
@@ -619,12 +619,12 @@ class Session:
         return found
 
     def _launched(self, prepared: Prepared, drained: Drained | None) -> dict[str, int]:
-        """Checked launches of the kernels of a module that had any."""
+        """Checked launches per kernel of a module, without kernels that had none."""
         counts = {name: int(drained.launches[prepared.counter + i]) if drained else 0 for i, name in enumerate(prepared.entries)}
         return {name: count for name, count in counts.items() if count}
 
     def _static(self, drained: Drained | None) -> list[model.Finding]:
-        """Hazards found in the text of what was launched: once a launch, in no CTA."""
+        """Hazards found in the text of launched kernels: counted once per launch, with no CTA."""
         found = []
         for prepared in self._used.values():
             launches = self._launched(prepared, drained) if prepared.instrumented.hazards else {}
@@ -633,7 +633,7 @@ class Session:
         return found
 
     def _gaps(self, drained: Drained | None) -> list[str]:
-        """Debug builds with matrix products: their registers are not looked at."""
+        """Gaps: register hazards are not checked in debug builds with matrix products."""
         return [
             f"{name} is a debug build: the registers of its matrix products were not checked"
             for prepared in self._used.values()
@@ -643,11 +643,11 @@ class Session:
         ]
 
     def harvest(self) -> None:
-        """Keep what the device has recorded for this session: another one takes the tables over."""
+        """Store what the device has recorded for this session, before another session uses the tables."""
         self._found, self._drained = self._collect()
 
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
-        """What was kept, and what the tables hold if they record for this session; the device is waited for."""
+        """Stored records, and the tables if they record for this session. Waits for the device."""
         with self.device.lock:
             if self.device.owner is not self:
                 return self._found, self._drained
@@ -659,14 +659,14 @@ class Session:
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
     def _sites_of(self, prepared: Prepared) -> ModuleSites:
-        """What a report says of a module: its text is read again only if there is something to report."""
+        """The module's sites for the report. The text is parsed only if there is something to report."""
         relations = TextRelations.of(prepared.plain, prepared.name)
         sites, entries = prepared.instrumented.sites, prepared.entries
         names = functools.partial(self._address_name, prepared.number)
         return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations)
 
     def take(self) -> model.Report | None:
-        """The report of what was launched since the last `take`, and a new beginning; None if nothing was launched."""
+        """The report since the last `take`, and a fresh start. None if nothing was launched."""
         if not self._used and not self._uninstrumented:
             return None
         report = self.report()
@@ -721,7 +721,7 @@ class Session:
 
 
 def library_for(variant: Variant, target: str) -> RuntimeLibrary:
-    """The runtime for a module's variant and target (a `consan.instrument.Library`)."""
+    """The runtime library for a module's variant and target."""
     return runtime_library(variant, runtime_architecture(target))
 
 

@@ -1,8 +1,8 @@
-"""Host side of the shadow runtime: one arena and one set of tables a device, shared by all instrumented modules.
+"""Host side of the shadow runtime: one arena and one set of tables per device, shared by all instrumented modules.
 
-Works on any backend: it needs memory, a host-visible ring, and reads and writes. The device finds everything through the
-`Runtime` record (instrument/layout.py), whose address each module holds in its control block. Memory is bounded by
-`arena_bytes`: CTAs that find no room run unchecked, are counted, and make the verdict `incomplete`.
+It works on any backend that offers memory, a host-visible ring, reads and writes. The device finds everything through the
+`Runtime` record (instrument/layout.py); each module's control block holds its address. `arena_bytes` bounds the memory. CTAs
+that get no slot run unchecked; they are counted, and the verdict becomes `incomplete`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Counters:
 
     dropped_findings: int = 0
     dropped_ctas: int = 0
-    foreign_ctas: int = 0  # in clusters that their module was not instrumented for
+    foreign_ctas: int = 0  # in clusters larger than their module was instrumented for
     evicted: int = 0
     checked_ctas: int = 0
     arena_used: int = 0
 
     def plus(self, later: Counters) -> Counters:
-        """The sums; of the memory used, the later figure, which includes the earlier one."""
+        """Add two counts. For the memory used, the later figure counts: it includes the earlier one."""
         return Counters(
             self.dropped_findings + later.dropped_findings,
             self.dropped_ctas + later.dropped_ctas,
@@ -58,7 +58,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Drained:
-    """Findings and counters read back. `table` is None when the context was lost: counts are then lower bounds."""
+    """Findings and counters read back. `table` is None if the context was lost; counts are lower bounds then."""
 
     records: npt.NDArray[np.void]
     table: npt.NDArray[np.void] | None
@@ -66,31 +66,31 @@ class Drained:
     launches: npt.NDArray[np.uint64]
 
     def plus(self, later: Drained) -> Drained:
-        """The counts of both; the findings are the later one's only: each drain is decoded once, with its own table."""
+        """Add the counts. The findings are the later ones: each drain is decoded once, with its own table."""
         return replace(later, counters=self.counters.plus(later.counters), launches=self.launches + later.launches)
 
 
 def default_arena_bytes(total_memory: int) -> int:
-    """Shadow memory that may be used: a twelfth of the device's memory, at most 8 GiB, at least 64 MiB."""
+    """Default limit of shadow memory: a twelfth of the device's memory, between 64 MiB and 8 GiB."""
     return max(64 * MiB, min(total_memory // 12, 8192 * MiB)) // MiB * MiB
 
 
-# Where memory costs nothing until it is touched, as on the virtual machine: room for slots of many shapes (one of a cluster of 16 CTAs
+# The virtual machine's memory costs nothing until it is touched, so slots of many shapes fit (a cluster of 16 CTAs
 # takes 64 MiB).
 _SPARSE_ARENA = 768 * MiB
 
 
 def arena_bytes_of(backend: Backend) -> int:
-    """The cap that a device has if nobody sets one."""
+    """The default limit for a device."""
     return _SPARSE_ARENA if backend.allocates_zeros else default_arena_bytes(backend.memory_bytes)
 
 
 @dataclass(frozen=True)
 class Room:
-    """What one CTA takes of the shadow, or one cluster, in bytes: known before it runs."""
+    """Shadow memory in bytes that one CTA or one cluster takes. Known before the launch."""
 
     slot: int
-    shared: int  # of the CTAs of a slot
+    shared: int  # shared memory of the CTAs of a slot
     ctas: int
     most: int  # for all slots
 
@@ -101,7 +101,7 @@ class Room:
 
 
 def describe_most(most: int) -> str:
-    """The cap on shadow cells."""
+    """The limit on shadow cells, as text."""
     return f"at most {most / MiB:,.0f} MiB at a time"
 
 
@@ -127,11 +127,11 @@ class Shadow:
         self.renew()
 
     def renew(self) -> None:
-        """Write the record that the device starts from; the rest of the shadow must read as zero."""
+        """Write the record that the device starts from. The rest of the shadow must read as zero."""
         self.backend.write(self.address, self._runtime(self._ring_address))
 
     def close(self) -> None:
-        """Free everything, once; modules that point here must not run again."""
+        """Free everything, once. Modules that point here must not run again."""
         places, self._places = [*self._places.values()], {}
         if places:
             for address in (*places, self.address):
@@ -172,9 +172,9 @@ class Shadow:
         return [int(word) - 1 if word else None for word in self._words[begin : begin + count]]
 
     def reset(self, *, cta_limit: int = 0) -> None:
-        """Forget all findings and counts; slots, their epochs and the modules stay. No kernel may be running.
+        """Forget all findings and counts. Slots, their epochs and the modules stay. No kernel may be running.
 
-        `cta_limit`: CTAs to watch; 0 or more than its word holds: all.
+        `cta_limit`: CTAs to watch. 0 watches all, as does a number too large for its field.
         """
         cta_limit = cta_limit if cta_limit < 1 << 32 else 0
         self.ring[...] = 0
@@ -190,7 +190,7 @@ class Shadow:
         self.backend.poke(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
 
     def drain(self, *, lost: bool = False) -> Drained:
-        """Read everything back; after a lost context only the ring is readable."""
+        """Read everything back. After a lost context only the ring is readable."""
         ring = self.ring.view(layout.dtype(layout.FINDING)).copy()
         nothing = Drained(ring, None, Counters(), np.zeros(layout.LAUNCH_COUNTERS, "<u8"))
         if lost:
@@ -216,7 +216,7 @@ class Shadow:
 
 
 def describe_bounds(total_memory: int | None = None) -> list[tuple[str, str]]:
-    """Rows for `consan doctor`: what the shadow may take at most, and of which memory."""
+    """Rows for `consan doctor`: the limits of the shadow, and the kind of memory it uses."""
     tables = sum(_TABLES.values())
     pinned = (_RING_BYTES + 4 * _WORDS) / MiB
     rows = [("tables", f"{tables / MiB:.1f} MiB, fixed"), ("findings ring", f"{pinned:.1f} MiB of pinned host memory")]

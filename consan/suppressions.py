@@ -1,7 +1,7 @@
-"""Suppressions in force for a run: applied to its report, and those that covered nothing, to be warned of.
+"""Applies the suppressions of a run to its report, and lists those that matched nothing.
 
-A comment counts as unused when the line that it belongs to was watched (the kernel was launched and has an instruction there) and no
-finding met it; a rule of pyproject.toml when no finding of the run did.
+A comment is unused if its line was watched (the kernel was launched and has an instruction there) and no
+finding matched. A rule of pyproject.toml is unused if no finding of the run matched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 def finish(report: Report, rules: Iterable[Rule] = ()) -> Report:
-    """The report with its source lines, and with what is suppressed marked."""
+    """Add source lines to the report and mark what is suppressed."""
     try:
         return suppress(embed(report), rules)
     except SuppressionError as error:
@@ -36,6 +36,6 @@ def comments_at(places: Iterable[Place]) -> list[Rule]:
 
 
 def unused(rules: Iterable[Rule], report: Report) -> list[str]:
-    """One line for each rule that covered none of the findings."""
+    """One line for each rule that matched no finding."""
     used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
     return [f"{rule}: this suppression covered no finding" for rule in rules if (rule.by, rule.kind) not in used]

@@ -1,11 +1,11 @@
-"""`consan.TensorMap` and the `tma:` arguments of the command line: a tensor map over an array, passed by value (DESIGN 2.3).
+"""`consan.TensorMap` and the `tma:` arguments of the command line: a tensor map over an array, passed by value.
 
-Shapes, boxes, corners and element strides are in NumPy's order here, outermost first, where the driver's and PTX's coordinates are
-innermost first. The element type is the array's; a word for `dtype` says what the driver is told instead, for types that NumPy lacks
+Shapes, boxes, corners and element strides are in NumPy's order, outermost first; the driver and PTX count coordinates
+innermost first. The element type is the array's, unless `dtype` names a type that NumPy lacks
 (bf16 in 16-bit words, tf32 and f32.ftz in float32, fp8 and signed bytes as u8).
 
-A NumPy array is copied to the device for the launch, like any other argument, and its map describes the copy, which is contiguous. An
-array of the device stays where it is, so its innermost stride must be its element. Not here: maps in device memory or of arrays that
+A NumPy array is copied to the device for the launch, and the map describes the contiguous copy. A
+device array stays in place, so its innermost stride must be one element. Not handled: maps in device memory, and arrays that
 offer nothing but DLPack.
 """
 
@@ -32,10 +32,12 @@ OPTIONS: Final = {"swizzle": 0, "interleave": 0, "l2": 0, "oob": "zero", "elemen
 
 
 class TensorMap:
-    """A tensor map of `array` for `consan.launch`: a parameter of 128 bytes, `const __grid_constant__ CUtensorMap`.
+    """A tensor map of `array` for `consan.launch`. The kernel takes it as `const __grid_constant__ CUtensorMap`, 128 bytes.
 
-    `box` is what one copy moves, in elements along each dimension. `swizzle` is 0, 32, 64 or 128 bytes, `interleave` 0, 16 or 32 bytes,
+    `box` is the shape that one copy moves, in elements. `swizzle` is 0, 32, 64 or 128 bytes, `interleave` 0, 16 or 32 bytes,
     `l2` (promotion) 0, 64, 128 or 256 bytes, `oob` "zero" or "nan".
+
+    Raises `UsageError` for what the driver would refuse.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class TensorMap:
     def im2col(
         cls, array: Any, lower: Sequence[int], upper: Sequence[int], channels: int, pixels: int, *, dtype: str | None = None, **options: Any
     ) -> TensorMap:
-        """A map in im2col mode of an array N, (D, (H,)) W, C; the corners are (D, (H,)) W. Options as for tiled maps."""
+        """An im2col map of an array of shape N, (D, (H,)) W, C. The corners are (D, (H,)) W. Options as for tiled maps."""
         unknown = ", ".join(sorted(options.keys() - OPTIONS.keys()))
         if unknown:
             raise UsageError(f"tensor map: unknown option {unknown}; expected {', '.join(OPTIONS)}")
@@ -84,11 +86,11 @@ class TensorMap:
 
     @property
     def on_device(self) -> bool:
-        """Whether the array is in device memory already."""
+        """Whether the array is already in device memory."""
         return not isinstance(self.array, np.ndarray)
 
     def at(self, address: int) -> TensorMapInfo:
-        """The map of the array's copy at an address."""
+        """The map of the array's copy at this address."""
         return replace(self.info, address=address)
 
 
@@ -139,7 +141,7 @@ def _dtype_word(dtype: np.dtype[Any], wanted: str | None) -> str:
 
 
 def _numbers(name: str, values: Sequence[int]) -> tuple[int, ...]:
-    """Innermost first, as the driver wants it."""
+    """The numbers, innermost first, as the driver wants them."""
     try:
         return tuple(int(value) for value in values)[::-1]
     except (TypeError, ValueError):
@@ -156,7 +158,7 @@ _IM2COL: Final = ("lower", "upper", "channels", "pixels", "dtype", *OPTIONS)
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, Any]:
-    """`box=64x64`, `swizzle=128` and so on; UsageError names what is wrong."""
+    """Parse `box=64x64`, `swizzle=128` and so on. Raises UsageError with what is wrong."""
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -190,6 +192,6 @@ def _check_complete(found: Mapping[str, Any]) -> None:
 
 
 def make(array: Array, default_dtype: str, options: Mapping[str, Any]) -> TensorMap:
-    """The map of an array with parsed options."""
+    """The map of an array, from parsed options."""
     given = {"dtype": default_dtype, **options}
     return TensorMap.im2col(array, **given) if "channels" in given else TensorMap(array, **given)

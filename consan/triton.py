@@ -1,7 +1,7 @@
-"""`with consan.triton.cpu():` - Triton kernels on the virtual machine, sanitized (DESIGN 2.3).
+"""`with consan.triton.cpu():` runs Triton kernels on the virtual machine, sanitized (tutorials/guide/python.md).
 
-The same as `consan.check(device="cpu")`, with the choice of an architecture; every launch of a `@triton.jit` or Gluon kernel inside takes
-NumPy arrays or torch tensors on the CPU. Importing this module imports no Triton.
+The same as `consan.check(device="cpu")`, with a choice of architecture. Inside the block every launch of a `@triton.jit` or Gluon kernel
+takes NumPy arrays or torch tensors on the CPU. Importing this module does not import Triton.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from consan.api import LiveReport, check
 
 @contextlib.contextmanager
 def cpu(*, arch: str = "sm_90", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
-    """Launch Triton kernels without a GPU; what it gives is the report of the block after it. `arch`: sm_80 or sm_90."""
+    """Launch Triton kernels without a GPU. `as report` gives the block's report once the block ends. `arch`: "sm_80" or "sm_90"."""
     if not versions.installed():
         raise EnvironmentFailure("Triton is not installed; install it with: pip install 'triton>=3.6,<3.10'")
     with check(device="cpu", seed=seed, policy=policy, triton_arch=arch, **options) as report:

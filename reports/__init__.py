@@ -1,6 +1,6 @@
 """Reports: the findings of a run as data (`model`), their wording (`kinds`) and their renderers (`render`).
 
-Imports nothing from consan's backends, adapters or commands, and never sees PTX: only what the site table says of it.
+Imports nothing from consan's backends, adapters or commands, and never sees PTX: it reads the site table instead.
 """
 
 from __future__ import annotations

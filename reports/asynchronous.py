@@ -1,7 +1,7 @@
-"""The rows of the catalogue that speak of asynchronous operations: mbarriers, bulk copies, matrix products, proxies.
+"""Catalogue rows for asynchronous operations: mbarriers, bulk copies, matrix products, proxies.
 
 Names are those that `kinds.select` looks up: "situation", "situation/HAZARD", "situation:OPERATION", both. Placeholders are
-filled in by `kinds.describe`. Spelling of fixes: PTX first, then that of the framework at hand (frameworks.py).
+filled in by `kinds.describe`. Fixes name the PTX first, then the spelling of the framework in use (frameworks.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The catalogue of findings (SEMANTICS 1) as a table: title, severity, and the words for what is missing and what fixes it.
+"""The catalogue of findings (kinds: instrument/SEMANTICS.md): title, severity, and the words for what is missing and how to fix it.
 
-In all texts (1) is the access that came first, (2) the one that met it; for a missing wait (1) is the operation in flight.
-A situation of policy "isa" is one on which shipped code and a strict reading of the ISA differ: such findings exist only under
-`--policy isa`, and say so. What concerns asynchronous operations is in asynchronous.py.
+In all texts (1) is the access that came first and (2) the one that conflicts with it. For a missing wait (1) is the operation in flight.
+A situation of policy "isa" is one where shipped code and a strict reading of the ISA differ. Such findings exist only under
+`--policy isa`, and say so. Asynchronous operations are in asynchronous.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barri
 _NEXT = "put {barrier_call} between two iterations of the loop: after the {first_role} at {first_at}, at the end of the loop's body"
 _HALVES = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
 _REGISTER = " (load into a register before it, store after it)"
-# A race within one statement, or one that only the next iteration of a loop brings about.
+# A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
     f"{name}@{shape}/{hazard}": Situation(missing, fix.replace("{barrier_call}", call) + more, message, severity)
     for name, call, missing, severity in (

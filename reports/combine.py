@@ -1,9 +1,9 @@
-"""Several reports as one: those of the tests of a pytest run, or of the processes of a program.
+"""Merges several reports into one: those of the tests of a pytest run, or of the processes of a program.
 
-Decides what is summed (launches, counts), what is said once (kernels that are the same, notes, reasons), and which findings are one
-finding (`model.merge_findings`). The verdict is that of all findings and all reasons together.
+Launches and counts are summed. Equal kernels, notes and reasons appear once. Equal findings are merged (`model.merge_findings`).
+The verdict follows from all findings and all reasons.
 
-Does NOT handle: reports of runs with different seeds or policies (the first one's are named).
+Not handled: reports of runs with different seeds or policies (the first one's are shown).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from consan.reports.model import (
 
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
-    """One report; `others` are fields to set in it. At least one report is needed."""
+    """One report. `others` are fields to set in it. Needs at least one report."""
     first = reports[0]
     findings = merge_findings(finding for report in reports for finding in report.findings)
     combined = Report(
@@ -55,7 +55,7 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
 
 
 def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
-    """All reasons. That nothing was checked holds for the whole only if no report checked a kernel; the explained ones say it best."""
+    """All reasons. "Nothing was checked" stays only if no report checked a kernel; reasons with an explanation are preferred."""
     every = _once(reason for report in reports for reason in report.incomplete)
     nothing = [reason for reason in every if says_nothing_ran(reason)]
     kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
@@ -67,7 +67,7 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _kernels(kernels: Iterable[KernelSummary]) -> tuple[KernelSummary, ...]:
-    """Launches are summed where name and instructions are the same: two kernels of one name stay two."""
+    """Kernels with equal name and instructions are summed; two kernels that share only a name stay two."""
     sums: dict[KernelSummary, KernelSummary] = {}
     for kernel in kernels:
         same = replace(kernel, launches=0, unchecked=0)

@@ -1,9 +1,9 @@
-"""What a report does not look for: the sentences of `Report.not_checked`, which stand beside `checked`.
+"""The sentences of `Report.not_checked`: what this version does not check by design.
 
-One row an area of memory that is not in `checked`. A sentence begins with the area's name, for programs that test for it, and counts the
-instructions of the kernels that ran. Such an area does not make a verdict incomplete: only what is inside `checked` does (DESIGN 2.1).
+One row for each area of memory missing from `checked`. A sentence begins with the area's name, so that programs can test for it, and counts
+the instructions of the launched kernels. Such an area does not make a verdict incomplete: only gaps inside `checked` do.
 
-Does NOT handle: dynamic counts, which nobody records.
+Not handled: dynamic counts, which are not recorded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from consan.reports.model import KernelSummary, Report, kernels_checked, plural
 
 
 def not_checked(report: Report) -> tuple[str, ...]:
-    """One sentence an area that is not in the report's `checked`."""
+    """One sentence for each area that is missing from the report's `checked`."""
     kernels = kernels_checked(report)
     areas = (f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
     return (*areas, *_open_points(kernels))

@@ -1,11 +1,11 @@
-"""The third event: what stands between the two accesses of a finding and does not serve.
+"""The third event of a finding: an instruction between the two accesses that does not order them.
 
-A table of rules. Each looks at the synchronising instructions around the two accesses (`instrument/relations.py`) and at what the finding
-already says, and names one instruction (or none) with the reason why it does not order (1) before (2). That instruction joins the
+A table of rules. Each rule looks at the synchronising instructions around the accesses (`instrument/relations.py`) and at the finding,
+and names one instruction, or none, with the reason why it does not order (1) before (2). That instruction joins the
 accesses with role `culprit`, its sentence joins the message, and the fix becomes: move it, else widen it, else add what is missing.
 
-A rule only speaks where its sentence is true of every path that the finding can have taken: where nothing fits there is no culprit, and the
-words stay as they are.
+A rule speaks only if its sentence is true for every path that fits the finding. If no rule fits there is no culprit, and the
+words do not change.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Found = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
 
 @dataclass(frozen=True)
 class Case:
-    """A finding with what is known around it."""
+    """A finding and its context."""
 
     finding: Finding
     situation: str
     around: Stretches
     facts: Mapping[str, Any]
-    words: Mapping[str, str]  # what the sentences may name, in the words of the framework
+    words: Mapping[str, str]  # words for the sentences, in the framework's spelling
 
     @property
     def first(self) -> Access:
@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Rule:
-    """When it applies (kinds, and situations if not all), which instruction it finds, and what is said of it."""
+    """When the rule applies (kinds, and situations if not all), which instruction it finds, and its sentence."""
 
     kind: str
     situations: tuple[str, ...]
@@ -71,7 +71,7 @@ def blame(
     facts: dict[str, Any],
     framework: str = frameworks.CUDA,
 ) -> Finding:
-    """The finding with the culprit, if a rule finds one. Two accesses of one instruction have nothing between them."""
+    """The finding with its culprit, if a rule finds one. Nothing stands between two accesses of one instruction."""
     first, second = pair
     if relations is None or first is None or second is None or first == second:
         return finding
@@ -116,7 +116,7 @@ def _named(point: SyncPoint, words: Mapping[str, str]) -> str:
 
 
 def _short(point: SyncPoint) -> str:
-    """The opcode without the words that say nothing here."""
+    """The opcode without modifiers that do not matter here."""
     return ".".join(part for part in point.parts if part not in ("sync", "aligned", "b64", "pred") or point.parts[0] in ("bar", "barrier"))
 
 
@@ -128,7 +128,7 @@ def _thread(access: Access) -> str:
     return "thread ({},{},{})".format(*access.thread) if access.thread else "the other thread"
 
 
-# --- what is looked for ------------------------------------------------------------------------------------------------
+# --- finders -------------------------------------------------------------------------------------------------------
 
 
 def _last(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) -> SyncPoint | None:
@@ -144,7 +144,7 @@ def _is_barrier(point: SyncPoint) -> bool:
 
 
 def _waits(point: SyncPoint) -> bool:
-    """Whether it is a barrier that a thread waits at."""
+    """Whether it is a barrier at which a thread waits."""
     return _is_barrier(point) and "arrive" not in point.parts
 
 
@@ -160,7 +160,7 @@ def _is_phase_wait(point: SyncPoint) -> bool:
     return point.parts[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
 
 
-#: The waits and commits of each operation, by the beginning of their opcodes.
+# The waits and commits of each operation, by opcode prefix.
 _GROUP_WAITS: Final = {
     "cp.async": ("cp.async.wait_group", "cp.async.wait_all"),
     "bulk store": ("cp.async.bulk.wait_group",),
@@ -170,23 +170,23 @@ _COMMITS: Final = {"cp.async": "cp.async.commit_group", "bulk store": "cp.async.
 
 
 def _group_waits(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
-    """The waits for groups of the kind of (1)."""
+    """The waits for groups of (1)'s kind."""
     return [point for point in points if point.opcode.startswith(_GROUP_WAITS.get(case.operation, ("-",)))]
 
 
 def _waits_for_operation(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
-    """The waits for what (1) is completed by: its group, or a phase of an mbarrier."""
+    """The waits for the completion of (1): for its group, or for a phase of an mbarrier."""
     points = tuple(points)
     return _group_waits(case, points) if case.operation in _GROUP_WAITS else list(filter(_is_phase_wait, points))
 
 
 def _same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
-    """Whether the points have this one, on every path or not."""
+    """Whether the points include this one, on every path or on some."""
     return any(each.place == point.place and each.opcode == point.opcode for each in points)
 
 
 def _warp_barrier(case: Case) -> Found:
-    """`__syncwarp` between accesses of two warps, which both threads execute, and nothing that joins the warps."""
+    """A `__syncwarp` that both threads pass, between accesses of two warps, with nothing that orders the warps."""
     around = case.around
     if case.first.warp == case.second.warp or any(map(_is_barrier, around.between)):
         return None
@@ -195,7 +195,7 @@ def _warp_barrier(case: Case) -> Found:
 
 
 def _two_barriers(case: Case) -> Found:
-    """The thread of (1) comes to one barrier, the thread of (2) has been at another one."""
+    """The thread of (1) waits at one barrier, the thread of (2) at another."""
     one, other = _first(case.around.after_first, _is_barrier), _last(case.around.before_second, _is_barrier)
     if one is None or other is None or not (one.always and other.always and one.number and other.number):
         return None
@@ -215,13 +215,13 @@ def _verb(barrier: SyncPoint) -> str:
 
 
 def _arrives_only(case: Case) -> Found:
-    """The last barrier before (2) is one that its thread does not wait at."""
+    """The last barrier before (2) is one at which its thread arrives without waiting."""
     last = _last(case.around.before_second, _is_barrier)
     return last if last and last.always and not _waits(last) and case.around.follows else None
 
 
 def _too_few(case: Case) -> Found:
-    """One barrier with a thread count, passed by both threads once: they were in different rounds."""
+    """A barrier with a thread count that both threads pass once: in different rounds."""
     one, other = _first(case.around.after_first, _is_barrier), _last(case.around.before_second, _is_barrier)
     if case.around.repeats or one != other or one is None or not (one.always and _waits(one) and one.number and one.count):
         return None
@@ -230,7 +230,7 @@ def _too_few(case: Case) -> Found:
 
 
 def _passed_by(case: Case) -> Found:
-    """A barrier between (1) and (2) that one of the two threads cannot come to in between."""
+    """A barrier between (1) and (2) that one of the two threads cannot reach in between."""
     point = _last(case.around.between, _waits)
     if point is None:
         return None
@@ -240,7 +240,7 @@ def _passed_by(case: Case) -> Found:
 
 
 def _in_branch(case: Case) -> Found:
-    """A barrier of the CTA that a path from (1) to (2) passes by: both threads did not pass it, or it would have ordered them."""
+    """A barrier of the CTA that some path from (1) to (2) avoids. Had both threads passed it, it would have ordered them."""
     barriers = [point for point in case.around.between if _is_barrier(point)]
     if case.around.repeats or any(point.always for point in barriers):
         return None
@@ -248,7 +248,7 @@ def _in_branch(case: Case) -> Found:
 
 
 def _released_early(case: Case) -> Found:
-    """A reader's arrival that comes after its wait and before its read; it makes none between the read and its next wait."""
+    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
     around = case.around
     for access, before, after in (
         (case.first, around.before_first, around.after_first),
@@ -276,7 +276,7 @@ def _is_bar_arrival(point: SyncPoint) -> bool:
 
 
 def _published_early(case: Case) -> Found:
-    """The thread of (1) arrives at an mbarrier right before (1) and not after it, and the thread of (2) waits at one."""
+    """The thread of (1) arrives at an mbarrier before (1) and not after it; the thread of (2) waits at one."""
     if any(map(_is_arrival, case.around.after_first)) or case.around.repeats or case.first.role != "write":
         return None
     if not any(_is_phase_wait(point) and point.always for point in case.around.before_second):
@@ -285,7 +285,7 @@ def _published_early(case: Case) -> Found:
 
 
 def _other_arrival(case: Case) -> Found:
-    """(1) is published by an arrival and (2) waits, once each: not for the phase that this arrival is of, or they would be ordered."""
+    """The arrival after (1) and the wait before (2), once each: they belong to different phases, or they would order the two."""
     arrival, wait = _first(case.around.after_first, _is_arrival), _last(case.around.before_second, _is_phase_wait)
     if case.around.repeats or arrival is None or wait is None or not (arrival.always and wait.always):
         return None
@@ -295,7 +295,7 @@ def _other_arrival(case: Case) -> Found:
 
 
 def _orders_nothing(family: str) -> Callable[[Case], Found]:
-    """A finder of instructions of a family between (1) and (2), where nothing else could have been meant."""
+    """Make a finder: the instruction of a family between (1) and (2), if nothing else there could have been meant to order them."""
 
     def find(case: Case) -> Found:
         between = case.around.between
@@ -307,7 +307,7 @@ def _orders_nothing(family: str) -> Callable[[Case], Found]:
 
 
 def _relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
-    """A finder of the last of some instructions of a stretch, if it is .relaxed."""
+    """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
 
     def find(case: Case) -> Found:
         last = _last(getattr(case.around, points), holds)
@@ -317,7 +317,7 @@ def _relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case]
 
 
 def _leaves(case: Case) -> Found:
-    """The last wait after (1) lets more groups be in flight than would cover (1); of several, all do."""
+    """The last wait after (1), if it leaves too many groups in flight to cover (1). If there are several, all must."""
     waits, leave = _group_waits(case, case.around.after_first), case.facts.get("leave")
     numbers = [_constant(point) for point in waits]
     if not waits or leave is None or any(number is None or number <= leave for number in numbers):
@@ -326,7 +326,7 @@ def _leaves(case: Case) -> Found:
 
 
 def _commit_after_wait(case: Case) -> Found:
-    """The commit of (1) comes after the wait that was to cover it."""
+    """The commit of (1), if it comes after the wait that was to cover it."""
     points = [point for point in case.around.after_first if point.always]
     wait = next(iter(_group_waits(case, points)[::-1]), None)
     commit = _first(points, lambda point: point.opcode.startswith(_COMMITS.get(case.operation, "-")))
@@ -336,25 +336,25 @@ def _commit_after_wait(case: Case) -> Found:
 
 
 def _beside(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
-    """The words for a second instruction that a sentence names."""
+    """The words for a second instruction in a sentence."""
     return {f"{name}_at": place(_access(point)), f"the_{name}": _named(point, case.words)}
 
 
 def _never_committed(case: Case) -> Found:
-    """A wait after (1), and no commit on any path."""
+    """A wait after (1), if no path has a commit."""
     waits = _group_waits(case, case.around.after_first)
     commits = [point for point in case.around.after_first if point.opcode.startswith(_COMMITS.get(case.operation, "-"))]
     return waits[-1] if waits and not commits else None
 
 
 def _not_by_issuer(case: Case) -> Found:
-    """A wait between (1) and (2) that the thread of (1) cannot come to."""
+    """A wait between (1) and (2) that the thread of (1) cannot reach."""
     waits = _group_waits(case, case.around.between)
     return (waits[-1], {"issuer": _thread(case.first)}) if waits and not _group_waits(case, case.around.after_first) else None
 
 
 def _barrier_before_wait(case: Case) -> Found:
-    """Between (1) and (2) the barrier comes before the wait that it should publish, and none comes after."""
+    """A barrier between (1) and (2) that comes before the wait it should publish, with none after the wait."""
     points = case.around.between
     waits, barrier = _waits_for_operation(case, points), _last(points, _is_barrier)
     if not waits or barrier is None or not (barrier.always and _waits(barrier) and barrier.count is None):
@@ -363,7 +363,7 @@ def _barrier_before_wait(case: Case) -> Found:
 
 
 def _wait_of_another(case: Case) -> Found:
-    """A wait between (1) and (2) that the thread of (2) cannot come to, and no barrier after it."""
+    """A wait between (1) and (2) that the thread of (2) cannot reach, with no barrier after it."""
     points = case.around.between
     waits, barrier = _waits_for_operation(case, points), _last(points, _is_barrier)
     if not waits or _waits_for_operation(case, case.around.before_second):
@@ -384,13 +384,13 @@ def _foreign_wait(case: Case) -> Found:
 
 
 def _other_phase(case: Case) -> Found:
-    """The thread of (2) always waits before it: not for the phase of (1), or there would be no finding."""
+    """The thread of (2) always waits before (2), so it waited for a phase other than that of (1)."""
     wait = _last(case.around.before_second, _is_phase_wait)
     return wait if wait and wait.always and case.operation in ("bulk load", "st.async") else None
 
 
 def _of_other_space(case: Case) -> Found:
-    """A proxy fence that is for the other kind of memory."""
+    """A proxy fence for another state space."""
     wrong = ("global",) if case.first.space == "shared" else ("shared::cta", "shared::cluster")
     fences = [point for point in case.around.before_second if _is_proxy_fence(point) and "async" in point.parts]
     if not fences or not all(any(part in wrong for part in point.parts) for point in fences):
@@ -399,7 +399,7 @@ def _of_other_space(case: Case) -> Found:
 
 
 def _fence_of_some(case: Case) -> Found:
-    """A proxy fence in a branch: of the two threads none has executed it where it would serve."""
+    """A proxy fence in a branch that neither thread has taken where the fence would help."""
     around = case.around
     points = (*around.after_first, *around.before_second, *around.between)
     fences = [point for point in points if _is_proxy_fence(point) and "async" in point.parts]
@@ -407,7 +407,7 @@ def _fence_of_some(case: Case) -> Found:
 
 
 def _fence_before(case: Case) -> Found:
-    """A proxy fence right before (1), and none after it."""
+    """A proxy fence right before (1), with none after it."""
     if any(map(_is_proxy_fence, case.around.after_first)) or any(map(_is_proxy_fence, case.around.before_second)):
         return None
     return _last(case.around.before_first, lambda point: _is_proxy_fence(point) and "async" in point.parts and point.always)
@@ -429,7 +429,7 @@ def _fence_after_barrier(case: Case) -> Found:
 
 
 def _of_cta_scope(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
-    """A finder of the instruction that makes the edge, if its scope is that of the CTA."""
+    """Make a finder: the instruction that makes the edge, if its scope is .cta."""
 
     def find(case: Case) -> Found:
         last = _last(getattr(case.around, points), holds)

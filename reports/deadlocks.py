@@ -1,10 +1,10 @@
-"""The finding of a deadlock from who waits for what: proven by the virtual machine's scheduler, or by the kernel itself on a GPU.
+"""Builds the deadlock finding from who waits for what. The proof comes from the virtual machine's scheduler, or from the kernel on a GPU.
 
-Decides what the message names, what is said to be missing, and which situation of the catalogue that makes likely. What is known of
-an mbarrier are its counts at that moment (SEMANTICS 2.7). In a cluster each mbarrier is told with the rank of its CTA, whose threads
-alone can wait for it; what the CTAs of one cluster wait for is one deadlock, of equal ones in several clusters one is told.
+It decides what the message names, what is missing, and which situation of the catalogue is likely. mbarriers are shown with
+their counts at that moment. In a cluster an mbarrier is named with the rank of its CTA, the only one whose threads can
+wait for it (instrument/SEMANTICS.md, section 6). The waits of one cluster are one deadlock; equal deadlocks are reported once.
 
-The virtual machine also proves that loops never end (`Poll`): what they poll is then named with its value.
+The virtual machine also proves that loops never end (`Poll`). The report then names the polled memory and its value.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Final
 from consan.reports.kinds import describe
 from consan.reports.model import Finding, plural
 
-NAMED: Final = 3  # barriers that the message names; the waiters list them all
-SPIN, LOOP = "spin", "loop"  # `why` of threads in a loop that never ends: it polls memory, or it reads none
+NAMED: Final = 3  # barriers in the message; the waiters list all
+SPIN, LOOP = "spin", "loop"  # `why` of threads in an endless loop: it polls memory, or reads none
 
 
 @dataclass(frozen=True, order=True)
 class Phase:
-    """A phase that threads wait for: of which mbarrier (offset in the CTA's shared memory), and what it still needs to complete."""
+    """An awaited phase: its mbarrier (offset in the CTA's shared memory), and what is pending."""
 
     offset: int
     phase: int
@@ -38,7 +38,7 @@ class Phase:
         return mbarrier(self.offset, self.variable, self.cluster_rank)
 
     def as_dict(self, key: str) -> dict[str, Any]:
-        """For a report, the offset under `key`."""
+        """As a dict for the report, the offset under `key`."""
         counts = {"pending": self.pending, "expected": self.expected, "tx": self.tx}
         owner = {} if self.cluster_rank is None else {"cluster_rank": self.cluster_rank}
         named = {"name": self.variable} if self.variable else {}
@@ -46,7 +46,7 @@ class Phase:
 
 
 def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -> str:
-    """What a sentence calls an mbarrier."""
+    """The words for an mbarrier in a sentence."""
     owner = "" if cluster_rank is None else f" of the CTA of rank {cluster_rank}"
     named = f"at {variable}" if variable.startswith("byte") else variable  # `bytes 8..15 of dynamic shared memory`
     what = f"{named} (shared offset {offset})" if variable else f"at shared offset {offset}"
@@ -55,7 +55,7 @@ def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -
 
 @dataclass(frozen=True, order=True)
 class Poll:
-    """Memory that a loop polls: in words, with the value that stays there. `lock`: it is an exchange or a compare-and-swap."""
+    """Memory that a loop polls, in words, with its value. `lock`: the loop uses an exchange or a compare-and-swap."""
 
     text: str
     lock: bool = False
@@ -69,7 +69,7 @@ def deadlock(
     ranks: Iterable[int] = (),
     polls: Iterable[Poll] = (),
 ) -> Finding:
-    """The finding; `numbers` are the barriers of the CTA that are waited for, `ranks` the CTAs that wait for the cluster's barrier."""
+    """The finding. `numbers`: awaited barriers of the CTA. `ranks`: CTAs that wait at the cluster barrier."""
     states, barriers = sorted(set(phases), key=lambda state: (state.cluster_rank or 0, state)), sorted(set(numbers))
     barrier = states[0].as_dict("offset") if len(states) == 1 else None
     finding = Finding(kind="deadlock", kernel=kernel, waiters=tuple(waiters), barrier=barrier)
@@ -81,14 +81,14 @@ def deadlock(
 
 
 def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:
-    """The situation of loops that never end, and what they poll: whoever waits at a barrier waits for them."""
+    """The situation of endless loops, and what they poll. Threads at a barrier wait for those loops."""
     if polls:
         return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
     return ("loop", "") if any(waiter.get("why") == LOOP for waiter in waiters) else None
 
 
 def _named(states: Sequence[Phase], barriers: Sequence[int], ranks: Sequence[int], polls: Sequence[Poll]) -> str:
-    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`; of many only the first ones, but each CTA of a cluster."""
+    """`barrier 1 and phase 0 of the mbarrier at shared offset 8`. Only the first few, but at least one for each CTA of a cluster."""
     states = states if not states or states[0].cluster_rank is None else _each_owner(states)
     named = [f"barrier {n}" for n in barriers]
     named += [f"phase {state.phase} of {state.name}" for state in states]
@@ -103,7 +103,7 @@ def _first_of(named: Sequence[str]) -> str:
 
 
 def _each_owner(states: Sequence[Phase]) -> list[Phase]:
-    """One phase of each CTA first, so that no CTA that waits goes unnamed for another's barriers."""
+    """One phase of each CTA first, so that every waiting CTA is named."""
     first = {state.cluster_rank: state for state in reversed(states)}
     return [*reversed(first.values()), *(state for state in states if state is not first[state.cluster_rank])]
 
@@ -121,13 +121,13 @@ def _lack(state: Phase) -> str:
 
 
 def _lacking(states: Sequence[Phase]) -> str:
-    """What the first of the awaited phases lack, one after the other; what is waited for stands in the message."""
+    """What the awaited phases lack, for the first of them, in the order of the message."""
     lacks = [f"{_lack(state)} ({state.name}, phase {state.phase})" for state in states[:NAMED]]
     return "; ".join(lacks)
 
 
 def _cause(states: Sequence[Phase]) -> str:
-    """The situation in the catalogue that all awaited mbarriers together make likely."""
+    """The likely situation, judged by all awaited mbarriers."""
     if any(state.tx < 0 and state.pending and state.cluster_rank is not None for state in states):
         return "unannounced"
     if any(state.tx < 0 for state in states):

@@ -1,8 +1,8 @@
-"""What the source declares: element types and dimensions of `__shared__` variables, members of plain structs, names of parameters.
+"""Reads source declarations: types and dimensions of `__shared__` variables, members of plain structs, names of parameters.
 
-A reader of a small part of C++, not a compiler: it takes what it understands as a whole and leaves out the rest. A dimension may be an
-expression of integers, of macros and of constants with such values (`ROWS * 2 + 1`). Who uses a declaration holds it against the size
-that PTX gives the variable (`variables.py`): one that does not fit is not used.
+It reads a small part of C++ and skips what it does not understand. A dimension may be an
+expression of integers, macros and constants (`ROWS * 2 + 1`). Users compare a declaration with the size in PTX
+(`variables.py`) and ignore it if the sizes differ.
 
 Not handled: template arguments and types as dimensions, bit fields, base classes and members that are not plain variables.
 """
@@ -39,7 +39,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.RShift: operator.rshift,
 }
 _LONGEST: Final = 4096  # characters of an expression
-_NESTED: Final = 8  # constants in terms of constants
+_NESTED: Final = 8  # depth of constants defined by constants
 POINTER: Final = "pointer"
 #: Bytes of the types whose size the language fixes on a GPU.
 SIZES: Final = {
@@ -52,7 +52,7 @@ SIZES: Final = {
 
 @dataclass(frozen=True)
 class Declared:
-    """A variable as declared: its type in words and its dimensions; 0 for one that is not understood or left open."""
+    """A variable as declared: its type and its dimensions. A dimension is 0 if it is open or not understood."""
 
     name: str
     type: str
@@ -61,7 +61,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a plain struct, with its place in it."""
+    """A member of a plain struct, with its offset."""
 
     declared: Declared
     offset: int
@@ -69,7 +69,7 @@ class Member:
 
 
 class Source:
-    """The declarations of the source texts of a module: constants and types of one are used in another."""
+    """The declarations of all source texts of a module: constants and types of one are visible in another."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._text = _COMMENT.sub(" ", "\n".join(texts))
@@ -79,7 +79,7 @@ class Source:
         self._sizes = SIZES | {name: SIZES[" ".join(type_.split())] for name, type_ in aliases.items() if " ".join(type_.split()) in SIZES}
 
     def size(self, type_: str) -> int:
-        """Bytes of a type that has one name for all of its size; 0 of any other."""
+        """Bytes of a type; 0 if the type or its size is unknown."""
         return self._sizes.get(type_, 0)
 
     def shared(self, name: str) -> set[Declared]:
@@ -90,7 +90,7 @@ class Source:
         return {declared for text in statements for declared in self._declared(text) if declared.name == name}
 
     def members(self, struct: str) -> tuple[Member, ...]:
-        """The members of a struct that has plain variables only, laid out one after the other; none where it is not understood."""
+        """The members of a struct of plain variables, with offsets; empty if it is not understood."""
         bodies = {body for name, body in _STRUCT.findall(self._text) if name == struct}
         declared = [each for body in bodies for text in body.split(";") if text.strip() for each in self._declared(text)]
         if len(bodies) != 1 or any(not self.size(each.type) or 0 in each.dims for each in declared):
@@ -104,13 +104,13 @@ class Source:
         return tuple(members)
 
     def parameters(self, kernel: str) -> tuple[str, ...]:
-        """Names of a kernel's parameters; none where the source has no such definition or several that differ."""
+        """Names of a kernel's parameters; empty if the source has no such definition, or several that differ."""
         pattern = rf"__global__\b[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^;{{}}]*?)\)\s*\{{"
         found = {tuple(_names(each)) for each in re.findall(pattern, self._text)}
         return found.pop() if len(found) == 1 else ()
 
     def _declared(self, statement: str) -> Iterator[Declared]:
-        """`float a[4], b` is two; a statement that is not a declaration of plain variables is none."""
+        """The variables of one statement: `float a[4], b` has two. Empty if it is not a declaration of plain variables."""
         type_ = ""
         for part in _split(_QUALIFIER.sub(" ", statement)):
             found = _DECLARATOR.search(part.strip())
@@ -122,7 +122,7 @@ class Source:
             yield Declared(found["name"], POINTER if "*" in words else type_, tuple(self._value(each) for each in dims))
 
     def _value(self, text: str) -> int:
-        """An expression's value; 0 where it is not one of integers."""
+        """An expression's value; 0 if it is not an integer constant."""
         for _ in range(_NESTED):
             if len(text) > _LONGEST:
                 return 0
@@ -144,7 +144,7 @@ def _evaluate(node: ast.expr) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<([") - (character in ">)]")
@@ -181,7 +181,7 @@ def _enumerated(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _single(found: Iterable[tuple[str, str]], hidden: set[str]) -> dict[str, str]:
-    """Names with their value: without those that have two, or that a template has a parameter of."""
+    """Names with one value. Names with two values, and template parameters, are left out."""
     values: dict[str, str] = {}
     for name, value in found:
         values[name] = value if values.get(name, value) == value else ""

@@ -1,13 +1,13 @@
-"""Device records to findings: who, where, what is missing.
+"""Turns device records into findings: who, where, what is missing.
 
-Input are the ring's records and the merge table (layout in instrument/layout.py) and the site tables of the modules; PTX is
-never looked at. (1) of a finding is the access that came first, (2) the one that met it; for a missing wait (1) is the operation in
-flight, for a stage refilled too early (2) is the refill, whichever the device saw first.
+Inputs are the ring's records, the merge table (layout in instrument/layout.py) and the site tables of the modules, never
+PTX. (1) of a finding is the access that came first, (2) the one that conflicts with it. For a missing wait (1) is the operation in
+flight; for a stage refilled too early (2) is the refill, whichever the device saw first.
 
-An uninitialised read that an unordered write explains later is one defect, not two: the runtime reports the pair as a data
-race and counts the explained bytes; when every uninitialised read of a site is explained, only the race is kept.
+An uninitialised read that a later, unordered write explains is one defect: the runtime reports the pair as a data
+race and counts the explained bytes. If all uninitialised reads of a site are explained, only the race is kept.
 
-What it cannot tell: which CTA the second access of a merged finding belonged to in later occurrences (the first is kept).
+Not known: the CTA of the second access in later occurrences of a merged finding (the first one is kept).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _SITUATIONS: Final = {
     Reason.REFILLED: "refilled",
 }
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
-#: What an operation of the device's number is called (`AsyncInfo.kind`).
+# Operation number of the device -> name (`AsyncInfo.kind`).
 _OPERATIONS: Final = {
     Operation.BULK_STORE: "bulk store",
     Operation.BULK_LOAD: "bulk load",
@@ -105,7 +105,7 @@ _OPERATIONS: Final = {
     Operation.STORE_ASYNC: "st.async",
     Operation.BULK_SOURCE: "bulk copy",
 }
-#: The same from what is known of a site, for records that do not say: (family, whether it writes shared memory).
+# The same derived from the site, for records without it: (family, whether it writes shared memory).
 _OPERATION_OF_SITE: Final = {
     ("cp.async", True): "cp.async",
     ("bulk", True): "bulk load",
@@ -114,7 +114,7 @@ _OPERATION_OF_SITE: Final = {
     ("tensor", False): "bulk store",
     ("wgmma", False): "wgmma",
 }
-#: An operation's role in words, where its name is not one.
+# An operation's role, if it differs from its name.
 _ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
 _ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma")
 #: What an instruction does to an mbarrier.
@@ -132,18 +132,18 @@ _BARRIER_ROLES: Final = {
 # The word that holds an mbarrier's state (runtime/mbarrier.cuh): phase, pending arrivals, bytes still to come (signed).
 _PENDING, _COUNT_BITS, _TX_BITS = 22, 20, 22
 _MBARRIER_BYTES = 8
-# What a whole warp executes together, and is no barrier.
+# Instructions that a whole warp executes together, without barriers.
 _WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "special", "tcgen05")
 _CLUSTER_BARRIER = 16  # runtime/barrier.cuh
 
 
 @dataclass(frozen=True)
 class ModuleSites:
-    """What the host knows of one instrumented module: sites by number (1-based) and kernels by index."""
+    """One instrumented module as the host knows it: sites by number (1-based) and kernels by index."""
 
     sites: Sequence[Site]
     entries: Sequence[str]
-    framework: str = frameworks.CUDA  # whose words the fixes are in
+    framework: str = frameworks.CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
     address_name: Callable[[str, int, int], str] = lambda entry, begin, end: ""  # of bytes of global memory that a kernel touched
     relations: Relations | None = None  # what the text tells of how they follow each other
@@ -162,7 +162,7 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
     for record in valid:
         kind = Kind(int(record["kind"]))
         if kind == Kind.WAITER:
-            continue  # told with the deadlock of its CTA
+            continue  # reported with the deadlock of its CTA
         if kind == Kind.DEADLOCK:
             findings.append(_deadlock(record, valid, table, modules[int(record["module"])]))
             continue
@@ -170,7 +170,7 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
         if kind == Kind.READ_EXPLAINED or (kind == Kind.UNINITIALIZED_READ and _count(record, table) <= explained.get(key, 0)):
             continue
         if kind == Kind.LIFETIME and int(record["reason"]) == Reason.AT_EXIT and _is_copy(record) and _kernel(record) in unwaited:
-            continue  # the wait that is missing is one and the same, and what the copies meet before the exit tells more
+            continue  # the missing wait is the same, and the conflicts before the exit say more
         findings.append(_finding(record, table, modules[int(record["module"])]))
     return findings
 
@@ -224,7 +224,7 @@ def _finding(record: Any, table: Records | None, module: ModuleSites) -> Finding
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 
-# Kinds whose only harm is to the value that is loaded.
+# Kinds that harm only the loaded value.
 _OF_VALUES = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
 
 
@@ -234,14 +234,14 @@ def _is_unused(record: Any, module: ModuleSites) -> bool:
 
 
 def _hazard(record: Any, kind: Kind, hazard: Hazard, module: ModuleSites) -> str | None:
-    """As observed; a stage that is refilled too early is a WAR to the device also where the last fill was written over."""
+    """As observed. For a stage refilled too early the device says WAR also if the last fill was overwritten."""
     site = module.site(int(record["site"]))
     overwritten = kind is Kind.DATA_RACE and hazard is Hazard.WAR and record["operation"] and site is not None and site.access != "read"
     return "WAW" if overwritten else None if hazard is Hazard.NONE else hazard.name
 
 
 def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module: ModuleSites) -> Finding:
-    """A record of the first who waits, and those of the others: one for each place and barrier."""
+    """The record of the first waiter, with those of the others: one for each place and barrier."""
     group = [record, *_other_waiters(record, records)]
     phases = [_phase(r, module) for r in group if r["barrier"]]
     numbers = [int(r["other_epoch"]) for r in group if not r["barrier"] and not _of_cluster(r)]
@@ -252,8 +252,8 @@ def _deadlock(record: Any, records: Sequence[Any], table: Records | None, module
 
 
 def _other_waiters(record: Any, records: Sequence[Any]) -> list[Any]:
-    """Those of the same CTA. Equal records of several CTAs are one, that of whichever came first: a CTA that has no record of who waits
-    first shares this one, and its others belong here too."""
+    """The other waiters of the CTA. Equal records of several CTAs are stored once, by the first. A CTA without its own record
+    shares that one, and its other waiters belong here too."""
     waiters = [r for r in records if int(r["kind"]) == Kind.WAITER and _kernel(r) == _kernel(record)]
     leaders = {_cta(r) for r in records if int(r["kind"]) == Kind.DEADLOCK}
     return [r for r in waiters if _cta(r) == _cta(record) or _cta(r) not in leaders]
@@ -264,7 +264,7 @@ def _cta(record: Any) -> tuple[int, int, Dim3]:
 
 
 def _of_cluster(record: Any) -> bool:
-    """Whether a waiter's record is of the barrier of the cluster, which has the number after those of a CTA."""
+    """Whether a waiter waits at the cluster barrier, which is numbered after those of the CTA."""
     return bool(record["cta_threads"]) and not record["barrier"] and int(record["other_epoch"]) == _CLUSTER_BARRIER
 
 
@@ -284,7 +284,7 @@ def _phase(record: Any, module: ModuleSites) -> Phase:
 
 
 def _waiter(record: Any, module: ModuleSites) -> dict[str, Any]:
-    """The first warp that waits at a place for a barrier, with its lanes; `threads` counts those of all warps."""
+    """The first warp that waits at a place for a barrier, with its lanes. `threads` counts the threads of all such warps."""
     site, first = module.site(int(record["site"])), _in_cta(record, int(record["thread"]))
     waiter: dict[str, Any] = {"block": list(_block(record, int(record["thread"]))), "warp": first // 32, "lanes": int(record["commits"])}
     waiter |= {"threads": int(record["group"]), "why": "mbarrier" if record["barrier"] else "barrier"}
@@ -340,7 +340,7 @@ def _facts(record: Any, module: ModuleSites) -> dict[str, Any]:
 
 
 def _barrier(record: Any, module: ModuleSites) -> dict[str, Any] | None:
-    """The mbarrier that a finding names: its phase (of an operation: the one that completes it) and its counts at that moment."""
+    """The mbarrier of a finding: its phase (for an operation, the one that completes it) and its counts at that moment."""
     if not record["barrier"]:
         return None
     phase, word = int(record["phase"]), int(record["barrier_state"])
@@ -348,7 +348,7 @@ def _barrier(record: Any, module: ModuleSites) -> dict[str, Any] | None:
     place |= {"name": name} if (name := _barrier_name(record, module)) else {}
     if record["cta_bytes"]:
         place["cluster_rank"] = (int(record["barrier"]) - 1) // int(record["cta_bytes"])
-    if not word and not record["barrier_expected"]:  # nothing is known of it: it was never initialised
+    if not word and not record["barrier_expected"]:  # never initialised: nothing is known
         return place
     tx = word & (1 << _TX_BITS) - 1
     known = place | {"phase": phase, "parity": phase & 1, "expected": int(record["barrier_expected"])}
@@ -358,7 +358,7 @@ def _barrier(record: Any, module: ModuleSites) -> dict[str, Any] | None:
 
 
 def _barrier_name(record: Any, module: ModuleSites) -> str:
-    """`full[0]`, where the layout tells which variable the mbarrier is."""
+    """`full[0]`, if the layout knows the variable."""
     offset = _inside(record, int(record["barrier"]) - 1)
     return _layout(record, module).name(offset, offset + _MBARRIER_BYTES)
 
@@ -391,14 +391,14 @@ def _pair(record: Any, accesses: Sequence[Access], module: ModuleSites) -> Pair:
 
 
 def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:
-    """Whether the access that the record puts second is (1)."""
+    """Whether the record's second access is (1)."""
     if kind is Kind.MISSING_WAIT:
         return action is None and own_action is not None
     return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
 
 
 def _actions(record: Any, kind: Kind, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:
-    """The operations behind the other access and behind the own one. Barrier, phase and group are the other's, if it is one."""
+    """The operations behind the other access and behind the own one. Barrier, phase and group belong to the other's, if any."""
     numbers = int(record["operation"]), int(record["own_operation"])
     if kind in (Kind.LIFETIME, Kind.UNINITIALIZED_READ):
         numbers = 0, numbers[1]
@@ -409,7 +409,7 @@ def _actions(record: Any, kind: Kind, module: ModuleSites) -> tuple[AsyncInfo | 
 
 
 def _signalled(action: AsyncInfo, record: Any, module: ModuleSites) -> AsyncInfo:
-    """With the phase or the group that tells of its completion, where the device gives it."""
+    """Add the phase or group that signals completion, if the device recorded it."""
     if int(record["barrier"]):
         offset = _inside(record, int(record["barrier"]) - 1)
         return replace(action, barrier=offset, phase=int(record["phase"]), barrier_name=_barrier_name(record, module))
@@ -450,7 +450,7 @@ def _access(record: Any, site_field: str, thread_field: str, module: ModuleSites
 
 
 def _range(record: Any, site_field: str, begin: int) -> tuple[int, int] | None:
-    """The bytes of an access; those of an operation as a whole, where the device gives them (`address`: begin and, above it, end)."""
+    """The bytes of an access, or those of the whole operation if the device recorded them (`address`: begin, and the end above it)."""
     low, high = int(record["address"]) & 0xFFFFFFFF, int(record["address"]) >> 32
     low, high = _inside(record, low), high and _inside(record, low) + high - low
     operation = "other_site" if record["operation"] and int(record["kind"]) != Kind.LIFETIME else "site" if record["own_operation"] else ""
@@ -475,7 +475,7 @@ def _role(site: Site, action: AsyncInfo | None) -> str:
     return named or _ROLES[site.access]
 
 
-# In clusters threads are numbered through all CTAs, and so are offsets of shared memory (runtime/base.cuh).
+# In clusters, thread numbers and shared-memory offsets run through all CTAs (runtime/base.cuh).
 
 
 def _rank(record: Any, thread: int) -> int | None:
@@ -488,12 +488,12 @@ def _in_cta(record: Any, thread: int) -> int:
 
 
 def _inside(record: Any, offset: int) -> int:
-    """The offset in the CTA's shared memory; the device counts in 32 bits, where a kernel may have gone below the first byte."""
+    """The offset in the CTA's shared memory. The device counts modulo 2**32, and a kernel may go below the first byte."""
     return offset % int(record["cta_bytes"]) if record["cta_bytes"] else offset - (offset >> 31 << 32)
 
 
 def _block(record: Any, thread: int) -> Dim3:
-    """%ctaid of a thread's CTA: the record has that of the CTA which wrote it."""
+    """%ctaid of a thread's CTA. The record holds that of the CTA which wrote it."""
     own, rank, shape = _dim3(record["ctaid"]), _rank(record, thread), _dim3(record["cluster"])
     if rank is None:
         return own
@@ -503,7 +503,7 @@ def _block(record: Any, thread: int) -> Dim3:
 
 
 def _buffer(record: Any, low: int, high: int, module: ModuleSites) -> Buffer:
-    """The bytes in conflict. In a cluster those of one CTA: where others have the same, the first one's."""
+    """The bytes in conflict. In a cluster those of one CTA: the first, if several are equal."""
     layout = _layout(record, module)
     if not record["cta_bytes"]:
         begin = _inside(record, low)

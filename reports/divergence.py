@@ -1,8 +1,8 @@
-"""The finding of a warp-synchronous instruction that some lanes of a warp do not reach, from the device's record.
+"""Builds the finding for a warp-synchronous instruction that some lanes of a warp do not reach.
 
-(1) is the instruction, (2) where the other lanes are: at an instruction of the same kind, past it, or nowhere, having exited. Of two
-instructions that lanes of one warp wait at, (1) is the one that stands first in the text. Who came and who did not are `waiters`, with
-their lanes as a mask. The record's fields for this are written in runtime/convergence.cuh.
+(1) is the instruction. (2) is where the other lanes are: at a similar instruction, past it, or nowhere, because they have exited. If
+lanes of one warp wait at two instructions, (1) is the first in the text. `waiters` says who came and who did not,
+with lane masks. runtime/convergence.cuh writes the fields of the record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True)
 class Split:
-    """The masks of the lanes that came and of those that did not, which of these have exited, and how they went."""
+    """Lane masks: who came, who did not, which of these have exited, and how they went."""
 
     came: int
     others: int
@@ -37,12 +37,12 @@ class Split:
 
     @classmethod
     def of(cls, record: Any) -> Split:
-        """What a record says."""
+        """Decode a record."""
         return cls(*(int(record[name]) for name in ("commits", "retired", "group", "parity")))
 
 
 def divergence(finding: Finding, split: Split, site: Site | None, framework: str = frameworks.CUDA) -> Finding:
-    """Fill in the words and the waiters; the accesses are (1) and, unless the others have exited, (2)."""
+    """Fill in the words and the waiters. The accesses are (1) and, unless the others have exited, (2)."""
     first = finding.accesses[0]
     point = _name_of(site, framework)
     warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
@@ -56,7 +56,7 @@ def divergence(finding: Finding, split: Split, site: Site | None, framework: str
 
 
 def executed_in_part(finding: Finding, came: int) -> Finding:
-    """What is known where the virtual machine comes to an instruction that part of a warp executes: who came."""
+    """The lanes known when the virtual machine meets an instruction that part of a warp executes."""
     first = finding.accesses[0]
     warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
     finding = replace(finding, waiters=(_waiter(first, first, came, "came"),))
@@ -65,7 +65,7 @@ def executed_in_part(finding: Finding, came: int) -> Finding:
 
 
 def _where(finding: Finding, split: Split) -> str:
-    """What the others do, as the end of a sentence about them."""
+    """What the other lanes do, as the end of a sentence."""
     verb = "has" if split.others.bit_count() == 1 else "have"
     if split.how == _EXITED:
         return f"{verb} exited"
@@ -92,7 +92,7 @@ def _waiter(who: Access, where: Access | None, lanes: int, why: str) -> dict[str
 
 
 def _name_of(site: Site | None, framework: str) -> str:
-    """`__syncthreads() (bar.sync 0)`: the instruction as the framework's users know it."""
+    """`__syncthreads() (bar.sync 0)`: the instruction in the framework's words."""
     if site is None:
         return "the instruction"
     if site.family != "barrier":
@@ -142,7 +142,7 @@ def _block_of(waiter: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _nearness(finding: Finding) -> tuple[bool, int]:
-    """Where the lanes are that went past comes before where they wait next, and what is near before what is far."""
+    """Sort order: lanes that went past come before lanes that wait elsewhere; near places come before far ones."""
     return not _went_past(finding), finding.accesses[-1].ptx_line
 
 

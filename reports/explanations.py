@@ -1,7 +1,7 @@
 """The long text of each kind: what it means, what the PTX ISA says, a racy and a fixed example, how to fix it.
 
-`consan explain KIND` prints these as pages (pages.py). The examples are whole kernels: the tests run both and expect the finding from the
-first and none from the second; of a kind that this version does not report they expect that it does not. Section numbers are those of
+`consan explain KIND` prints these as pages (pages.py). The examples are whole kernels. Tests run both: the first must give the
+finding, the second none. A kind with `reported=False` must give none at all. Section numbers are those of
 PTX ISA 9.1.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Explanation:
-    """One page. `launch` are the `consan check` options of the examples."""
+    """One page. `launch` holds the `consan check` options of the examples."""
 
     about: str
     isa: str
@@ -27,18 +27,17 @@ class Explanation:
 
 EXPLANATIONS: Final[dict[str, Explanation]] = {
     "data-race": Explanation(
-        about="""Two threads touch the same bytes, at least one of them writes, and nothing orders the two. Which one comes
-            first is up to the hardware: the result can be right for years and wrong on the next chip. RAW: a read that may run
-            before the write it needs. WAR: a write that may destroy a value before it has been read, most often because a loop
-            refills a tile that other warps still use: by itself, or with
-            a bulk copy that is issued before the consumers have released the stage (the "empty" mbarrier of a pipeline). WAW: two
-            writes whose order is open. Between lanes of one warp the
-            severity is warning: current hardware mostly runs them together, but nothing promises it. Stores of one value are a
-            warning, and if one instruction makes them a note, which --notes prints.""",
+        about="""Two threads access the same bytes, at least one of them writes, and nothing orders the two accesses. The
+            hardware decides which comes first: the result can be right for years and wrong on the next chip. RAW: a read that may run
+            before the write it needs. WAR: a write that may destroy a value before it has been read, most often because a
+            loop refills a tile that other warps still use, with its own stores or with a bulk copy issued before the
+            consumers have released the stage (the "empty" mbarrier of a pipeline). WAW: two unordered writes. Between lanes
+            of one warp the severity is warning: current hardware mostly runs them together, but nothing guarantees it. Stores
+            of the same value are a warning. If one instruction makes them, they are a note, which --notes prints.""",
         isa="""Two accesses of the same bytes conflict if one of them writes, and conflicting accesses that causality order does not relate
-            are a data race unless both are strong and at scopes that include each other. Causality order between threads comes from
-            synchronisation only: a barrier that both pass, or a release that an acquire observes. Being in one warp is none of these:
-            the smallest scope is the CTA, and the order in which lanes run is not promised.""",
+            are a data race unless both are strong and at scopes that include each other. Only synchronisation creates
+            causality order between threads: a barrier that both pass, or a release that an acquire observes. Being in one
+            warp is no synchronisation: the smallest scope is the CTA, and the order in which lanes run is not defined.""",
         sections=("8.7.1 Conflict and Data-races", "8.9.4 Memory synchronization", "9.7.13.1 bar, barrier", "9.7.13.2 bar.warp.sync"),
         racy="""
             extern "C" __global__ void k(float* out) {
@@ -63,17 +62,18 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 128 --arg f32[128]=zeros",
     ),
     "missing-wait": Explanation(
-        about="""An asynchronous operation (cp.async, a bulk or tensor copy, the operands of wgmma) has been started, and the bytes
-            are touched before the thread that touches them has learnt that it is complete. A barrier alone does not help: it
-            orders what threads did, not what is still in flight. Common slips: no wait at all, a wait_group N that still allows
-            the newest N groups to be in flight, a wait before the commit, which covers nothing, a wait by a thread that did not
-            issue the copy (groups belong to the thread), the wrong parity of an mbarrier, a wait by one thread that nobody else
-            is told of. A bulk store or wgmma still reads its bytes until then: writing over them is the same slip. When only other
-            lanes of the warp have waited the severity is warning: __syncwarp() is missing.""",
-        isa="""An asynchronous operation is no part of the program order of the thread that issues it: it comes after the instructions
-            before it, and nothing puts it before those after it. To read the destination, or change the source, before it is complete
-            is undefined behaviour. It is complete for a thread when that thread has waited: for the group that it committed itself, or
-            for the phase of the mbarrier that tracks the operation. A wait for groups orders nothing else, and serves its own thread.""",
+        about="""An asynchronous operation (cp.async, a bulk or tensor copy, the operands of wgmma) is in flight, and a thread
+            accesses its bytes before it has observed the completion. A barrier alone does not help: it
+            orders what threads did, not what is still in flight. Common mistakes: no wait at all; a wait_group N that leaves
+            the newest N groups in flight; a wait before the commit, which covers nothing; a wait by a thread that did not
+            issue the copy (groups belong to the thread); the wrong parity of an mbarrier; a wait by one thread with no
+            barrier for the others. A bulk store or wgmma reads its bytes until it completes: overwriting them earlier is the
+            same mistake. If only other lanes of the warp have waited, __syncwarp() is missing and the severity is warning.""",
+        isa="""An asynchronous operation is not part of the program order of the thread that issues it: it is ordered after
+            earlier instructions, but not before later ones. Reading the destination, or changing the source, before it is
+            complete is undefined behaviour. A thread observes completion by a wait: for the group that it committed itself,
+            or for the phase of the mbarrier that tracks the operation. A wait for groups orders nothing else, and only for
+            its own thread.""",
         sections=(
             "8.9.1.1 Asynchronous Operations",
             "9.7.9.25.1 Completion Mechanisms",
@@ -103,8 +103,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
                 out[t] = tile[63 - t];
             }""",
         repair="""In the thread that issued the copies: commit, then wait with the N of a pipeline that is N groups deep, then a
-            barrier for the other threads, then the access. Groups are counted for each thread, also empty ones: commit in every
-            iteration, or lower N in the last ones. Before the shared memory is used for something else, wait with N = 0. For bulk
+            barrier for the other threads, then the access. Each thread counts its own groups, including empty ones: commit in
+            every iteration, or lower N in the last ones. Before the shared memory is used for something else, wait with N = 0. For bulk
             loads: a successful wait on the phase of their mbarrier in every thread that reads, or in one with a barrier after it.
             For bulk stores: cp.async.bulk.wait_group.read in the issuing thread, then a barrier. For wgmma: wait_group in all
             four warps, then hand the stage over.""",
@@ -113,10 +113,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
     "uninitialized-read": Explanation(
         about="""Shared memory is read before anything in this CTA has written those bytes. The value is whatever the previous
             CTA on that multiprocessor left: often zero or yesterday's right answer, which is why such bugs hide. Typical: the
-            halo of a tile, the tail of a partial tile, an accumulator that one branch forgets. When a write comes later without
-            an order, consan reports the pair as the race that it is. Bytes that are loaded and provably not used are a note.""",
-        isa="""Every byte is taken to hold an unknown value before the first thread starts, unless its variable has an
-            initial value, and only variables in constant and global memory can have one.""",
+            halo of a tile, the tail of a partial tile, an accumulator that one branch forgets. If an unordered write follows,
+            consan reports the pair as a data race. Bytes that are loaded but provably not used are a note.""",
+        isa="""Memory holds unknown values before the first thread starts, unless its variable has an initialiser. Only
+            variables in constant and global memory can have one.""",
         sections=("8.2.6 Initialization", "5.4.4 Initializers"),
         racy="""
             extern "C" __global__ void k(const float* in, float* out) {
@@ -143,7 +143,7 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         about="""An access outside the shared memory of the CTA (static and dynamic together) or, on the CPU backend, outside
             every known allocation of global memory. On a GPU such a write can hit another array without any error.""",
         isa="""A CTA owns the shared memory that its kernel declares and its launch asks for. Generic addresses reach it through a
-            window of just that size; what lies beyond belongs to something else, or to nothing.""",
+            window of exactly that size. Addresses beyond it belong to other memory, or to none.""",
         sections=("5.1.7 Shared State Space", "6.4.1.1 Generic Addressing"),
         racy="""
             extern "C" __global__ void k(float* out) {
@@ -166,18 +166,18 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --smem 256 --arg f32[64]=zeros",
     ),
     "barrier-misuse": Explanation(
-        about="""A barrier is used against its own protocol. Named barriers (bar.sync id, count): the counts disagree. A warp-
+        about="""A barrier is used against its protocol. Named barriers (bar.sync id, count): the counts disagree. A warp-
             synchronous instruction (__syncthreads() and every other .aligned one, or a .sync with a mask of lanes) is reached by
             some of its lanes only: the report names it, the lanes that came, and where the others are. mbarrier: used before its
             init is visible or after mbarrier.inval, initialised twice, its eight bytes used as data, more arrivals in a phase
             than its count, two phases completed with no wait between them, a byte count out of range, invalidated while bytes are
             still to come. The hardware does not complain; it hangs or lets threads through too early. The report names the
             mbarrier by its offset in shared memory, with its phase and counts.""",
-        isa="""A named barrier releases its threads when as many have arrived as the count says, so all that meet must say the
-            same; of a warp, all threads that have not exited execute the aligned form together, and of a .sync with a mask all
-            that the mask names; matrix instructions want the whole warp. On memory that holds no mbarrier no mbarrier operation but
-            init is defined, and on one that is initialised nothing but mbarrier operations, init not among them. In every phase a wait
-            has to succeed before anybody arrives for the next one.""",
+        isa="""A named barrier releases its threads when the count has been reached, so all participants must name the same
+            count. All threads of a warp that have not exited must execute an aligned instruction together; a .sync
+            instruction needs all lanes that its mask names; matrix instructions need the whole warp. On memory without an
+            mbarrier only init is defined. On an initialised mbarrier only mbarrier operations other than init are defined. In
+            every phase a wait must succeed before a thread arrives for the next one.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.3 Lifecycle of the mbarrier object", "9.7.13.15.4 Phase of the mbarrier object"),
         racy="""
             #include <cuda/ptx>
@@ -222,20 +222,20 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "deadlock": Explanation(
-        about="""Threads wait for something that nobody can do any more: every thread that could still arrive at the barrier, or
+        about="""Threads wait for an event that can no longer happen: every thread that could arrive at the barrier, or
             complete its bytes, has exited or is itself waiting. consan lists who waits where, and what the phase lacks: arrivals
             (fewer threads arrive than mbarrier.init counts, or the two sides of a pipeline disagree on their iterations or
-            parities), bytes (expect_tx announced more than the copies bring; a tensor copy counts its whole box), or less than
-            nothing (the copies bring more than was announced). Loops count too: on the virtual machine, threads that poll memory
-            which no thread that is left writes, try to take a lock that nobody releases, or repeat a loop without end. The finding
-            names what is polled and its value, and needs no time limit. A launch that is stopped without such a proof is no
-            deadlock but makes the run incomplete, with where its threads were: by --timeout, by Ctrl-C, or, on the virtual machine,
-            after its threads have polled for a minute while no memory changed (loops that count or read a clock; --timeout sets
-            another limit). So does a loop that polls global memory while CTAs have not started, or in a program, where the host or
-            another stream could write it. On a GPU, loops that poll plain memory are ended by --timeout only.""",
-        isa="""A barrier waits for the number of threads that it is given, whether or not there are any left to come. A phase of an
-            mbarrier is over when no arrival is pending and no byte is outstanding, and not before: a wait for it returns false until
-            then.""",
+            parities), bytes (expect_tx announced more than the copies bring; a tensor copy counts its whole box), or a
+            negative count (the copies bring more than was announced). The virtual machine also proves that loops never end:
+            threads poll memory that no remaining thread writes, try to take a lock that no thread releases, or repeat a loop
+            without end. The finding names the polled memory and its value, and needs no time limit. A launch that is stopped
+            without such a proof is not a deadlock. It makes the run incomplete, and the report says where its threads were.
+            This happens with --timeout, with Ctrl-C, and, on the virtual machine, after the threads have polled for a minute
+            while no memory changed (loops that count or read a clock; --timeout sets another limit). It also happens to a
+            loop that polls global memory which somebody else could still write: CTAs that have not started or, in a program,
+            the host or another stream. On a GPU, only --timeout ends loops that poll plain memory.""",
+        isa="""A barrier waits for its number of threads, even if none are left to arrive. A phase of an mbarrier completes
+            when no arrival is pending and no byte is outstanding. Until then a wait for it returns false.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.6 Phase Completion of the mbarrier object"),
         racy="""
             #include <cuda/ptx>
@@ -276,16 +276,17 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --arg f32[64]=random --arg f32[64]=zeros",
     ),
     "missing-proxy-fence": Explanation(
-        about="""Shared memory is reached on two ways: the generic proxy (ordinary loads and stores, cp.async) and the async proxy
-            (bulk and tensor copies, operands of wgmma). A barrier orders the accesses, but does not make what one way wrote
-            visible to the other: that needs fence.proxy.async, executed by the thread that wrote, before the barrier. An error
-            under every reading. --policy isa adds three points on which shipped code and a strict reading of the ISA differ, and
+        about="""Shared memory is accessed through two proxies: the generic proxy (ordinary loads and stores, cp.async) and
+            the async proxy (bulk and tensor copies, operands of wgmma). A barrier orders the accesses, but does not make data
+            written through one proxy visible to the other. That needs fence.proxy.async, executed by the writing thread,
+            before the barrier. This is an error under every reading of the ISA.
+            --policy isa adds three points on which shipped code and a strict reading of the ISA differ, and
             each such finding says so: D1, a generic read before an asynchronous write to the same bytes (warning); D2, a fence
             after the barrier, by the thread that issues the copy instead of those that wrote (note); data of cp.async multiplied
             by wgmma without a fence (warning).""",
-        isa="""A proxy is a way to access memory, and accesses through different ones are only ordered by a proxy fence, whatever
-            orders the threads. Bulk copies and wgmma use the async proxy for shared memory. The completion of a bulk copy includes the
-            fence towards ordinary accesses; in the other direction the program has to execute it.""",
+        isa="""A proxy is a path to memory. Only a proxy fence orders accesses through different proxies, whatever orders the
+            threads. Bulk copies and wgmma use the async proxy for shared memory. The completion of a bulk copy includes the
+            fence towards ordinary accesses; in the other direction the program must execute it.""",
         sections=("8.6 Proxies", "9.7.9.25.2 Async Proxy", "9.7.13.4 membar/fence"),
         racy="""
             #include <cuda/ptx>
@@ -321,10 +322,10 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "scope": Explanation(
-        about="""The right edge is there, but its scope is too narrow: an arrive or a wait with the default .cta scope does not
+        about="""The synchronisation exists, but its scope is too narrow: an arrive or a wait with the default .cta scope does not
             order threads of two CTAs of a cluster, and one with .cluster does not reach other clusters.""",
-        isa="""Every release, acquire and fence has a scope: the threads that it can establish an order with. A release and an acquire make
-            an edge only if each scope includes the other thread. The default of mbarrier operations is .cta.""",
+        isa="""Every release, acquire and fence has a scope: the threads with which it can synchronise. A release and an
+            acquire synchronise only if each scope includes the other thread. The default of mbarrier operations is .cta.""",
         sections=("8.5 Scope", "9.7.13.15.13 mbarrier.arrive", "9.7.13.15.16 mbarrier.test_wait / mbarrier.try_wait"),
         racy="""
             #include <cooperative_groups.h>
@@ -374,12 +375,12 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 2 --block 64 --cluster 2 --arch sm_90a --arg f32[64]=zeros",
     ),
     "lifetime": Explanation(
-        about="""Shared memory is used outside the life of its CTA: an asynchronous copy or matrix product whose completion nobody
-            has waited for is still in flight when the CTA ends, or (not checked yet) a peer of the cluster reads it before it has
+        about="""Shared memory is used outside the lifetime of its CTA: an asynchronous copy or matrix product, for which no
+            thread has waited, is still in flight when the CTA ends, or (not checked yet) a peer of the cluster reads it before it has
             started or after it may have exited. The multiprocessor may give the memory to the next CTA at once.""",
-        isa="""Shared memory is owned by an executing CTA: there is none before it starts nor after it ends. That a thread ends completes
-            nothing that it has issued; a wait does. Between the CTAs of a cluster only a cluster barrier says that all have started,
-            or that all are done.""",
+        isa="""An executing CTA owns its shared memory; the memory does not exist before it starts or after it ends. The exit
+            of a thread does not complete what it has issued; only a wait does. In a cluster, only a cluster barrier
+            guarantees that all CTAs have started, or that all are done.""",
         sections=("5.1.7 Shared State Space", "9.7.9.25.1 Completion Mechanisms", "9.7.13.3 barrier.cluster"),
         racy="""
             #include <cuda/ptx>
@@ -417,16 +418,17 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "register-hazard": Explanation(
-        about="""wgmma.mma_async reads and writes registers while the warp goes on. Touching its accumulators or its A fragment
-            before the wait, or leaving out wgmma.fence before the first one, is undefined. This is found in the text of the kernel,
-            for every path, and reported for each kernel that was launched; consan ptx FILE lists it without a launch. Debug builds
-            are left out, since every value goes through memory there. ptxas repairs some of it, with a warning (C7517, C7519), and
-            makes the kernel slower; it serialises the pipeline (C7514) where an accumulator is read behind a wait_group that leaves
-            its group pending. Accumulators or A fragments that plain instructions write between wgmma.fence and wgmma.mma_async are a
+        about="""wgmma.mma_async reads and writes registers while the warp continues. Accessing its accumulators or its A
+            fragment before the wait, or omitting wgmma.fence before the first one, is undefined. consan finds this in the
+            kernel's text, on every path, and reports it for each launched kernel; consan ptx FILE lists it without a launch.
+            Debug builds are not checked, because they pass every value through memory. ptxas repairs some cases with a
+            warning (C7517, C7519), and the kernel gets slower. It serialises the pipeline (C7514) if an accumulator is read
+            after a wait_group that leaves its group pending.
+            Accumulators or A fragments that plain instructions write between wgmma.fence and wgmma.mma_async are a
             warning: compilers of CUDA C++ move such writes below the fence, and ptxas orders them before the product.""",
         isa="""Until a wgmma.wait_group that covers the product, any access to its accumulators or to the registers that hold A is
-            undefined behaviour. wgmma.fence has to come before the first wgmma.mma_async, and again whenever these registers were
-            modified; between products that only accumulate into the same registers none is needed.""",
+            undefined behaviour. wgmma.fence must come before the first wgmma.mma_async, and again after these registers were
+            modified. Products that only accumulate into the same registers need none between them.""",
         sections=("9.7.15.7.1 wgmma.fence", "9.7.15.7.3 wgmma.wait_group"),
         racy="""
             #define PRODUCT(d, a, b) \\

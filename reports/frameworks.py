@@ -1,11 +1,11 @@
-"""How each framework spells what a fix asks for: one table, from which the placeholders of the catalogue are filled.
+"""How each framework spells the repairs: one table, which fills the placeholders of the catalogue.
 
-A word is a row, a framework a column; `{leave}`, `{parity}` and `{barrier}` are those of the finding. Sentences write the PTX
-themselves and a word behind it in parentheses, "wait with {wait} ({wait_cpp})": a word that a framework has no spelling for is empty, and
-its parentheses go with it (`tidy`). Words that stand alone in a sentence always have a spelling, with the PTX in it.
+A row is a word, a column a framework; `{leave}`, `{parity}` and `{barrier}` come from the finding. Sentences write the PTX
+and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If a framework has no spelling, the word is empty
+and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
-Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, Triton and Gluon 3.6, Numba-CUDA 0.30. A user of
-Triton writes neither waits nor fences: the compiler does. So there a sentence at the end says what can be done.
+Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, Triton and Gluon 3.6, Numba-CUDA 0.30. Users of
+Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", trito
     return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx}
 
 
-# The wait for an asynchronous operation, by its kind; the PTX is in `situations.WAITS`.
+# The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
 _MBARRIER_WAIT = _row(
     "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait"
 )
@@ -48,7 +48,7 @@ COMMITS: Final[dict[str, _Spellings]] = {
 _PINNED: Final = "pin the accumulators (CUTLASS warpgroup_fence_operand)"
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
 
-# Words that stand alone: never empty.
+# Words that stand alone, never empty.
 _ALONE: Final[dict[str, _Spellings]] = {
     "cta_barrier": _row(
         "__syncthreads()",
@@ -102,13 +102,13 @@ _ALONE: Final[dict[str, _Spellings]] = {
     ),
     "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence"),
 }
-# The PTX behind those words whose CUDA C++ spelling is said without it.
+# The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {
     "cta_barrier": "bar.sync 0",
     "warp_barrier": "bar.warp.sync",
     "cluster_barrier": "barrier.cluster.arrive and barrier.cluster.wait",
 }
-# Words in parentheses behind the PTX.
+# Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
     "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()"),
     "proxy_fence": _row(
@@ -125,7 +125,7 @@ _READ_FORM: Final = _row(
     "; cute::tma_store_wait is the .read form",
 )
 
-# What a user can do who does not write the instruction that is missing.
+# Advice for users who do not write the missing instruction themselves.
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
 _KINDS_OF_THE_COMPILER: Final = (
     *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard"),
@@ -133,7 +133,7 @@ _KINDS_OF_THE_COMPILER: Final = (
 
 
 def words_of(framework: str, operation: str) -> dict[str, str]:
-    """Every word of a framework, for an operation (`cp.async`, `bulk load`, ...); placeholders in them are not filled in."""
+    """Every word of a framework for an operation (`cp.async`, `bulk load`, ...). Placeholders in them are not filled in."""
     column = framework if framework in FRAMEWORKS else CUDA
     wait = WAITS.get(operation, WAITS["cp.async"])[column]
     words = {name: row[column] for name, row in (*_ALONE.items(), *_BEHIND.items())}
@@ -152,16 +152,16 @@ def _with_ptx(word: str, ptx: str) -> str:
 
 
 def _all(operation: str, column: str, wait: str) -> str:
-    """The wait that leaves nothing; a cp.async may not have been committed."""
+    """The wait that leaves nothing in flight. A cp.async may be uncommitted."""
     commit = f"{COMMITS['cp.async'][column]}, then " if wait and operation == "cp.async" else ""
     return commit + wait.replace("{leave}", "0")
 
 
 def advice(framework: str, kind: str) -> str:
-    """What follows the fix where the user does not write the instruction that is missing; empty elsewhere."""
+    """The sentence after the fix, if the user does not write the missing instruction; else empty."""
     return f"; {_COMPILED}" if framework == TRITON and kind in _KINDS_OF_THE_COMPILER else ""
 
 
 def tidy(text: str) -> str:
-    """Without the parentheses of empty words."""
+    """Remove the parentheses of empty words."""
     return text.replace(" ()", "")

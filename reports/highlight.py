@@ -1,6 +1,6 @@
-"""Syntax colours of source excerpts, as HTML: tokens by Pygments, five classes that the page's style sheet knows.
+"""Syntax colours for source excerpts in HTML: tokens by Pygments, five classes of the page's style sheet.
 
-An excerpt is a few lines out of a file: a comment or string that begins above it is not seen. A file of an unknown kind stays plain.
+Not handled: comments and strings that begin above the excerpt, and files of unknown type (they stay plain).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-#: The lexer for a file's ending; PTX has none of its own, and C's gives it registers, numbers and comments.
+# The lexer by file suffix. PTX has none; the C lexer finds its registers, numbers and comments.
 _LEXERS: Final = {
     **dict.fromkeys(("cu", "cuh", "h", "hpp", "hxx", "cc", "cpp", "cxx", "c", "inl"), "cuda"),
     **dict.fromkeys(("py", "pyi"), "python"),
     "ptx": "c",
 }
-#: Token types of Pygments, by the beginning of their names, to classes: the first that fits.
+# Prefixes of Pygments' token types -> class; the first match wins.
 _CLASSES: Final = (
     ("Comment.Preproc", "p"),
     ("Comment", "c"),
@@ -30,7 +30,7 @@ _CLASSES: Final = (
 
 
 def lines(texts: Sequence[str], file: str) -> list[str]:
-    """Each line as HTML: escaped, with `<span>` around what has a colour."""
+    """Each line as HTML: escaped, with `<span>` around coloured tokens."""
     lexer = _lexer(_LEXERS.get(file.rsplit(".", 1)[-1].lower(), ""))
     if lexer is None:
         return [html.escape(text) for text in texts]
@@ -54,7 +54,7 @@ def _class(kind: str) -> str:
 
 @functools.cache
 def _lexer(name: str) -> Any:
-    """The lexer of Pygments; it is imported when the first page is written, since most runs write none."""
+    """The Pygments lexer. Imported with the first page, since most runs write none."""
     if not name:
         return None
     from pygments.lexers import get_lexer_by_name
@@ -63,5 +63,5 @@ def _lexer(name: str) -> Any:
 
 
 def classes() -> Iterable[str]:
-    """The classes that a style sheet must know."""
+    """The classes that the style sheet must define."""
     return {style for _, style in _CLASSES}

@@ -1,11 +1,11 @@
-"""The report as one HTML page: no network, nothing beside it, readable without JavaScript.
+"""The report as one HTML page. It loads nothing, needs no other file, and is readable without JavaScript.
 
-First the verdict and what it stands on, then an index, then a card for each finding: what is missing and what to do, both places in the
-source, and beside them the timeline as a picture, with a table that says the same. A short script adds the filter and the buttons that
-copy; without it everything is shown. Nothing is said by colour alone. Everything that comes from a report is escaped, and a policy in the
-page's head forbids it to load anything.
+First the verdict and its basis, then an index, then a card for each finding: what is missing, how to fix it, both places in the
+source, and the timeline as a picture with a table of the same content. A short script adds the filter and the copy
+buttons. Colour never carries information alone. All text of a report is escaped, and a content security policy in the
+page's head forbids loading.
 
-The date is that of the page: a stored run does not hold its own.
+The date is that of the page: a stored run has none.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ $pages</main>
 
 
 def render(report: Report, now: datetime | None = None) -> str:
-    """The page; `now` is the date that it carries."""
+    """The page. `now` is its date."""
     sources = Sources(report)
     cards = [_finding(finding, number, report, sources) for number, finding in enumerate(report.findings, 1)]
     version, date = report.version or installed_version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
@@ -121,7 +121,7 @@ def _reproduce(report: Report) -> str:
 
 
 def _copied(text: str, what: str) -> str:
-    """Text with a button that copies it: the script shows the button, and without it the text can be selected."""
+    """Text with a copy button. Only the script shows the button."""
     return (
         f'<div class="copy"><pre tabindex="0" aria-label="{what}" role="group"><code>{_text(text)}</code></pre>'
         f'<button type="button" hidden data-what="{what}" aria-label="Copy: {what}">Copy</button></div>'
@@ -200,14 +200,14 @@ def _state(finding: Finding) -> str:
 
 
 def _calls(finding: Finding) -> str:
-    """What is missing and what to do: the two things that lead to the fix."""
+    """What is missing and how to fix it."""
     calls = (("missing", "Missing", finding.missing), ("fix", "Fix", finding.fix))
     boxes = "".join(f'<p class="call {style}"><b>{label}</b> {_text(_sentence(text))}</p>' for style, label, text in calls if text)
     return f'<div class="calls">{boxes}</div>\n' if boxes else ""
 
 
 def _sentence(text: str) -> str:
-    """With a capital and a full stop, but an instruction keeps its name."""
+    """Add a capital and a full stop; a leading instruction name stays as it is."""
     return phrases.sentence(text) if text.split(" ")[0].isalpha() else text + "."
 
 
@@ -222,7 +222,7 @@ def _side(access: Access, number: int, sources: Sources) -> str:
 
 
 def _chain(access: Access) -> str:
-    """The calls through which the access was inlined, folded."""
+    """The inlined calls of the access, folded."""
     steps = list(phrases.chain(access))
     if not steps:
         return ""
@@ -280,7 +280,7 @@ def _step(step: timeline.Step) -> str:
 
 
 def _silence(finding: Finding, report: Report) -> str:
-    """How to let the finding stand, folded."""
+    """How to suppress the finding, folded."""
     if finding.suppressed:
         return ""
     rule = to_toml(replace(report, findings=(finding,)), os.getcwd()).strip()
@@ -296,7 +296,7 @@ def _silence(finding: Finding, report: Report) -> str:
 
 
 def _rows(rows: Iterable[tuple[str, str]]) -> str:
-    """Terms and what is said of them; a repeated term is written once."""
+    """Terms and their texts. A repeated term is written once."""
     texts, last = [], ""
     for label, text in rows:
         if text:
@@ -322,7 +322,7 @@ def _tests(report: Report) -> str:
 
 
 def _pages(report: Report) -> str:
-    """The manual's pages of the kinds that were found, folded."""
+    """The manual pages of the kinds found, folded."""
     pages = "\n".join(_manual(report))
     return f'<section class="panel" aria-labelledby="kinds"><h2 id="kinds">What the kinds mean</h2>\n{pages}</section>\n' if pages else ""
 

@@ -1,8 +1,8 @@
-"""The stored form of a run: `consan.report/1` (DESIGN 2.2), written and read, with a JSON Schema that ships beside it.
+"""The stored form of a run: `consan.report/1`, written and read (JSON Schema: reports/schema).
 
-Keys of the contract keep their names and places; further keys are additions, and a reader of this version accepts files
-that lack them. Reading checks the schema's name and the shape that the dataclasses need; it does not run a full schema
-validation (that needs a package that is not a dependency; the tests do it).
+Keys of the schema keep their names and places. New keys are additions, and files without them stay readable. Reading
+checks the schema's name and the shape that the dataclasses need. It does no full schema
+validation: that needs a package that is not a dependency. The tests do it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Json = dict[str, Any]
 
 
 class ReportError(ValueError):
-    """The text is not a stored run; the message says what is wrong with it."""
+    """The text is not a stored run; the message says why."""
 
 
 def schema(name: str = SCHEMA_FILE) -> Json:
-    """A JSON Schema (draft 2020-12) that ships with the package; that of `consan.report/1` unless another is named."""
+    """A JSON Schema (draft 2020-12) shipped with the package; default: `consan.report/1`."""
     text = resources.files("consan.reports.schema").joinpath(name).read_text(encoding="utf-8")
     loaded: Json = json.loads(text)
     return loaded
@@ -52,7 +52,7 @@ def dumps(report: Report) -> str:
 
 
 def loads(text: str) -> Report:
-    """The report stored in `text`; ReportError when it is not one."""
+    """The report stored in `text`. Raises ReportError if it is not one."""
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -90,7 +90,7 @@ def to_json(report: Report) -> Json:
 
 
 def vars_of(item: Any) -> Json:
-    """The fields of a flat dataclass: its JSON when no field needs converting."""
+    """The fields of a flat dataclass, for classes whose fields need no conversion."""
     return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 
@@ -149,7 +149,7 @@ def _list(value: tuple[int, ...] | None) -> list[int] | None:
 
 
 def from_json(data: Any) -> Report:
-    """The report that `to_json` wrote; keys that this version does not know are left out."""
+    """The report that `to_json` wrote. Unknown keys are ignored."""
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         raise ReportError(f'not a stored run: expected "schema": "{SCHEMA}", found {found!r}')
@@ -190,7 +190,7 @@ def _report_from_json(data: Json) -> Report:
 
 
 def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any) -> Any:
-    """A dataclass from the keys it knows, with the converted ones put over them."""
+    """Build a dataclass from its known keys; `converted` values replace them."""
     known: Mapping[str, Any] = record.__dataclass_fields__  # type: ignore[attr-defined]
     return record(**{name: value for name, value in data.items() if name in known} | converted)
 

@@ -1,11 +1,11 @@
-"""The words of a finding: the situation that fits is chosen from the catalogue and filled in.
+"""Chooses the situation of a finding from the catalogue and fills in its words.
 
-A kind has situations: which edge is missing decides `missing` and `fix`, and sometimes the sentence and the severity. A
-situation may be written for one operation and one hazard: "name:OPERATION/HAZARD" is looked up first, then "name:OPERATION",
-"name/HAZARD" and "name". "name@SHAPE" comes before all of them: accesses of one statement, or of two iterations of a loop. `describe`
-fills a finding's words in; the decoder calls it once for each finding, so that every renderer says the same.
+A kind has situations: the missing edge decides `missing` and `fix`, and sometimes the sentence and the severity. A
+situation may be specific to an operation and a hazard: lookup tries "name:OPERATION/HAZARD", "name:OPERATION",
+"name/HAZARD", then "name". "name@SHAPE" wins over all: accesses in one statement, or in two iterations of a loop. The decoder
+calls `describe` once for each finding, so that all renderers print the same words.
 
-Not decided here: whether something is a finding, and of which kind (the shadow runtime does), or how it is printed.
+Not decided here: whether something is a finding and of which kind (the shadow runtime decides), and how it is printed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", 
 def describe(
     finding: Finding, situation: str | None = None, shape: str = "", *, framework: str = frameworks.CUDA, **facts: Any
 ) -> Finding:
-    """The finding with severity, message, missing and fix filled in, in the words of a framework (frameworks.py).
+    """Fill in severity, message, missing and fix, in the words of a framework (frameworks.py).
 
-    `shape`: how the two accesses lie in the program (`ordering.py`), where that is worth a wording of its own. `facts` are what the
-    accesses do not tell: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
+    `shape`: how the accesses lie in the program (`ordering.py`), if that needs its own wording. `facts` are what the
+    accesses do not hold: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
     `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `point`, `came` and
     `others` (a divergence), `shared_bytes`, `bytes` (a phrase).
     """
@@ -48,12 +48,12 @@ def describe(
 
 
 def _advice(chosen: Situation, kind: Kind, framework: str) -> str:
-    """A note asks for nothing."""
+    """The framework's advice; none for a note."""
     return "" if chosen.severity == "note" else frameworks.advice(framework, kind.id)
 
 
 def refined(finding: Finding, situation: str | None) -> str:
-    """The device tells only that an edge is missing; the accesses tell which of several wordings fits."""
+    """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)
@@ -61,7 +61,7 @@ def refined(finding: Finding, situation: str | None) -> str:
 
 
 def select(kind: Kind, situation: str, hazard: str | None, operation: str = "", shape: str = "") -> Situation:
-    """The row for a situation, that of the shape, operation and hazard first; a name that the kind does not have is the general row."""
+    """The row for a situation, most specific first (shape, operation, hazard). A name that the kind lacks gives the general row."""
     special, shaped = f"{situation}:{operation}", f"{situation}@{shape}"
     names = (f"{shaped}/{hazard}", shaped, f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
     return next(kind.situations[name] for name in names if name in kind.situations)
@@ -85,21 +85,21 @@ def _same_warp(finding: Finding) -> bool:
 
 
 def _operation(finding: Finding) -> AsyncInfo | None:
-    """The operation that the words are about: (1) of a missing wait, else the one there is."""
+    """The operation that the words are about: (1) for a missing wait, else the only one."""
     return next((access.asynchronous for access in finding.accesses if access.asynchronous), None)
 
 
 def _engine(finding: Finding) -> bool:
-    """Whether (2) is a bulk copy or a matrix product: what orders it is more than a barrier of the CTA."""
+    """Whether (2) is a bulk copy or a matrix product: a CTA barrier alone does not order it."""
     action = _last(finding).asynchronous
     return action is not None and action.kind != "cp.async"
 
 
-# Tried in order for a finding whose situation the decoder does not give. Cluster first: its CTAs have equal warp numbers.
+# Tried in order if the decoder gives no situation. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
         ("cluster", lambda f: _first(f).block != _last(f).block and not _engine(f)),
-        # Not a matter of lanes, unless the device says so.
+        # Not about lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
         ("operation-unordered", _engine),
@@ -119,7 +119,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
 
 
 def infer(finding: Finding) -> str:
-    """The situation, from the accesses alone."""
+    """The situation inferred from the accesses."""
     rules = _INFERENCES.get(finding.kind, ()) if finding.accesses else ()
     return next((name for name, holds in rules if holds(finding)), GENERAL)
 
@@ -137,7 +137,7 @@ def place(access: Access) -> str:
 
 
 def words_of(finding: Finding, facts: dict[str, Any], framework: str = frameworks.CUDA) -> dict[str, str]:
-    """Every word that a template may use; given facts win over what the accesses tell."""
+    """Every word that a template may use. Given facts override those derived from the accesses."""
     words = _access_words(finding) if finding.accesses else dict.fromkeys(_ACCESS_WORDS, "an unknown place")
     operation = words["operation"]
     given = {name: str(value) for name, value in facts.items() if value is not None}
@@ -185,7 +185,7 @@ def _access_words(finding: Finding) -> dict[str, str]:
 
 
 def _bytes_phrase(finding: Finding) -> str:
-    """`4 bytes at offset 128 of tile`, as far as it is known: what the first access touched, not the union over all."""
+    """`4 bytes at offset 128 of tile`: what the first access touched, not the union over all."""
     if not finding.accesses:
         return "bytes of memory"
     access = _first(finding)

@@ -1,7 +1,7 @@
-"""How text looks in this process: in colour or not, and how much of it. One choice, made by the command line.
+"""How text looks in this process: colour and verbosity. The command line sets it once.
 
-`--color` wins; with `auto`, NO_COLOR (not empty) takes colour away, FORCE_COLOR (not empty) gives it to pipes and files too, and
-otherwise a terminal has colour. Colour changes nothing else: a pipe keeps its plain ASCII and its width.
+`--color` wins. With `auto`, NO_COLOR (not empty) turns colour off, FORCE_COLOR (not empty) turns it on also for pipes and files, and
+otherwise terminals get colour. Colour changes nothing else: a pipe keeps plain ASCII and its width.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COLORS: Final = ("auto", "always", "never")
 
 @dataclass(frozen=True)
 class Look:
-    """What was asked for. `quiet`: findings and the verdict, without what the verdict stands on and what to do next."""
+    """The requested look. `quiet`: only findings and the verdict, without the facts behind it and the next commands."""
 
     color: str = "auto"
     quiet: bool = False
@@ -26,17 +26,17 @@ _looks: Final = [Look()]
 
 
 def use(look: Look) -> None:
-    """Let this hold from now on."""
+    """Set the look of this process."""
     _looks[0] = look
 
 
 def quiet() -> bool:
-    """Whether only findings and the verdict are asked for."""
+    """Whether only findings and the verdict are printed."""
     return _looks[0].quiet
 
 
 def is_terminal(file: IO[str]) -> bool:
-    """Whether somebody watches, with a cursor that can be moved."""
+    """Whether the stream is a terminal whose cursor can be moved."""
     return not file.closed and bool(getattr(file, "isatty", lambda: False)()) and os.environ.get("TERM", "") != "dumb"
 
 

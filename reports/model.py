@@ -1,20 +1,20 @@
-"""What a run found, as frozen dataclasses that mirror `consan.report/1` (DESIGN 2.2), and the rules that judge it.
+"""What a run found: frozen dataclasses that mirror `consan.report/1` (reports/schema), and the rules that judge it.
 
-Decides three things, each in one function: the verdict (`verdict_of`), the exit status (`exit_status`), and which
-findings are the same finding (`merge_findings`). Renderers only print what is here; they decide nothing.
+Three decisions are made here, each in one function: the verdict (`verdict_of`), the exit status (`exit_status`), and which
+findings are equal (`merge_findings`). Renderers print and decide nothing.
 
-Conventions of the fields, since the JSON is read by programs that nobody here wrote:
+Conventions of the fields, for programs that read the JSON:
 
 - `block` and `thread` are (x, y, z). `warp` is the warp's index in its CTA, `lane` the lane in its warp.
 - `Access.bytes` is the byte range [begin, end) in its state space; offsets in shared memory count from the CTA's first
   byte. `Buffer.offset` and `Buffer.bytes` are the place and size of the union of the bytes in conflict.
-- `Access.file`, `line` and `column` are the user's line (`places.located`); `inlined` is the chain of calls, innermost first, and
-  `innermost` is where the instruction itself stands, where that is another line: in a library's header.
-- A value that is not known is None (or "" for text), never a made-up 0.
-- `Report.exit` is the status of the program itself (0 for `check`). `Report.status` is what the command ended with, which only the
-  command knows (`exit_status`).
+- `Access.file`, `line` and `column` are the user's line (`places.located`); `inlined` is the chain of calls, innermost first.
+  `innermost` is the place of the instruction itself, if that is another line, such as one in a library's header.
+- An unknown value is None (or "" for text), never a made-up 0.
+- `Report.exit` is the status of the program itself (0 for `check`). `Report.status` is the status of the command, which
+  the command sets (`exit_status`).
 
-Not handled here: which edge is missing and how to say so (`kinds`), decoding of device records (`decode`).
+Not here: which edge is missing and how to say so (`kinds`), and decoding of device records (`decode`).
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ VIOLATIONS: Final = "violations"
 INCOMPLETE: Final = "incomplete"
 VERDICTS: Final = (CLEAN, VIOLATIONS, INCOMPLETE)
 
-SEVERITIES: Final = ("error", "warning", "note")  # worst first: the order in which findings are shown
+SEVERITIES: Final = ("error", "warning", "note")  # worst first, as findings are shown
 
 NOTHING_RAN: Final = "no instrumented kernel was launched"
 
 EXIT_VIOLATIONS: Final = 66
 EXIT_INCOMPLETE: Final = 67
 
-CULPRIT: Final = "culprit"  # the role of what stands between two accesses and does not serve
+CULPRIT: Final = "culprit"  # role of an instruction between the two accesses that does not order them
 
 Dim3 = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of an inlining chain: `function` was inlined at file:line:column. Of `Access.innermost`: the place is in `function`."""
+    """One step of an inlining chain: `function` was inlined at file:line:column. In `Access.innermost`, the place is in `function`."""
 
     function: str
     file: str
@@ -56,7 +56,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class AsyncInfo:
-    """The asynchronous operation behind an access: its kind (`cp.async`, ...) and what signals its completion."""
+    """The asynchronous operation behind an access: its kind (`cp.async`, ...) and how its completion is signalled."""
 
     kind: str
     group: int | None = None
@@ -87,20 +87,20 @@ class Access:
     inlined: tuple[Frame, ...] = ()
     space: str = "shared"
     innermost: Frame | None = None
-    name: str = ""  # of the bytes, as the source calls them: `tile[1][3]`
+    name: str = ""  # the bytes as the source names them: `tile[1][3]`
 
     @property
     def statement(self) -> tuple[str, int, int, str]:
-        """What is done at which innermost place: two calls of one library function on a line are one `site` and two statements."""
+        """The action and its innermost place. Two calls of one library function on a line share a `site` but not a statement."""
         place = self.innermost or self
         return (place.file, place.line, place.column, self.role) if self.line else self.site
 
     @property
     def site(self) -> tuple[str, int, int, str]:
-        """What merging compares: the place in the source, and what is done there.
+        """The key for merging: the place in the source, and the action there.
 
-        An unrolled loop has many instructions at one place, which are one defect; a statement like `a[i] += x` has a read
-        and a write there, which are two. Without a source line the place is the PTX line.
+        An unrolled loop has many instructions at one place: one defect. A statement like `a[i] += x` has a read
+        and a write there: two sites. Without a source line the PTX line is used.
         """
         place = (self.file, self.line, self.column) if self.line else ("", self.ptx_line, 0)
         return (*place, self.role)
@@ -118,7 +118,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """Why a finding does not count: the reason that somebody gave, and where (`by`: a file and line, a test's marker)."""
+    """Why a finding does not count: the reason given, and by whom (`by`: a file and line, or a test's marker)."""
 
     reason: str
     by: str
@@ -127,7 +127,7 @@ class Suppressed:
 
 @dataclass(frozen=True)
 class RanTest:
-    """One test of a pytest run: what became of it, and the verdict on what it launched."""
+    """One test of a pytest run: its outcome, and the verdict on its launches."""
 
     id: str
     outcome: str
@@ -138,15 +138,15 @@ class RanTest:
 
 @dataclass(frozen=True)
 class Finding:
-    """One defect: `count` dynamic occurrences in `ctas` CTAs of the same kind at the same pair of sites.
+    """One defect: `count` dynamic occurrences in `ctas` CTAs, of one kind at one pair of sites.
 
-    No CTA at all: it was found in the text of the kernel, and `count` are the launches.
+    `ctas` is 0 for a hazard found in the kernel's text; `count` is then the number of launches.
     """
 
     kind: str
     kernel: str
     severity: str = "error"
-    hazard: str | None = None  # RAW, WAR, WAW, or None where the kind has none
+    hazard: str | None = None  # RAW, WAR, WAW; None if the kind has no hazard
     message: str = ""
     missing: str = ""
     fix: str = ""
@@ -156,20 +156,20 @@ class Finding:
     accesses: tuple[Access, ...] = ()
     barrier: dict[str, Any] | None = None
     waiters: tuple[dict[str, Any], ...] = ()
-    policy: str = "default"  # "isa": a finding only by the strict reading of the ISA that --policy isa asks for
+    policy: str = "default"  # "isa": reported only under --policy isa
     suppressed: Suppressed | None = None
-    tests: tuple[str, ...] = ()  # the tests of a pytest run in which it was seen
-    situation: str = ""  # the row of the catalogue that the words come from, such as "waited-no-barrier"
+    tests: tuple[str, ...] = ()  # the tests of a pytest run that showed it
+    situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
 
     @property
     def pair(self) -> tuple[Access, ...]:
-        """The accesses in conflict: those of the finding without the culprit."""
+        """The accesses in conflict, without the culprit."""
         return tuple(access for access in self.accesses if access.role != CULPRIT)
 
 
 @dataclass(frozen=True)
 class Unmodelled:
-    """An instruction that touches memory or synchronises and that this version cannot check."""
+    """An instruction that accesses memory or synchronises and that this version cannot check."""
 
     opcode: str
     ptx_line: int
@@ -178,7 +178,7 @@ class Unmodelled:
 
 @dataclass(frozen=True)
 class KernelSummary:
-    """What was instrumented in one kernel. `launches` are all of them; `unchecked` ones could not be recorded."""
+    """One instrumented kernel. `launches` counts all launches; `unchecked` those that could not be recorded."""
 
     name: str
     launches: int = 0
@@ -186,7 +186,7 @@ class KernelSummary:
     sync_sites: int = 0
     unmodelled: tuple[Unmodelled, ...] = ()
     unchecked: int = 0
-    global_stores: int = 0  # instructions; those of generic address, which may reach other memory, are in `generic_writes`
+    global_stores: int = 0  # instructions; stores through generic addresses, which may reach other memory, are in `generic_writes`
     global_atomics: int = 0
     generic_writes: int = 0
     open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
@@ -195,7 +195,7 @@ class KernelSummary:
 
 @dataclass(frozen=True)
 class Uninstrumented:
-    """A kernel that ran as it was (it exists only as SASS, or a filter left it out). `named`: a filter asked for it."""
+    """A kernel that ran without instrumentation (SASS only, or excluded by a filter). `named`: a filter asked for it."""
 
     name: str
     launches: int = 1
@@ -212,7 +212,7 @@ class Report:
     kernels: tuple[KernelSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
-    not_checked: tuple[str, ...] = ()  # what is not looked for, by design: "AREA: sentence" (coverage.py)
+    not_checked: tuple[str, ...] = ()  # areas that are not checked by design, as "AREA: sentence" (coverage.py)
     uninstrumented: tuple[Uninstrumented, ...] = ()
     dropped: int = 0
     evicted: int = 0
@@ -221,7 +221,7 @@ class Report:
     seed: int = 0
     policy: str = "default"
     notes: tuple[str, ...] = ()
-    incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty when it is
+    incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty if it is
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
     tests: tuple[RanTest, ...] = ()
@@ -229,19 +229,19 @@ class Report:
 
     @property
     def active(self) -> tuple[Finding, ...]:
-        """The findings that count: those that nobody has suppressed."""
+        """The findings that count: all that are not suppressed."""
         return tuple(finding for finding in self.findings if finding.suppressed is None)
 
     def shown(self, *, notes: bool) -> tuple[Finding, ...]:
-        """The findings that a text prints in full: notes only if they are asked for."""
+        """The findings that the text prints in full: notes only on request."""
         return tuple(finding for finding in self.active if notes or finding.severity != "note")
 
     def count(self, severity: str) -> int:
-        """Number of findings of one severity; suppressed ones are left out."""
+        """Number of findings of one severity, without suppressed ones."""
         return sum(finding.severity == severity for finding in self.active)
 
     def raise_if_racy(self) -> None:
-        """Raise `RacyKernelError`, with the report as its text, if a finding is an error."""
+        """Raise `RacyKernelError` if a finding is an error. Its text is the report."""
         if self.verdict == VIOLATIONS:
             raise RacyKernelError(self)
 
@@ -258,7 +258,7 @@ class Report:
 
 
 class RacyKernelError(AssertionError):
-    """A kernel that was asserted to be clean is not. `report` is what was found."""
+    """Raised by `Report.raise_if_racy`. `report` is the report."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(f"consan: verdict {report.verdict}\n{report}")
@@ -279,9 +279,9 @@ def assemble(
     notes: Iterable[str] = (),
     **others: Any,
 ) -> Report:
-    """The report of a run: findings merged and sorted, reasons collected, verdict computed.
+    """Build a report: merge and sort the findings, collect the reasons, compute the verdict.
 
-    `unchecked` are further reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing` explains
+    `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing`: explains
     a run in which no kernel was checked.
     """
     from consan.reports.coverage import installed_version, not_checked
@@ -304,14 +304,14 @@ def assemble(
 
 
 def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
-    """The one place where a verdict is computed (SEMANTICS 1): errors that are not suppressed, else gaps, else clean."""
+    """The only place that computes a verdict: unsuppressed errors, else gaps, else clean."""
     if any(finding.severity == "error" and finding.suppressed is None for finding in findings):
         return VIOLATIONS
     return INCOMPLETE if any(True for _ in reasons) else CLEAN
 
 
 def incomplete_reasons(report: Report) -> tuple[str, ...]:
-    """Why this run cannot be called clean: one sentence a gap, in a fixed order."""
+    """Why the run is incomplete: one sentence for each gap, in a fixed order."""
     return (
         *_nothing_instrumented(report),
         *_unmodelled(report),
@@ -327,7 +327,7 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
 
 
 def _nothing_instrumented(report: Report) -> tuple[str, ...]:
-    """A filter that leaves out every launch must not end in `clean`; launches include those that a filter left out."""
+    """A run whose filters exclude every launch must not be `clean`. Launches include excluded ones."""
     return () if kernels_checked(report) else (NOTHING_RAN,)
 
 
@@ -341,7 +341,7 @@ def says_nothing_ran(reason: str) -> bool:
 
 
 def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
-    """The kernels with a launch that was recorded: neither left out by a filter nor unchecked."""
+    """The kernels with a recorded launch: neither excluded by a filter nor unchecked."""
     left_out: dict[str, int] = {}
     for kernel in report.uninstrumented:
         left_out[kernel.name] = left_out.get(kernel.name, 0) + kernel.launches
@@ -349,7 +349,7 @@ def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
 
 
 def _unmodelled(report: Report) -> tuple[str, ...]:
-    """One sentence an opcode and kernel that was launched, with the PTX lines: a library's other kernels say nothing of this run."""
+    """One sentence for each opcode and launched kernel, with PTX lines. Kernels that were not launched do not matter."""
     gaps: dict[tuple[str, str], list[Unmodelled]] = {}
     for kernel in (kernel for kernel in report.kernels if kernel.launches):
         for gap in kernel.unmodelled:
@@ -371,12 +371,12 @@ def _counted(number: int, one: str, many: str) -> tuple[str, ...]:
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """`1 time`, `1,234 times`: counts read the same in every format."""
+    """`1 time`, `1,234 times`: all formats print counts alike."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def exit_status(report: Report, *, strict: bool = False) -> int:
-    """The status of the command (DESIGN 2.1): findings win over the program's own status, gaps do only under --strict."""
+    """The status of the command: findings override the program's own status; gaps do so only under --strict."""
     if report.verdict == VIOLATIONS or (strict and report.count("warning")):
         return EXIT_VIOLATIONS
     if strict and report.verdict == INCOMPLETE:
@@ -388,7 +388,7 @@ def exit_status(report: Report, *, strict: bool = False) -> int:
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding per (kernel, kind, unordered pair of sites), the worst and most frequent first; a suppressed one stays apart."""
+    """One finding per (kernel, kind, unordered pair of sites), worst and most frequent first. Suppressed findings stay separate."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.suppressed, *merge_key(finding)), []).append(finding)
@@ -396,7 +396,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def merge_key(finding: Finding) -> tuple[Any, ...]:
-    """Unordered: a pair met once as RAW and once as WAR is one defect, and `hazard` stays as first observed."""
+    """Unordered: a pair seen once as RAW and once as WAR is one defect; `hazard` stays as first observed."""
     return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
 
 
@@ -414,10 +414,10 @@ def _rank(finding: Finding) -> tuple[Any, ...]:
 
 
 def _merge(group: list[Finding]) -> Finding:
-    """The first of the group, which the worst severity and the totals are written into.
+    """The first finding of the group, with the worst severity and the totals.
 
-    `ctas` is exact when each record of the group comes from another CTA or carries the total; otherwise it is a lower
-    bound, since records do not list their CTAs.
+    `ctas` is exact if each record comes from another CTA or carries the total. Otherwise it is a lower
+    bound, because records do not list their CTAs.
     """
     first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
     blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
@@ -432,7 +432,7 @@ def _merge(group: list[Finding]) -> Finding:
 
 
 def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
-    """The union of the byte ranges, as one range, over the buffers in the first one's variable."""
+    """The union of the byte ranges in the first buffer's variable."""
     if not buffers:
         return None
     first = buffers[0]

@@ -1,11 +1,11 @@
-"""C++ names as a reader of the source knows them: symbols demangled and shortened.
+"""C++ symbols as the source names them: demangled and shortened.
 
-Decides two short forms of a symbol. `kernel_name` keeps template arguments, which tell instances apart, as far as they fit on a line.
-`function_name` is the qualified name alone: template arguments, parameters and the return type are left out, and so are the namespaces
-that only carry a version or a translation unit (`cub::_V_300500_SM_900`, `_INTERNAL_...`).
+Two short forms. `kernel_name` keeps template arguments, which tell instances apart, as far as they fit on a line.
+`function_name` is the qualified name without template arguments, parameters, return type, and
+namespaces that only carry a version or a translation unit (`cub::_V_300500_SM_900`, `_INTERNAL_...`).
 
-The demangler is that of the C++ runtime library (`__cxa_demangle`, Itanium C++ ABI). Without one, plain nested names are still read
-(`_ZN3foo3barEi` is `foo::bar`), and any other symbol stays as it is.
+The demangler is `__cxa_demangle` of the C++ runtime library (Itanium C++ ABI). Without it, plain nested names are still read
+(`_ZN3foo3barEi` is `foo::bar`); any other symbol stays as it is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-LONGEST: Final = 72  # characters of a kernel's name in a title, beyond which template arguments are elided
+LONGEST: Final = 72  # a longer kernel name loses its template arguments in a title
 
 _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "libc++.1.dylib")
 _VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::")
@@ -37,7 +37,7 @@ def demangled(symbol: str) -> str:
 
 
 def kernel_name(symbol: str) -> str:
-    """`rev<float, 128>`: what a title calls a kernel; of long template arguments only `<...>` is left."""
+    """`rev<float, 128>`: the kernel's name in a title. Long template arguments become `<...>`."""
     text = _bare(_VERSIONS.sub("", demangled(symbol)), "(")
     if len(text) <= LONGEST:
         return text
@@ -46,25 +46,25 @@ def kernel_name(symbol: str) -> str:
 
 
 def function_name(symbol: str) -> str:
-    """`foo::bar` of `void foo::bar<int>(int)`: what an inlining chain calls a function."""
+    """`foo::bar` for `void foo::bar<int>(int)`: a function's name in an inlining chain."""
     return _bare(_VERSIONS.sub("", demangled(symbol)), "(<")
 
 
 def variable_name(symbol: str) -> str:
-    """`tile` of `_ZZ1kPfE4tile`: a variable without the function that it is local to."""
+    """`tile` for `_ZZ1kPfE4tile`: a local variable without its function."""
     text = _bare(_VERSIONS.sub("", demangled(symbol)), "(<")
     return text.rsplit("::", 1)[-1] if symbol.startswith("_ZZ") else text
 
 
 def base_name(name: str) -> str:
-    """The variable of a name like `tile[1][3]`, `pairs[0].weight` or `bytes 8..11 of tile`; an owner (`of the CTA of rank 1`) stays."""
+    """The variable in a name like `tile[1][3]`, `pairs[0].weight` or `bytes 8..11 of tile`. An owner (`of the CTA of rank 1`) stays."""
     found = _ELEMENT.fullmatch(name)
     return name if found is None else found["base"] + found["owner"]
 
 
 @cache
 def _demangler() -> Callable[[str], str | None] | None:
-    """`__cxa_demangle` of whichever C++ runtime there is."""
+    """`__cxa_demangle` of the C++ runtime in use, or None."""
     for name in _LIBRARIES:
         try:
             library = ctypes.CDLL(name)
@@ -89,7 +89,7 @@ def _call(function: Callable[..., int | None], free: Callable[[int], None], symb
 
 
 def _bare(text: str, brackets: str) -> str:
-    """A demangled name without its return type and without what stands in these brackets; operators and lambdas keep their signs."""
+    """A demangled name without return type and without the contents of these brackets. Operators and lambdas keep their signs."""
     text = text.replace("(anonymous namespace)", "{anonymous}")
     text = _LAMBDA.sub(r"{lambda#\1}", text)
     kept, position, closing = [], 0, ""
@@ -113,7 +113,7 @@ def _bare(text: str, brackets: str) -> str:
 
 
 def _without_type(text: str) -> str:
-    """Without what stands before the last blank outside of template arguments, and without `const` and the like at the end."""
+    """Remove the part before the last blank outside template arguments, and trailing `const` and the like."""
     text = re.sub(r"(?: const| volatile|&| \[[^]]*\])+$", "", text.strip())
     depth, start = 0, 0
     for position, character in enumerate(text):
@@ -124,7 +124,7 @@ def _without_type(text: str) -> str:
 
 
 def _nested_name(symbol: str) -> str:
-    """Plain names of the ABI's `<nested-name>` and `<unscoped-name>`; what is not as simple as that stays as it is."""
+    """Plain names of the ABI's `<nested-name>` and `<unscoped-name>`; any other symbol unchanged."""
     nested = symbol.startswith("_ZN")
     names, position = [], 3 if nested else 2
     while digits := _LENGTH.match(symbol, position):

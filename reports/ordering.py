@@ -1,8 +1,8 @@
-"""Races in the order that the program means, whichever access the schedule brought first.
+"""Puts the two accesses of a race in program order, whatever order the schedule took.
 
-A device reports a race when the second access comes, so that one and the same race is a RAW in one run and a WAR in the next. What the
-text of the kernel tells (`instrument/between.py`) decides which of the two is (1). Pairs with an asynchronous operation stay as they are:
-there (1) and (2) have fixed parts.
+A device reports a race at the second access, so one race is a RAW in one run and a WAR in the next. The
+kernel's text (`instrument/between.py`) decides which access is (1). Pairs with an asynchronous operation do not change:
+their (1) and (2) have fixed roles.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from consan.reports.model import Access, Finding
 
 Pair = tuple[Site | None, Site | None]
 
-#: How the accesses of a race lie in the program (`kinds.describe`): most need no word for it.
+# How the accesses of a race lie in the program (`kinds.describe`); most positions need no special wording.
 NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None) -> tuple[Finding, Pair, str]:
-    """The finding with (1) before (2), the sites of the two, and how they lie."""
+    """The finding with (1) before (2), the two sites, and their position to each other."""
     first, second = pair
     if finding.kind != "data-race" or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
@@ -43,7 +43,7 @@ def _shape(finding: Finding, order: Order | None) -> str:
 
 
 def _barriers(first: Access, second: Access) -> str:
-    """Which barriers would order the two."""
+    """The barriers that would order the two."""
     if first.block != second.block:
         return "cluster"
     return "warp" if first.warp == second.warp else "cta"

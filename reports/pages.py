@@ -1,7 +1,7 @@
 """The page of a kind of finding, as text for `consan explain` and as Markdown for reports/KINDS.md and SARIF.
 
-Decides the order of what a page says; the words are in explanations.py. `consan explain --markdown -o reports/KINDS.md` writes the
-documentation anew, and a test compares it.
+The order of the parts is decided here; the words are in explanations.py. `consan explain --markdown -o reports/KINDS.md` regenerates the
+documentation, and a test compares it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def page(kind_id: str) -> str:
 
 
 def summary() -> str:
-    """One line a kind."""
+    """One line for each kind."""
     width = max(map(len, KINDS))
     lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity}{_unless_reported(kind.id)})" for kind in KINDS.values()]
     return "Kinds of findings; `consan explain KIND` tells more:\n" + "\n".join(lines) + "\n"
@@ -81,7 +81,7 @@ def document() -> str:
 
 
 def suppression(kind_id: str) -> str:
-    """The three ways to say that a finding does not count."""
+    """The three ways to suppress a finding."""
     return "\n".join(
         (
             f"// consan: allow({kind_id}) REASON",
@@ -95,7 +95,7 @@ def suppression(kind_id: str) -> str:
 
 
 def code(text: str) -> str:
-    """An example, without the indentation that it has in the table."""
+    """An example without its indentation in the table."""
     return textwrap.dedent(text).strip("\n")
 
 

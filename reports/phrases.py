@@ -1,8 +1,8 @@
-"""What a report says of accesses, findings and runs, in short phrases: the same words in the text and on the page.
+"""Short phrases about accesses, findings and runs, shared by the text and the HTML page.
 
-Nothing is decided here but wording; `dot` is what stands between the parts of a line.
+Only wording is decided here. `dot` separates the parts of a line.
 
-Not done: shortening of long kernel names (a shortened name cannot be pasted into --kernel-name).
+Kernel names are not shortened: a shortened name cannot be pasted into --kernel-name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
 
 _ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
-MAX_WAITS: Final = 8  # lines about who waits where
+MAX_WAITS: Final = 8  # lines that list waiters
 
 
 def where(access: Access) -> str:
@@ -51,7 +51,7 @@ def what(access: Access, dot: str = ", ") -> str:
 
 
 def chain(access: Access) -> Iterator[str]:
-    """`at block_reduce.cuh:166:11`, if that is not the line shown; then outwards `in block_sum, inlined at reduce.cu:11:9`."""
+    """`at block_reduce.cuh:166:11`, if that is not the line shown; then, outwards, `in block_sum, inlined at reduce.cu:11:9`."""
     if access.innermost:
         yield f"at {_position(access.innermost)}"
     for frame in access.inlined:
@@ -68,7 +68,7 @@ def header(file: str) -> str:
 
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """What is known of a finding beside its accesses: (label, text); texts may be empty."""
+    """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
     yield "missing", finding.missing
     yield "fix", finding.fix
     if kernel_name(finding.kernel) != finding.kernel:
@@ -91,7 +91,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
-    """What the verdict stands on: (label, text). `notes`: findings of severity note are shown in full."""
+    """What the verdict rests on: (label, text). `notes`: findings of severity note are shown in full."""
     yield "found", _found(report, notes)
     for finding in report.findings:
         if finding.suppressed:
@@ -113,7 +113,7 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
 
 
 def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:
-    """What to run next: (label, command)."""
+    """Commands to run next: (label, command)."""
     if report.command:
         yield "reproduce", shlex.join(report.command)
     if stored:
@@ -134,13 +134,13 @@ def _range(access: Access) -> str:
     return f"{access.name} ({told})" if access.name else told
 
 
-# What is said of a waiting warp, in this order; other keys follow as they are.
+# Facts about a waiting warp, in this order. Other keys follow unchanged.
 _WHO: Final = ("warp", "block", "thread", "lanes")
 _WAITER_KEYS: Final = (*_WHO, "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
 
 
 def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Waiters that differ in who they are only."""
+    """Group waiters that differ only in their threads."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for waiter in waiters:
         groups.setdefault(repr([item for item in sorted(waiter.items()) if item[0] not in _WHO]), []).append(waiter)
@@ -168,7 +168,7 @@ def _waiters(group: list[dict[str, Any]]) -> str:
 
 
 def _warps(group: list[dict[str, Any]]) -> str:
-    """`warp 3`, `warps 0, 1, 4 to 7`, or how many, where they are of several CTAs."""
+    """`warp 3`, `warps 0, 1, 4 to 7`, or their number if they are of several CTAs."""
     numbers = sorted({int(waiter["warp"]) for waiter in group})
     if len(numbers) != len(group):
         return plural(len(group), "warp")
@@ -203,12 +203,12 @@ def _triple(value: tuple[int, int, int]) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """Add a capital and a full stop."""
     return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
 
 
 def short(file: str) -> str:
-    """Relative when the file is below the working directory: shorter, and still a path that an editor opens."""
+    """A relative path for a file below the working directory: shorter, and still usable in an editor."""
     here = os.getcwd().rstrip(os.sep) + os.sep
     return file[len(here) :] if file.startswith(here) else file
 
@@ -243,7 +243,7 @@ def hidden_notes(report: Report) -> str:
 
 
 def notes_hidden(number: int, option: str = "--notes") -> str:
-    """The same for a number of notes."""
+    """The same for a given number of notes."""
     return f"{plural(number, 'note')} ({option} shows {'it' if number == 1 else 'them'})" if number else ""
 
 

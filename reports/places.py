@@ -1,16 +1,16 @@
-"""Which source line a report shows for an instruction: the innermost frame of its inlining chain that is the user's.
+"""Chooses the source line shown for an instruction: the innermost frame of its inlining chain that is the user's.
 
-An instruction of a library's header that was inlined into a kernel is of little use to who reads the report: the call in the kernel is
-the line to look at. Frames are ranked, and the innermost one of the highest rank is shown (`located`):
+If a library function was inlined into a kernel, the useful line is the call in the kernel, not the library's
+header. Frames are ranked, and the innermost frame of the highest rank is shown (`located`):
 
-  2  the user's: all that is not one of the following
+  2  the user's: everything not listed below
   1  a package's or vendored code: below `site-packages`, `third_party` and the like
-  0  the CUDA toolkit, CUB, Thrust, libcu++, CUTLASS and CuTe, Triton's and torch's libraries, and code that a compiler made up
+  0  the CUDA toolkit, CUB, Thrust, libcu++, CUTLASS and CuTe, the libraries of Triton and torch, compiler-generated code
 
-A file below the working directory is read by its path from there, and a library's folder alone does not make it a library's: who works
-on CUTLASS itself sees CUTLASS's lines. Where all frames are of rank 0 the innermost is shown.
+A file below the working directory is ranked by its path from there, and a library's folder name alone does not make it a library's:
+developers of CUTLASS see CUTLASS's lines. If all frames have rank 0, the innermost is shown.
 
-Not handled: calls that were not inlined; PTX does not tell who called.
+Not handled: calls that were not inlined. PTX does not name the caller.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LIBRARY, VENDORED, USERS = 0, 1, 2
 
-#: Always a library's, also below the working directory (a virtual environment lies there often).
+# Always a library's, also below the working directory, where virtual environments often lie.
 _TOOLKIT: Final = re.compile(
     r"""
       /(?:nvidia/(?:cu\d+|cuda_\w+)|cuda(?:-[\d.]+)?|cccl|targets/[\w-]+)/include/  # the toolkit, from a wheel or installed
@@ -39,7 +39,7 @@ _TOOLKIT: Final = re.compile(
     """,
     re.VERBOSE,
 )
-#: A library's where the file is not part of the user's project, or only as a copy.
+# A library's unless the file is part of the user's project.
 _LIBRARIES: Final = re.compile(
     r"""
       /cub/(?:block|warp|thread|device|agent|detail|grid|iterator|util_\w+)\b
@@ -57,7 +57,7 @@ _PLACE: Final = ("file", "line", "column", "ptx_line", "ptx")  # the keys of a w
 
 
 def located(place: Place | Site) -> dict[str, Any]:
-    """The fields of an `Access` that say where it is: the user's line, the innermost one where that is another, and the whole chain."""
+    """The fields of an `Access` for its place: the user's line, the innermost line if different, and the whole chain."""
     chain = tuple(Frame(function_name(f.function or ""), f.file, f.line, f.column) for f in place.inlined)
     innermost = Frame(chain[0].function if chain else "", place.file or "", place.line or 0, place.column or 0)
     shown = users_frame((innermost, *chain))
@@ -73,18 +73,18 @@ def located(place: Place | Site) -> dict[str, Any]:
 
 
 def shown_at(place: Place | Site) -> dict[str, Any]:
-    """The same for who waits: the user's line and the PTX."""
+    """The place of a waiter: the user's line and the PTX line."""
     return {name: value for name, value in located(place).items() if name not in ("innermost", "inlined")}
 
 
 def users_frame(chain: tuple[Frame, ...]) -> Frame:
-    """The innermost of the highest rank."""
+    """The innermost frame of the highest rank."""
     return max(chain, key=lambda frame: rank(frame.file, os.getcwd()) if frame.line else -1)
 
 
 @lru_cache(maxsize=4096)
 def rank(file: str, project: str) -> int:
-    """Whose file this is; `project` is the folder that the user works in."""
+    """The rank of a file. `project` is the user's working folder."""
     path, here = file.replace("\\", "/"), project.replace("\\", "/").rstrip("/") + "/"
     inside = path.startswith(here) or (not path.startswith(("/", "<")) and os.path.exists(path))
     path = "/" + path.removeprefix(here) if inside or not path.startswith(("/", "<")) else path
@@ -97,7 +97,7 @@ def rank(file: str, project: str) -> int:
 
 
 def steps(access: Access) -> Iterator[tuple[str, int]]:
-    """The source lines of an access from the innermost outwards, the shown one first."""
+    """The source lines of an access: the shown one first, then from the innermost outwards."""
     frames = (access, *([access.innermost] if access.innermost else ()), *access.inlined)
     yield from dict.fromkeys((frame.file, frame.line) for frame in frames if frame.file and frame.line)
 

@@ -1,7 +1,7 @@
-"""Where the threads of a launch stood when it was cut short, in words for a report's `incomplete` reasons.
+"""Where the threads of an interrupted launch were, in words for a report's `incomplete` reasons.
 
-Takes waiters as findings have them (`block`, `warp`, `lanes`, `why`, `file`, ...). Those that stand at one place are told together, the
-places with the most threads first.
+Input are waiters as in findings (`block`, `warp`, `lanes`, `why`, `file`, ...). They are grouped by place; the
+places with the most threads come first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from consan.reports.model import plural
 
 Waiter = Mapping[str, Any]
 
-SHOWN: Final = 4  # places; the rest is counted
+SHOWN: Final = 4  # places shown; the rest is counted
 RUNNING: Final = "running"
 _WAITS: Final = {
     "barrier": "waiting at barrier {barrier}",
@@ -25,7 +25,7 @@ _WAITS: Final = {
 
 
 def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = ()) -> str:
-    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known."""
+    """The reason for an interrupted launch: why it ended, and where its threads were, if known."""
     where = positions(waiters)
     return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")
 
@@ -42,7 +42,7 @@ def positions(waiters: Iterable[Waiter]) -> str:
 
 
 def _state(waiter: Waiter) -> str:
-    """What a warp waits for, in words; nothing for one that runs."""
+    """What a warp waits for, in words; empty for a running warp."""
     why = str(waiter.get("why", ""))
     words = _WAITS.get(why, "" if why == RUNNING else why)
     return words.format_map({"barrier": "", "phase": "", "mbarrier": "", **waiter})
@@ -66,7 +66,7 @@ def _opcode(ptx: str) -> str:
 
 
 def _lanes(group: Sequence[Waiter]) -> int:
-    """Threads of a group: a GPU's records count them, the virtual machine gives a mask for each warp."""
+    """Number of threads in a group: a GPU's records hold the count, the virtual machine's a mask per warp."""
     return sum(int(waiter.get("threads") or int(waiter.get("lanes") or 0).bit_count()) for waiter in group)
 
 

@@ -1,7 +1,7 @@
-"""The registry of renderers: a new output is one file and one row here.
+"""The registry of renderers. A new output format is one file and one row here.
 
-A renderer is a function from a report to text. It prints what the model holds and decides nothing. Its module is imported when
-the format is asked for.
+A renderer is a function from a report to text, and decides nothing. Its module is imported when
+the format is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMATS: Final[dict[str, Callable[[Report], str]]] = {
 
 
 class FormatError(ValueError):
-    """A format without a renderer; the message says which there are."""
+    """A format without a renderer; the message lists the formats."""
 
 
 def render(
@@ -40,7 +40,7 @@ def render(
     notes: bool = False,
     timeline: bool = False,
 ) -> str:
-    """The report as text in one of FORMATS, plain (no colour, ASCII): what a file or a pipe gets.
+    """The report as text in one of FORMATS, plain (no colour, ASCII), for a file or a pipe. Raises FormatError for another format.
 
     The text prints findings of severity note in full with `notes` and draws each finding with `timeline`; HTML always has both.
     """

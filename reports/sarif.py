@@ -1,13 +1,13 @@
 """The report as SARIF 2.1.0 (OASIS), for code scanning services and editors.
 
-A finding becomes a result: both accesses are locations (the first one is where viewers put it) and the two threads of a code flow, which is
-what a race is. They and the culprit are related locations that the text links to. Rules are the kinds, with their pages as help. What was
-not checked is a notification, so that a run without results cannot be taken for a clean one.
+A finding becomes a result. Both accesses are locations (viewers show the first one) and the two threads of a code flow.
+They and the culprit are related locations, which the text links to. Rules are the kinds, with their pages as help. What was
+not checked is a notification, so that a run without results does not look clean.
 
-Fingerprints survive that lines move: they are made of the kind, the kernel, and of each access the file, what it does and the text of its
-line; of several findings that are the same by that, each has a number.
+Fingerprints survive when lines move: they hash the kind, the kernel, and for each access its file, action and line
+text. Findings with equal fingerprints are numbered.
 
-Does NOT handle: findings without a source line (PTX without line information) have a logical location only, which GitHub does not show.
+Findings without a source line (PTX without line information) have only a logical location, which GitHub does not show.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 def render(report: Report) -> str:
-    """SARIF text with a final newline; file names below the working directory are relative to it."""
+    """SARIF text with a final newline. File names below the working directory are relative to it."""
     return json.dumps({"$schema": SCHEMA, "version": VERSION, "runs": [_run(report)]}, indent=1) + "\n"
 
 
@@ -88,7 +88,7 @@ def _invocation(report: Report) -> Json:
 
 
 class _Writer:
-    """The results of one run: they number the findings that look the same."""
+    """The results of one run. It numbers findings that look the same."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -138,7 +138,7 @@ class _Writer:
         return {"artifactLocation": _artifact(place.file), "region": region}
 
     def _flow(self, finding: Finding, places: list[Json]) -> Json:
-        """Each access is a thread of its own; the calls that were inlined on the way to it come before it."""
+        """Each access is a thread flow, preceded by its inlined calls."""
         flows = []
         for number, (access, place) in enumerate(zip(finding.pair, places, strict=True), 1):
             calls = [self._call(frame) for frame in reversed(access.inlined) if frame.file and frame.line]
@@ -160,7 +160,7 @@ class _Writer:
         return f"{digest}:{number}"
 
     def _trait(self, access: Access) -> str:
-        """What stays of an access when lines are put in above it."""
+        """The properties of an access that do not change when lines are inserted above it."""
         line = self._sources.line(access.file, access.line) if access.file and access.line else None
         text = access.op if line is None else " ".join(line.split())
         return "\x1e".join((PurePosixPath(access.file.replace("\\", "/")).name, access.role, text))
@@ -176,7 +176,7 @@ def _message(finding: Finding) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Brackets make links in a message."""
+    """Escape brackets, which make links in a message."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
@@ -204,7 +204,7 @@ def _suppressions(suppressed: Suppressed | None) -> list[Json]:
 
 
 def _artifact(file: str) -> Json:
-    """A file below the working directory is relative to it, so that it means the same on every machine."""
+    """The artifact of a file. Below the working directory its path is relative, so that it is valid on every machine."""
     path, here = file.replace("\\", "/"), os.getcwd().replace("\\", "/").rstrip("/") + "/"
     if path.startswith(here):
         path = path[len(here) :]

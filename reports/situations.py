@@ -1,16 +1,16 @@
-"""A row of the catalogue of findings, and what its words may name: the waits and commits of asynchronous operations."""
+"""Types of the catalogue's rows, and the waits and commits of asynchronous operations that its words name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-GENERAL: Final = "general"  # the situation of a kind when the decoder knows no better
+GENERAL: Final = "general"  # the situation of a kind if the decoder knows no better
 
 
 @dataclass(frozen=True)
 class Situation:
-    """One way to end up with a kind. Empty `message` or `severity`: the kind's own."""
+    """One way to get a finding of a kind. Empty `message` or `severity`: that of the kind."""
 
     missing: str
     fix: str
@@ -30,7 +30,7 @@ class Kind:
     situations: dict[str, Situation]
 
 
-# What makes the completion of an asynchronous operation visible, in PTX; how a framework spells it is in frameworks.py.
+# What makes the completion of an asynchronous operation visible, in PTX. The spelling of frameworks is in frameworks.py.
 WAITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.wait_group {leave}",
     "bulk load": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
@@ -45,4 +45,4 @@ COMMITS: Final[dict[str, str]] = {
     "wgmma": "wgmma.commit_group.sync.aligned",
     "tcgen05": "tcgen05.commit",
 }
-SIGNALLED: Final = ("bulk load", "st.async")  # completed by an mbarrier; the others by a group
+SIGNALLED: Final = ("bulk load", "st.async")  # completed by an mbarrier; all others by a group

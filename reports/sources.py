@@ -1,10 +1,10 @@
 """Source lines for reports: found, stored with the run, and cut to excerpts.
 
-Lines come from the report itself first (a stored run is readable where its sources are not, and a kernel compiled from
-a string has no file at all), then from disk. `embed` puts the lines around every access into the report; the adapters
-hand in the texts that have no file.
+Lines come first from the report itself, then from disk: a stored run is readable without its sources, and a kernel compiled from
+a string has no file. `embed` stores the lines around every access in the report; adapters
+pass the texts that have no file.
 
-Not handled: a file that changed between the run and `embed` (consan embeds at once), and encodings other than UTF-8
+Not handled: a file that changes between the run and `embed` (which follows at once), and encodings other than UTF-8
 (undecodable bytes are replaced, so columns after them may be off).
 """
 
@@ -20,12 +20,12 @@ from consan.reports.places import stands, steps
 
 CONTEXT: Final = 2  # lines shown before and after the line of an access
 TAB: Final = 4
-_LARGEST: Final = 32 << 20  # a bigger "source file" is not one
+_LARGEST: Final = 32 << 20  # bytes; a larger file is not source code
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Lines to print: (number, text, whether it is the line of the access); `caret` is a 0-based column of that line."""
+    """Lines to print: (number, text, whether the access is here). `caret` is a 0-based column of that line."""
 
     lines: tuple[tuple[int, str, bool], ...]
     caret: int
@@ -43,7 +43,7 @@ def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
 
 
 def read_lines(file: str, texts: Mapping[str, str]) -> list[str]:
-    """The lines of a source, from `texts` or from disk; none if there is no such text file."""
+    """The lines of a source, from `texts` or from disk. None if there is no such text file."""
     if file in texts:
         return texts[file].splitlines()
     try:
@@ -60,7 +60,7 @@ def _pick(lines: list[str], numbers: set[int]) -> dict[int, str]:
 
 
 class Sources:
-    """Looks lines up for a renderer; reads each file at most once."""
+    """Looks up lines for a renderer. Reads each file at most once."""
 
     def __init__(self, report: Report) -> None:
         self._stored = report.sources
@@ -77,7 +77,7 @@ class Sources:
         return lines[number - 1] if 0 < number <= len(lines) else None
 
     def excerpt(self, access: Access) -> Excerpt | None:
-        """The lines around an access, or its PTX line when there is no source; None when there is neither."""
+        """The lines around an access, or its PTX line if there is no source. None if there is neither."""
         text = self.line(access.file, access.line) if access.file and access.line else None
         if text is None:
             return _ptx_excerpt(access)
@@ -100,14 +100,14 @@ def _ptx_excerpt(access: Access) -> Excerpt | None:
 
 
 def _trim(lines: tuple[tuple[int, str, bool], ...]) -> tuple[tuple[int, str, bool], ...]:
-    """Without blank lines at the edges: they show nothing."""
+    """Drop blank lines at the edges."""
     shown = [index for index, (_, text, hit) in enumerate(lines) if text or hit]
     return lines[shown[0] : shown[-1] + 1]
 
 
 def _span(text: str, column: int) -> tuple[int, int]:
-    """Where to point, since compilers give a start and no end: a place in the line means the word there; the start of the
-    line (all that NVRTC says of a statement) or no column means the whole statement.
+    """The span to underline, since compilers give only a start. A column inside the line means the word there. The start of the
+    line (all that NVRTC gives for a statement) or no column means the whole statement.
     """
     first = len(text) - len(text.lstrip())
     start = column - 1 if first < column <= len(text) else first

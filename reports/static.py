@@ -1,7 +1,7 @@
-"""Hazards that were found in the text of a kernel to findings: the same words and fields as for what ran.
+"""Turns hazards found in a kernel's text into findings, with the same words and fields as those of a run.
 
-Decides roles, the asynchronous side and the situation (`kinds.py`). A hazard in the text has no thread, no CTA and no count: it
-is there on some path, once, in every kernel that can reach the function. Whether a kernel was launched is not looked at.
+It decides roles, the asynchronous side and the situation (`kinds.py`). Such a hazard has no thread, no CTA and no count: it
+is on some path of every kernel that can reach the function. Whether the kernel was launched is not checked here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.places import located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({})"
-_SHOWN: Final = 4  # registers that are named; a tile has up to 128
+_SHOWN: Final = 4  # registers named; a tile has up to 128
 
 
 class StaticHazard(Protocol):
-    """What is read of a hazard (`instrument/passes/registers.py` makes them)."""
+    """The interface of a hazard (`instrument/passes/registers.py` makes them)."""
 
     @property
     def kind(self) -> str:
@@ -40,22 +40,22 @@ class StaticHazard(Protocol):
 
     @property
     def first(self) -> Place:
-        """What comes first on the path."""
+        """The first instruction on the path."""
         ...
 
     @property
     def second(self) -> Place:
-        """What comes too early; `first` again where a single instruction is at fault."""
+        """The instruction that comes too early; `first` again if one instruction is at fault."""
         ...
 
     @property
     def first_role(self) -> str:
-        """What (1) does with the registers."""
+        """How (1) uses the registers."""
         ...
 
     @property
     def second_role(self) -> str:
-        """What (2) does with the registers."""
+        """How (2) uses the registers."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class StaticHazard(Protocol):
 
     @property
     def serialised(self) -> str:
-        """The number of the assembler's message where it serialises the pipeline because of the hazard; else empty."""
+        """The number of the assembler's message, if it serialises the pipeline because of the hazard; else empty."""
         ...
 
     @property
@@ -82,7 +82,7 @@ class StaticHazard(Protocol):
 def static_findings(
     hazards: Iterable[StaticHazard], kernels: Iterable[str] | None = None, framework: str = frameworks.CUDA
 ) -> list[Finding]:
-    """One finding for each hazard and kernel that can reach it, in the words of a framework; `kernels` keeps those only."""
+    """One finding for each hazard and kernel that can reach it, in the words of a framework. `kernels` selects kernels."""
     wanted = None if kernels is None else set(kernels)
     return [_finding(hazard, name, framework) for hazard in hazards for name in hazard.kernels if wanted is None or name in wanted]
 
@@ -111,7 +111,7 @@ def _access(place: Place, role: str, space: str) -> Access:
 
 
 def _opcode(ptx: str) -> str:
-    """The opcode of an instruction's text, which a guard may come before."""
+    """The opcode in an instruction's text, without its guard."""
     words = ptx.rstrip(";").split()
     return next((word for word in words if not word.startswith("@")), "")
 

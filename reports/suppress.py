@@ -1,14 +1,14 @@
-"""Suppressions: findings that somebody has looked at and does not want to hear of, with the reason why.
+"""Suppressions: findings that a user has reviewed and excluded, with a reason.
 
-Decides which findings a rule covers, what a rule has to say (a known kind, a reason), and where the comment has to stand that is a
-rule in the source itself:
+A rule needs a known kind and a reason, and covers findings by kind, kernel and file. A comment in the source is
+a rule, too:
 
     flag = 1;  // consan: allow(data-race) every thread stores the same value
 
-on the line of one of the two accesses, of a call that was inlined on the way to it, or alone on the lines right above it. A suppressed
-finding stays in the report, marked, and has no part in the verdict.
+on the line of one of the two accesses or of a call inlined on the way to it, or alone on the lines directly above it. A suppressed
+finding stays in the report, marked, and does not count in the verdict.
 
-Does NOT handle: comments for kernels without source lines (PTX without `.loc`), and `/* */` comments that begin on an earlier line.
+Not handled: comments in kernels without source lines (PTX without `.loc`), and `/* */` comments that begin on an earlier line.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from consan.reports.places import steps
 from consan.reports.sources import read_lines
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
-_ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with nothing but a comment (or a directive of the preprocessor)
-_ABOVE: Final = 8  # lines of comment above an access that are looked through
+_ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with only a comment (or a preprocessor directive)
+_ABOVE: Final = 8  # comment lines searched above an access
 
 
 class SuppressionError(ValueError):
-    """A suppression that cannot be one; the message says where and why."""
+    """An invalid suppression; the message says where and why."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Findings of a kind, in kernels and source files of these names, do not count. `by` says where the rule stands."""
+    """Excludes findings of a kind, in kernels and source files that match. `by` says where the rule is written."""
 
     kind: str
     reason: str
@@ -47,14 +47,14 @@ class Rule:
     in_source: bool = False
 
     def covers(self, finding: Finding) -> bool:
-        """Whether this finding is meant; of the source files one of the two accesses' is enough."""
+        """Whether the rule covers this finding. One of the two accesses' source files has to match."""
         if finding.kind != self.kind or not fnmatchcase(finding.kernel, self.kernel):
             return False
         return self.source == "*" or any(_matches(file, self.source) for file in _files(finding))
 
     @property
     def mark(self) -> Suppressed:
-        """What a finding carries that this rule covers."""
+        """The mark for a finding that this rule covers."""
         return Suppressed(self.reason, self.by, self.in_source)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Rule:
 
 
 def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str = "*", in_source: bool = False) -> Rule:
-    """A rule, or SuppressionError with what is wrong with it."""
+    """Make a rule. Raises SuppressionError if the kind is unknown or the reason is missing."""
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"the kinds are {', '.join(KINDS)}"
@@ -74,7 +74,7 @@ def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str
 
 
 def suppress(report: Report, rules: Iterable[Rule]) -> Report:
-    """The report with the findings marked that a rule or a comment covers, the first rule first, and its verdict."""
+    """Mark the findings that a rule or a comment covers (the first rule wins), and compute the verdict again."""
     given, lines = tuple(rules), Lines()
     findings = tuple(finding if finding.suppressed else _marked(finding, given, lines) for finding in report.findings)
     ordered = tuple(sorted(findings, key=lambda finding: bool(finding.suppressed)))
@@ -92,21 +92,21 @@ def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
 
 
 class Lines:
-    """Lines of source files, each file read once."""
+    """Lines of source files. Each file is read once."""
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         self._texts = texts or {}
         self._read: dict[str, list[str]] = {}
 
     def of(self, file: str) -> list[str]:
-        """All lines of a file; none if it cannot be read."""
+        """All lines of a file; empty if it cannot be read."""
         if file not in self._read:
             self._read[file] = read_lines(file, self._texts)
         return self._read[file]
 
 
 def comment_rules(file: str, line: int, lines: Lines) -> Iterator[Rule]:
-    """The rules of the comments that belong to a line: on it, or alone on the lines right above it."""
+    """The rules of the comments for a line: on it, or alone on the lines directly above it."""
     texts = lines.of(file)
     if not 0 < line <= len(texts):
         return
@@ -136,7 +136,7 @@ def _files(finding: Finding) -> set[str]:
 
 
 def _matches(file: str, pattern: str) -> bool:
-    """`*.cu`, `kernels/reduce.cu` and an absolute path all name a file: a relative pattern may begin at any folder."""
+    """`*.cu`, `kernels/reduce.cu` and an absolute path can all match a file: a relative pattern may start at any folder."""
     path = file.replace("\\", "/")
     return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
 
@@ -145,7 +145,7 @@ def _matches(file: str, pattern: str) -> bool:
 
 
 def to_toml(report: Report, folder: str) -> str:
-    """Suppressions for the findings that count, ready for pyproject.toml but for the reasons; paths relative to `folder`."""
+    """Suppressions for the findings that count, for pyproject.toml. The reasons are left to fill in. Paths are relative to `folder`."""
     rules = dict.fromkeys((finding.kind, finding.kernel, _first_file(finding, folder)) for finding in report.active)
     return "\n".join(_table(*rule) for rule in rules)
 
@@ -164,10 +164,10 @@ def _table(kind: str, kernel: str, source: str) -> str:
 
 
 def _literal(name: str) -> str:
-    """A glob that matches this name only."""
+    """A glob that matches only this name."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: what JSON escapes, TOML reads."""
+    """A TOML string. JSON's escapes are valid TOML."""
     return json.dumps(text, ensure_ascii=False)

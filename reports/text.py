@@ -1,9 +1,9 @@
-"""The report for people, drawn with rich: each finding with both places in the source, then what the verdict stands on.
+"""The report for people, drawn with rich: each finding with both places in the source, then what the verdict rests on.
 
-A terminal gets colour and box characters in its own width; everything else gets plain ASCII at a fixed width, so that
-logs, pipes and goldens are stable. Nothing is decided here: order, wording and verdict come from the model.
+A terminal gets colour, box characters and its own width. Everything else gets plain ASCII at a fixed width, so that
+logs, pipes and goldens are stable. Order, wording and verdict come from the model.
 
-Not done: syntax colours in excerpts (they would fight with the marks of (1) and (2)).
+Excerpts have no syntax colours: they would hide the marks of (1) and (2).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Glyphs:
 ASCII: Final = Glyphs(rule="=", bar="|", top="-->", bottom="=", caret="^", dot=", ")
 UNICODE: Final = Glyphs(rule="\u2501", bar="\u2502", top="\u256d\u2500", bottom="\u251c\u2500", caret="\u2594", dot=" \u00b7 ")
 
-# Styles by what is shown; the accesses and the culprit keep their colours through title, excerpt and label.
+# Styles by meaning. The accesses and the culprit keep their colours through title, excerpt and label.
 SEVERITY_STYLE: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 VERDICT_STYLE: Final = {VIOLATIONS: "bold red", INCOMPLETE: "bold yellow", CLEAN: "bold green"}
 MARK_STYLE: Final = ("bold cyan", "bold magenta", "bold yellow")
@@ -53,7 +53,7 @@ LABEL_STYLE: Final = {"missing": "bold yellow", "fix": "bold green"}
 
 @dataclass(frozen=True)
 class Shown:
-    """How much is printed. `notes`: findings of severity note too; `timeline`: each finding drawn; `quiet`: findings and verdict only."""
+    """How much is printed. `notes`: also findings of severity note. `timeline`: draw each finding. `quiet`: only findings and verdict."""
 
     notes: bool = False
     timeline: bool = False
@@ -63,15 +63,15 @@ class Shown:
 def render(
     report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False
 ) -> str:
-    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any; the switches are those of `Shown`."""
+    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any. The switches are those of `Shown`."""
     out = io.StringIO()
     _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, Shown(notes, timeline, quiet)).report(stored)
-    # Trailing blanks come from table cells; they would make goldens and diffs noisy.
+    # Table cells leave trailing blanks, which make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def show(report: Report, file: IO[str], *, stored: str | None = None, notes: bool = False, timeline: bool = False) -> None:
-    """To a stream, as the look of this process says: a terminal gets its own width and characters, else what `render` gives."""
+    """Print to a stream: a terminal gets its own width and characters, all else the text of `render`."""
     colored = look.wants_color(file)
     if not look.is_terminal(file):
         file.write(render(report, stored=stored, notes=notes, timeline=timeline, quiet=look.quiet(), colored=colored))
@@ -82,7 +82,7 @@ def show(report: Report, file: IO[str], *, stored: str | None = None, notes: boo
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
-    """A console that leaves text as it is. Colours that a terminal does not name are the standard ones, as in a pipe."""
+    """A console that does not change text. Colours that a terminal does not define are the standard ones, as in a pipe."""
     terminal = look.is_terminal(file)
     return Console(
         file=file,
@@ -102,12 +102,12 @@ def _speaks_unicode(file: IO[str]) -> bool:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines broken between words only: a path that is too long stays whole."""
+    """Wrap lines between words only: a long path stays whole."""
     return textwrap.wrap(text, max(width, 20), break_long_words=False, break_on_hyphens=False)
 
 
 class _Printer:
-    """One pass over a report. Methods are in the order in which they print."""
+    """Prints one report. Methods are in the order of printing."""
 
     def __init__(self, console: Console, glyphs: Glyphs, report: Report, shown: Shown) -> None:
         self._timeline = shown.timeline
@@ -194,7 +194,7 @@ class _Printer:
             tone = "bold" if hit else "dim"
             yield Text.assemble((f"  {number or '':>{gutter}} {self._glyphs.bar} ", tone), (shown, "" if hit else tone))
             if hit:
-                # A line that is too long is cut: the mark ends with it and keeps its label.
+                # Cut a line that is too long. Its mark is cut with it and keeps its label.
                 room = self._console.width - gutter - 5 - excerpt.caret - len(label) - 1
                 carets = " " * excerpt.caret + self._glyphs.caret * max(1, min(excerpt.width, room))
                 yield Text.assemble((f"  {'':>{gutter}} {self._glyphs.bar} ", "dim"), (f"{carets} {label}", style))
@@ -222,7 +222,7 @@ class _Printer:
     # --- printing ---
 
     def _rows(self, rows: Iterable[tuple[str, str]], indent: int, width: int = 0) -> None:
-        """Labels in a column of their own, texts wrapped beside them; a repeated label is printed once."""
+        """Labels in a column, texts wrapped beside them. A repeated label is printed once."""
         kept = [(label, self._plain(text)) for label, text in rows if text]
         width = max([width, *(len(label) for label, _ in kept)]) + 1
         last = ""
@@ -234,9 +234,9 @@ class _Printer:
             last = label
 
     def _line(self, text: Text | None = None, overflow: OverflowMethod = "fold", *, whole: bool = False) -> None:
-        """One line. Names fold; source lines are cut, since a folded one would tear its carets off.
+        """One line. Names fold; source lines are cut, since a folded line would lose its carets.
 
-        `whole`: as it is, however long. A terminal links `file:line:column`, and a shell takes a command, only if no line break is inside.
+        `whole`: never broken. A terminal links `file:line:column`, and a shell takes a command, only without a line break inside.
         """
         if whole:
             self._console.print(text or Text(), soft_wrap=True)
@@ -244,5 +244,5 @@ class _Printer:
             self._console.print(text or Text(), no_wrap=overflow != "fold", overflow=overflow)
 
     def _plain(self, text: str) -> str:
-        """Text that the stream can take: in ASCII every other character becomes one '?', which keeps columns in place."""
+        """Text that the stream can encode. In ASCII each other character becomes one '?', which keeps columns aligned."""
         return text if self._glyphs is UNICODE else text.encode("ascii", "replace").decode("ascii")

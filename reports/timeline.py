@@ -1,11 +1,11 @@
-"""What happened in a finding as a small picture: lanes, events in order, the edges between them, and the edge that is missing.
+"""What happened in a finding, as a picture: lanes, events in order, the edges between them, and the missing edge.
 
-`build` is a pure function from a finding to a `Timeline`; `timeline_svg` and `timeline_text` draw it, `steps` says the same as a table.
-The picture holds only what the finding holds: who, where, which asynchronous operation, which barrier and phase, what is missing.
-Time runs down. The order of (1) and (2) is the one that the words of the finding use: where no edge orders them, either may come first.
+`build` turns a finding into a `Timeline`. `timeline_svg` and `timeline_text` draw it; `steps` gives the same as a table.
+The picture shows only what the finding holds: who, where, which asynchronous operation, which barrier and phase, what is missing.
+Time runs down. (1) and (2) are in the order of the finding's text; without an edge between them, either may come first.
 
 A finding of an older stored run has no `situation`: its picture leaves out what only the situation tells (who waited, which exit).
-Not drawn: distances in time (nothing is measured), and accesses that the finding does not name.
+Not drawn: durations (nothing is timed), and accesses that the finding does not name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from consan.reports.divergence import lanes_phrase
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Finding, plural
 
-MOST_WAITERS: Final = 3  # groups of waiting warps that are drawn; the facts of the finding list them all
+MOST_WAITERS: Final = 3  # groups of waiting warps drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2
 
 THREAD, ENGINE, BARRIER, CTA = "thread", "engine", "barrier", "cta"  # the roles of lanes
@@ -26,7 +26,7 @@ THREAD, ENGINE, BARRIER, CTA = "thread", "engine", "barrier", "cta"  # the roles
 
 @dataclass(frozen=True)
 class Lane:
-    """Who or what: a thread, an asynchronous engine, a barrier, a CTA. `group` is the CTA it belongs to, where they differ."""
+    """A thread, an asynchronous engine, a barrier or a CTA. `group` is its CTA, if they differ."""
 
     role: str
     title: str
@@ -36,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Event:
-    """A step on a lane. `kind`: access, flight, lands, wait, edge (an order that is there), state, lifetime."""
+    """A step on a lane. `kind`: access, flight, lands, wait, edge (an existing order), state, lifetime."""
 
     lane: int
     kind: str
@@ -48,7 +48,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Span:
-    """Something that lasts on a lane, from one event to another; without the other it does not end."""
+    """An interval on a lane between two events. Without the second event it has no end."""
 
     lane: int
     first: int
@@ -57,7 +57,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Edge:
-    """Event `source` comes before event `target`; a missing edge is one that would have to be there."""
+    """Event `source` comes before event `target`. A missing edge is one that the program lacks."""
 
     source: int
     target: int
@@ -67,22 +67,22 @@ class Edge:
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of a strip of memory. `kind`: inside, unwritten, hit, outside."""
+    """A part of a memory strip. `kind`: inside, unwritten, hit, outside."""
 
     kind: str
     text: str
     mark: str = ""
 
 
-#: What a cell is, in a word.
+# A word for each kind of cell.
 MEMORY_WORDS: Final = {"inside": "allocated", "unwritten": "never written", "hit": "loaded", "outside": "outside"}
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The picture. `gap` is the event before which what is missing would have to stand (the number of events: after all).
+    """The picture. `gap` is the index of the event before which the missing operation belongs (the number of events: at the end).
 
-    `culprits` are instructions that stand there and do not serve: (what, place). When they come is not known, so they are not events.
+    `culprits` are instructions in the gap that do not order: (what, place). They are not events, because their time is unknown.
     """
 
     caption: str
@@ -98,7 +98,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the table that says what the picture shows."""
+    """A row of the table that describes the picture."""
 
     number: str
     who: str
@@ -109,14 +109,14 @@ class Step:
 
 
 def build(finding: Finding) -> Timeline | None:
-    """The picture of a finding; None where the finding names neither an access nor a waiter."""
+    """The picture of a finding. None if the finding names neither an access nor a waiter."""
     if not _sides(finding):
         return _waiting(finding) if finding.waiters else None
     return _SHAPES.get(finding.kind, _pair)(finding)
 
 
 def steps(timeline: Timeline) -> Iterator[Step]:
-    """The events in order, each with what it comes after, and the missing edge at its place."""
+    """The events in order, each with its predecessors, and the missing edge in its place."""
     for number, event in enumerate(timeline.events):
         if timeline.gap == number:
             yield from _gap_steps(timeline)
@@ -146,7 +146,7 @@ def _gap_steps(timeline: Timeline) -> Iterator[Step]:
 
 @dataclass
 class _Draft:
-    """A timeline in the making. Lanes are made on demand, by a key that says who they are."""
+    """A timeline under construction. Lanes are created on demand, by key."""
 
     finding: Finding
     lanes: dict[Any, Lane] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class _Draft:
 
 
 def _thread_lane(draft: _Draft, access: Access) -> int:
-    """The lane of the thread that executes an access; a hazard in the text of a kernel has no thread."""
+    """The lane of the thread that executes an access. A hazard found in the kernel's text has no thread."""
     if access.thread is None:
         return draft.lane("program", Lane(THREAD, "the warp", "in program order"))
     warp = "" if access.warp is None else f"warp {access.warp}" + ("" if access.lane is None else f" lane {access.lane}")
@@ -187,7 +187,7 @@ def _thread_lane(draft: _Draft, access: Access) -> int:
     return draft.lane((access.block, access.thread), Lane(THREAD, f"thread {_triple(access.thread)}", warp, group))
 
 
-#: Who carries out an asynchronous operation: (title, its proxy in words).
+# Who carries out an asynchronous operation: (title, its proxy).
 _ENGINES: Final = {
     "cp.async": ("cp.async copies", "generic proxy"),
     "bulk load": ("bulk copy (TMA)", "async proxy"),
@@ -215,7 +215,7 @@ def _triple(value: Sequence[int]) -> str:
 
 
 def _mark(finding: Finding, access: Access) -> str:
-    """The number that the report's text gives an access."""
+    """The number of an access in the report's text."""
     return f"({next(n for n, each in enumerate(finding.accesses, 1) if each is access)})"
 
 
@@ -229,7 +229,7 @@ def _sides(finding: Finding) -> list[Access]:
 
 
 def _flight(draft: _Draft, access: Access) -> tuple[int, int]:
-    """(1) as it is issued, and the operation on its engine: their events."""
+    """The issue of (1), and the operation on its engine: their events."""
     action = access.asynchronous
     group = f", group {action.group}" if action and action.group is not None else ""
     issued = _place_event(draft, access, _thread_lane(draft, access))
@@ -239,7 +239,7 @@ def _flight(draft: _Draft, access: Access) -> tuple[int, int]:
 
 
 def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
-    """The end of an operation, and the phase that it completes: the event that a wait can see."""
+    """The completion of an operation and of the phase that tracks it: the event that a wait observes."""
     landed = draft.event(draft.events[flying].lane, "lands", text)
     draft.spans.append(Span(draft.events[flying].lane, flying, landed))
     action = access.asynchronous
@@ -300,7 +300,7 @@ def _begin(draft: _Draft, access: Access) -> tuple[int, int | None]:
     return _flight(draft, access)
 
 
-#: Waits that the situation tells of: (whose, what). "issuer" and "second" are the threads of (1) and (2).
+# Waits implied by the situation: (whose, what). "issuer" and "second" are the threads of (1) and (2).
 _WAITS: Final = {
     "waited-no-barrier": ("issuer", "waits for the end of (1)"),
     "waited-no-barrier:bulk load": ("another thread", "waits for the end of (1)"),
@@ -311,11 +311,11 @@ _WAITS: Final = {
     "other-issuer": ("another thread", "waits, for its own operations only"),
     "read-wait-only": ("issuer", "waits (.read) for the reads of (1) only"),
 }
-_SERVES: Final = ("waited-no-barrier", "other-lanes")  # the wait has seen the end of (1)
+_SERVES: Final = ("waited-no-barrier", "other-lanes")  # the wait has observed the completion of (1)
 
 
 def _waited(draft: _Draft, sides: list[Access], flying: int | None) -> int | None:
-    """The wait that was there: its event if it saw the end of (1), so that only an edge from it to (2) is missing."""
+    """The existing wait. Its event, if it observed the completion of (1): only an edge from it to (2) is missing then."""
     situation, action = draft.finding.situation.removeprefix("global-"), sides[0].asynchronous
     row = _WAITS.get(f"{situation}:{action.kind}" if action else "", _WAITS.get(situation))
     if row is None or flying is None or len(sides) < 2:
@@ -336,7 +336,7 @@ def _waited(draft: _Draft, sides: list[Access], flying: int | None) -> int | Non
 
 
 def _proxy(finding: Finding) -> Timeline:
-    """A lane for each proxy: the order is there, the fence between the proxies is not."""
+    """A lane for each proxy: the order exists, the fence between the proxies is missing."""
     draft, sides = _Draft(finding), _sides(finding)
     if len(sides) < 2:
         return _pair(finding)
@@ -358,12 +358,12 @@ def _proxy(finding: Finding) -> Timeline:
     return draft.done(_caption(finding))
 
 
-#: The end of the edge that is at fault: (that of which access, what is wrong with it).
+# The end of the edge that is at fault: (the access it belongs to, what is wrong).
 _SCOPES: Final = {"arrive-scope": (0, "released at .cta scope"), "wait-scope": (1, "acquired at .cta scope")}
 
 
 def _scope(finding: Finding) -> Timeline:
-    """Threads of two CTAs, and an edge that is too narrow."""
+    """Threads of two CTAs, and an edge whose scope is too narrow."""
     draft, sides = _Draft(finding), _sides(finding)
     if len(sides) < 2:
         return _pair(finding)
@@ -382,7 +382,7 @@ def _scope(finding: Finding) -> Timeline:
 
 
 def _uninitialised(finding: Finding) -> Timeline:
-    """The write that should have come first is missing; one that comes later is shown."""
+    """The write that should come first is missing; a later one is shown."""
     draft, sides = _Draft(finding), _sides(finding)
     draft.open_gap()
     read = _place_event(draft, sides[0], _thread_lane(draft, sides[0]))
@@ -393,7 +393,7 @@ def _uninitialised(finding: Finding) -> Timeline:
 
 
 def _unwritten(finding: Finding, access: Access) -> tuple[Cell, ...]:
-    """The bytes of (1) in the range that was never written (the union over all reads)."""
+    """The bytes of (1) within the range that was never written (the union over all reads)."""
     if access.bytes is None or access.space != "shared":
         return ()
     begin, end = access.bytes
@@ -422,9 +422,9 @@ def _outside(finding: Finding) -> Timeline:
 
 # --- barriers ----------------------------------------------------------------------------------------------------------
 
-#: Where what is missing would have to stand, where it is not after all that is known: before (1), or between (1) and (2).
+# Where the missing operation belongs, if not at the end: before (1), or between (1) and (2).
 _GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 1, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
-#: What is known of a barrier beside its counts.
+# Facts of a barrier beside its counts.
 _STATES: Final = {
     "not-initialised": "never initialised",
     "invalidated": "invalidated",
@@ -435,7 +435,7 @@ _STATES: Final = {
 
 
 def _misuse(finding: Finding) -> Timeline:
-    """The threads that use the barrier, and the barrier with what is known of its phase."""
+    """The threads that use the barrier, and the barrier with its phase, if known."""
     if len(finding.waiters) == 2 and any(waiter.get("why") == "came" for waiter in finding.waiters):
         return _divergence(finding)
     draft, sides = _Draft(finding), _sides(finding)
@@ -459,7 +459,7 @@ def _misuse(finding: Finding) -> Timeline:
 
 
 def _divergence(finding: Finding) -> Timeline:
-    """The lanes of a warp that came to an instruction, and those that did not."""
+    """The lanes of a warp that reached an instruction, and those that did not."""
     draft, sides = _Draft(finding), _sides(finding)
     groups = [Lane(THREAD, _lanes_of(waiter), f"of warp {waiter.get('warp')}") for waiter in finding.waiters]
     came, others = (draft.lane(("lanes", number), lane) for number, lane in enumerate(groups))
@@ -495,7 +495,7 @@ def _state(barrier: dict[str, Any]) -> str:
     return ": ".join(filter(None, (phase, ", ".join(parts))))
 
 
-# What makes waiting warps one group: all but who they are.
+# Waiting warps with these fields equal form one group.
 _WHO: Final = ("warp", "block", "thread", "lanes", "threads")
 
 
@@ -507,7 +507,7 @@ def _groups(waiters: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _wait_event(draft: _Draft, group: list[dict[str, Any]]) -> int:
-    """The warps that wait at one place, on a lane of their own."""
+    """The warps that wait at one place, on their own lane."""
     first = group[0]
     title = f"warp {first['warp']}" if len(group) == 1 and first.get("warp") is not None else plural(len(group), "warp")
     blocks = {str(waiter.get("block")) for waiter in group if waiter.get("block") is not None}
@@ -551,7 +551,7 @@ def _waiting(finding: Finding) -> Timeline:
 
 
 def _drawn(waiters: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The groups that find room, with the barriers that they wait for."""
+    """The groups that fit, with the barriers that they wait for."""
     drawn: list[list[dict[str, Any]]] = []
     for group in _groups(waiters)[:MOST_WAITERS]:
         if len({_barrier_key(each[0]) for each in (*drawn, group)}) <= MOST_BARRIERS:
@@ -564,12 +564,12 @@ def _barrier_key(waiter: dict[str, Any]) -> str:
 
 
 def _state_event(draft: _Draft, wait: int, waiter: dict[str, Any], states: dict[int, int]) -> None:
-    """The barrier that a warp waits for, once, with what it still needs."""
+    """The barrier that a warp waits for, drawn once, with what is pending."""
     lane = _awaited(draft, waiter)
     if lane is None:
         return
     if lane not in states:
-        told = _state({**(draft.finding.barrier or {}), **waiter})  # one barrier that all wait for is told with its counts
+        told = _state({**(draft.finding.barrier or {}), **waiter})  # a barrier that all wait for has its counts in the finding
         states[lane] = draft.event(lane, "state", told if ":" in told else f"{told} not complete".strip())
     draft.edge(wait, states[lane], "waits for")
 
@@ -578,7 +578,7 @@ def _state_event(draft: _Draft, wait: int, waiter: dict[str, Any], states: dict[
 
 
 def _lifetime(finding: Finding) -> Timeline:
-    """An operation that outlives its CTA, or an access to a CTA that is not there."""
+    """An operation that outlives its CTA, or an access to a CTA that has not started or has exited."""
     sides = _sides(finding)
     if sides[0].asynchronous is None or finding.situation in ("not-started", "after-exit"):
         return _other_cta(finding)
@@ -592,7 +592,7 @@ def _lifetime(finding: Finding) -> Timeline:
 
 
 def _other_cta(finding: Finding) -> Timeline:
-    """(1), and the start or the exit of the CTA that it reaches."""
+    """(1), and the start or the exit of the accessed CTA."""
     draft, sides = _Draft(finding), _sides(finding)
     other = Lane(CTA, "the other CTA", "owns the memory")
     mine = _thread_lane(draft, sides[0])

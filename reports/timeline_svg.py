@@ -1,8 +1,8 @@
 """Draws a `Timeline` as inline SVG: no script, no font, no identifier; colours come from the page's style sheet.
 
-Time runs down, lanes are columns. A page is read on a telephone too, and text in a picture does not reflow: `draw` lays the picture out
+Time runs down, lanes are columns. Text in a picture does not reflow on a telephone, so `draw` lays the picture out
 for a given width in pixels, and the page holds one for wide and one for narrow windows. Texts that do not fit are cut with an ellipsis;
-the table beside the picture has them in full.
+the table beside the picture has the full texts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Event, Lane, Timel
 WIDE: Final = 560
 NARROW: Final = 324
 
-_SANS, _BOLD, _MONO = 6.5, 7.4, 6.75  # pixels a character of the fonts takes, in the sizes of the style sheet
+_SANS, _BOLD, _MONO = 6.5, 7.4, 6.75  # average width of a character in pixels, for the font sizes of the style sheet
 _LINE: Final = 16
 _PAD: Final = 8
-_SPACE: Final = 24  # between two rows: room for the arrow that leads to the lower one
-_LABEL: Final = 11  # more of it, for the arrow's label
+_SPACE: Final = 24  # between two rows: room for the arrow to the lower one
+_LABEL: Final = 11  # extra room for the arrow's label
 _MARKS: Final = {"(1)": "one", "(2)": "two"}
 _LONGEST_BOX: Final = 250
 
 
 @dataclass(frozen=True)
 class _Box:
-    """A step as it is laid out: its frame, and (class, text) of its lines."""
+    """A step after layout: its frame, and (class, text) of its lines."""
 
     x: float
     y: float
@@ -50,17 +50,17 @@ def cut(text: str, room: int) -> str:
 
 
 def cut_left(text: str, room: int) -> str:
-    """The text, or an ellipsis and its end: of a place the end tells most."""
+    """The text, or an ellipsis and its end: the end of a place tells most."""
     return text if len(text) <= room else "\u2026" + text[-max(1, room - 1) :]
 
 
 def wrap(text: str, room: int, lines: int) -> list[str]:
-    """At most so many lines of so many characters."""
+    """At most this many lines of this many characters."""
     return textwrap.wrap(text, max(6, room), max_lines=lines, placeholder=" \u2026", break_on_hyphens=False) or [""]
 
 
 class _Drawing:
-    """One pass: heads, rows from the top, then what lies behind them. Methods are in the order in which they run."""
+    """Draws heads, then rows from the top, then the background. Methods are in the order of drawing."""
 
     def __init__(self, timeline: Timeline, width: int) -> None:
         self._timeline = timeline
@@ -117,7 +117,7 @@ class _Drawing:
         self._back.append(f'<path class="life end" d="M{x - 4:.1f} {bottom - 5:.1f}l4 5l4 -5"/>')
 
     def _separators(self, bottom: float) -> None:
-        """Between lanes of different CTAs."""
+        """Lines between lanes of different CTAs."""
         groups = [lane.group for lane in self._timeline.lanes]
         for index, (left, right) in enumerate(itertools.pairwise(groups), 1):
             if left != right and left and right:
@@ -205,7 +205,7 @@ class _Drawing:
         if abs(source - target) < 1:
             self._text(source + 8, y + 3, label, "left label")
         else:
-            # Near its beginning: arrows from several lanes to one event have the same end.
+            # Near the start of the arrow: arrows from several lanes end at the same event.
             self._text(source + self._column / 2 * (1 if target > source else -1), y - 4, label, "label")
 
     # --- memory ---

@@ -1,6 +1,6 @@
-"""Draws a `Timeline` with characters: for `--timeline`, in ASCII or with box characters, never wider than it is told.
+"""Draws a `Timeline` with characters, for `--timeline`: in ASCII or with box characters, within a given width.
 
-Time runs down, lanes are columns. A step stands to the right of its lane's line, or to the left where the room is larger there; what does
+Time runs down, lanes are columns. A step stands to the right of its lane's line, or to the left if there is more room. Text that does
 not fit on a line is cut with an ellipsis.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from consan.reports.timeline import MEMORY_WORDS, Edge, Event, Timeline
 
-MISSING: Final = "missing"  # the style of the lines that say what is missing
+MISSING: Final = "missing"  # the style of lines that say what is missing
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def draw(timeline: Timeline, width: int, strokes: Strokes = ASCII) -> list[tuple
 
 
 class _Drawing:
-    """One pass from the top. Methods are in the order in which they run."""
+    """Draws from the top. Methods are in the order of drawing."""
 
     def __init__(self, timeline: Timeline, width: int, strokes: Strokes) -> None:
         self._timeline = timeline
@@ -54,7 +54,7 @@ class _Drawing:
         self._strokes = strokes
         self._column = max(6, width // len(timeline.lanes))
         self._lines: list[tuple[str, str]] = []
-        self._spans: set[int] = set()  # lanes on which something lasts
+        self._spans: set[int] = set()  # lanes with an open span
 
     def lines(self) -> list[tuple[str, str]]:
         """All of them: the caption, heads, steps, memory."""
@@ -117,7 +117,7 @@ class _Drawing:
             self._put(self._beside(text, x, right, node=row == 0))
 
     def _beside(self, text: str, x: int, right: int, *, node: bool) -> str:
-        """A row with a text right of a lane's line, or left of it where that has more room and the text needs it."""
+        """A row with a text to the right of a lane's line, or to the left if the text needs the larger room there."""
         row = list(self._base())
         if node:
             row[x] = self._strokes.node
@@ -135,7 +135,7 @@ class _Drawing:
         return text if len(text) <= room else text[: max(0, room - len(mark))] + mark
 
     def _band(self) -> None:
-        """What is missing, and what stands there and does not serve, across all lanes."""
+        """The band across all lanes: what is missing, and the culprits."""
         told = [f"missing: {self._timeline.missing}"] if self._timeline.missing else []
         told += [f"{what} at {where} does not order them" for what, where in self._timeline.culprits]
         if not told:

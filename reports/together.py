@@ -1,8 +1,8 @@
-"""Findings that have one cause, for readers: instances of a template, or a kernel compiled for several types, share their source lines.
+"""Groups findings with one cause for display: instances of a template share their source lines.
 
-Decides what is shown together: findings of one kind and severity whose accesses are at the same source lines, in kernels of any name.
-For display only: the JSON keeps one finding for each kernel (`model.merge_findings`), and so do counts and the verdict. Without source
-lines nothing is put together: PTX lines of two kernels have nothing to do with each other.
+Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel.
+For display only: JSON, counts and the verdict keep one finding for each kernel (`model.merge_findings`). Findings without source
+lines are not grouped: PTX lines of two kernels are unrelated.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final
 from consan.reports.model import Finding, merge_key, plural
 from consan.reports.names import kernel_name
 
-_SHOWN: Final = 8  # kernels, and tests, that are listed
+_SHOWN: Final = 8  # kernels and tests listed
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One finding to show in full, and those of other kernels that repeat it."""
+    """One finding shown in full, and the findings of other kernels that repeat it."""
 
     finding: Finding
     others: tuple[Finding, ...] = ()
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The tests in which any of them was seen."""
+        """The tests in which any of them occurred."""
         return tuple(dict.fromkeys(test for finding in (self.finding, *self.others) for test in finding.tests))
 
     def where(self) -> Iterator[tuple[str, str]]:
@@ -36,7 +36,7 @@ class Cause:
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
-    """In the order of the first finding of each."""
+    """Groups, in the order of their first findings."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for finding in findings:
         groups.setdefault(key(finding), []).append(finding)
@@ -44,7 +44,7 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def key(finding: Finding) -> tuple[Any, ...]:
-    """What findings of one cause have in common."""
+    """The key by which findings are grouped."""
     if not finding.accesses or not all(access.line for access in finding.accesses):
         return merge_key(finding)
     return (finding.severity, finding.kind, finding.policy, *sorted((*access.site, access.op) for access in finding.accesses))

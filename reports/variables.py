@@ -1,8 +1,8 @@
 """Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
 
-Decides which variable bytes belong to, from a layout that a backend told, and which element, from the declaration in the source or in
-PTX. Nothing is guessed: a byte range that does not lie within one variable has no name, and where the element's size is not known the
-name has the bytes within the variable.
+A layout from a backend tells which variable the bytes belong to; the declaration in the source or in PTX tells which
+element. Nothing is guessed: a byte range that is not within one variable has no name. If the element size is unknown, the
+name gives the bytes within the variable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DYNAMIC = "dynamic shared memory"
 
 @dataclass(frozen=True)
 class Placed:
-    """A variable and where it lies in the CTA's shared memory; `element` 0: the size of its elements is not known."""
+    """A variable and its place in the CTA's shared memory. `element` 0: the size of its elements is unknown."""
 
     name: str
     offset: int
@@ -36,13 +36,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class Layout:
-    """The variables of one kernel; from `dynamic` on it is memory whose size was given at launch."""
+    """The variables of one kernel. Memory from `dynamic` on has its size from the launch."""
 
     variables: tuple[Placed, ...] = ()
     dynamic: int | None = None
 
     def name(self, begin: int, end: int) -> str:
-        """What the bytes [begin, end) are called; "" where that is not known."""
+        """The name of the bytes [begin, end); "" if unknown."""
         variable = self._of(begin, end)
         if variable is not None:
             return element_name(variable, begin - variable.offset, end - variable.offset)
@@ -51,7 +51,7 @@ class Layout:
         return ""
 
     def region(self, begin: int, end: int) -> str:
-        """The same for bytes that several accesses touched: the variable, or the element that all of them lie in."""
+        """The name of bytes that several accesses touched: the variable, or the element if all are inside one."""
         variable = self._of(begin, end)
         if variable is None:
             return DYNAMIC if self.dynamic is not None and begin >= self.dynamic else ""
@@ -102,12 +102,12 @@ def _bytes(begin: int, end: int) -> str:
 
 # --- global memory ---------------------------------------------------------------------------------------------------------------
 
-_NEAR = 1 << 20  # bytes from a buffer within which an address is told by it
+_NEAR = 1 << 20  # bytes; an address this close to a buffer is described relative to it
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A buffer that a launch was given: `label` is `--arg 2` or `argument 2`, `name` that of the parameter in the source, if known."""
+    """A buffer argument of a launch. `label` is `--arg 2` or `argument 2`; `name` is the parameter's name in the source, if known."""
 
     label: str
     begin: int
@@ -138,7 +138,7 @@ def _distance(argument: Argument, begin: int, end: int) -> int:
 
 
 def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
-    """A variable with the elements that its declaration in the source gives it, else those that PTX does."""
+    """A variable with the elements of its source declaration, else those of PTX."""
     plain = Placed(variable_name(variable.symbol), offset, variable.bytes)
     fitting = {_shaped(plain, declared, source) for declared in source.shared(plain.name.rsplit("::", 1)[-1])} - {None}
     if len(fitting) == 1:
@@ -149,7 +149,7 @@ def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
 
 
 def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
-    """None where the declaration is not that of a variable of this size, or is not understood."""
+    """None if the declaration has another size or is not understood."""
     known, (first, *rest) = source.size(declared.type), declared.dims or (1,)
     inner = math.prod(rest)
     if not inner or not (first or known):
@@ -164,6 +164,6 @@ def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
 
 
 def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: Source) -> Layout:
-    """The layout of a kernel whose variables lie at these offsets; those without one are left out."""
+    """The layout of a kernel. Variables without an offset are left out."""
     known = [variable for variable in variables if variable.bytes and variable.symbol in offsets]
     return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic)

@@ -1,9 +1,9 @@
 """Adapters: how kernels of each framework reach a session.
 
 `install(session)` arms every adapter that fits the session's device, `remove()` disarms them. Sessions nest (`consan.check()` inside
-`consan run`): the innermost one gets the kernels, and the outer one comes back when it ends.
+`consan run`): the innermost one gets the kernels; the outer one continues when it ends.
 
-Does NOT handle: two sessions at the same time in different threads; a process has one list of adapters.
+Not handled: two sessions at the same time in different threads; a process has one list of adapters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _fitting(session: SessionLike) -> tuple[Adapter, ...]:
 
 
 def install(session: SessionLike) -> None:
-    """Give this session every kernel that the frameworks compile from now on."""
+    """Send every kernel that the frameworks compile from now on to this session."""
     if _sessions and _sessions[-1] is session:
         return
     _disarm()
@@ -45,7 +45,7 @@ def install(session: SessionLike) -> None:
 
 
 def remove() -> None:
-    """Undo the latest `install`; harmless if there was none."""
+    """Undo the latest `install`. Does nothing if there was none."""
     _disarm()
     if _sessions:
         _sessions.pop()

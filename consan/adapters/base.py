@@ -1,10 +1,10 @@
-"""What an adapter is, and what it needs from a session.
+"""The interfaces of adapters and of the session that they use.
 
-An adapter takes the PTX that a framework is about to assemble and hands back an instrumented cubin, or runs the framework's API on
-the virtual machine. It is installed lazily, when the framework is imported (`importhook`), can be removed, and may be installed twice.
+An adapter takes the PTX that a framework is about to assemble and returns an instrumented cubin, or runs the framework's API on
+the virtual machine. It is armed when the framework is imported (`importhook`), can be removed, and may be installed twice.
 The protocols here are all that adapters know about `consan.session`.
 
-Does NOT handle: frameworks that hand over SASS only; those launches are listed with `SessionLike.uninstrumented`.
+Not handled: frameworks that provide only SASS; their launches are listed with `SessionLike.uninstrumented`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded
 
 
 class PreparedLike(Protocol):
-    """A module that went through the instrumentation; `cubin` is None where nothing assembles (the virtual machine)."""
+    """An instrumented module. `cubin` is None on the virtual machine, which does not assemble."""
 
     name: str
     plain: str
     instrumented: Any  # its `ptx` is the text with hooks
     cubin: bytes | None
-    framework: str  # whose words the fixes are in; known from the PTX, but for Gluon
+    framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon
 
 
 class SessionLike(Protocol):
@@ -37,7 +37,7 @@ class SessionLike(Protocol):
         """Instrument and assemble."""
 
     def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
-        """Plant the control block in a loaded module."""
+        """Write the control block in a loaded module."""
 
     def uninstrumented(self, name: str, launches: int = 1) -> None:
         """List a kernel that runs without instrumentation."""
@@ -47,7 +47,7 @@ class SessionLike(Protocol):
 
 
 def renewed(session: SessionLike, prepared: PreparedLike) -> PreparedLike | None:
-    """A module that an earlier session loaded, for this one; None where this one wants other hooks than those that are loaded."""
+    """A module loaded by an earlier session, for this one. None if this session needs other hooks."""
     found = session.instrument(prepared.plain, name=prepared.name)
     found.framework = prepared.framework
     return found if found.instrumented.ptx == prepared.instrumented.ptx else None
@@ -62,10 +62,10 @@ class Adapter(Protocol):
         """Tell whether the framework is installed (without importing it)."""
 
     def install(self, session: SessionLike) -> None:
-        """Arm the adapter for a session; a second call replaces the session."""
+        """Arm the adapter for a session. A second call replaces the session."""
 
     def remove(self) -> None:
-        """Undo `install`; harmless if there is nothing to undo."""
+        """Undo `install`. Does nothing if it was not called."""
 
     def describe(self) -> str:
         """One line for `consan doctor`: what is covered, in which version."""
@@ -82,13 +82,13 @@ class Patches:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def set(self, owner: Any, attribute: str, value: Any) -> None:
-        """Replace `owner.attribute`; what the owner itself holds is kept as it is (a staticmethod, or nothing)."""
+        """Replace `owner.attribute`. Remembers what the owner itself holds (a staticmethod, or nothing)."""
         with self._lock:
             self._done.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
             setattr(owner, attribute, value)
 
     def undo(self) -> None:
-        """Put every original back."""
+        """Restore every original."""
         with self._lock:
             while self._done:
                 owner, attribute, original = self._done.pop()

@@ -1,10 +1,10 @@
-"""Call a function when a module is imported, at once if it already is.
+"""Calls a function when a module is imported, at once if it already is.
 
-A finder at the head of `sys.meta_path` lets the other finders locate the module, wraps the loader they chose, and fires the callbacks
-after `exec_module`. The module's `__loader__` and `__spec__.loader` are put back, so that nothing downstream sees the wrapper. The
-finder leaves `sys.meta_path` with the last callback: `consan run` never imports a framework that the program does not import.
+A finder at the head of `sys.meta_path` lets the other finders locate the module, wraps their loader, and calls the callbacks
+after `exec_module`. The module's `__loader__` and `__spec__.loader` are restored, so that no other code sees the wrapper. The
+finder leaves `sys.meta_path` with the last callback. `consan run` imports no framework that the program does not import.
 
-Does NOT handle: `importlib.reload` (callbacks fire once per `when_imported`) and loaders without `exec_module`.
+Not handled: `importlib.reload` (callbacks run once per `when_imported`) and loaders without `exec_module`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class _FiringLoader(Loader):
 
 
 class ImportHook(MetaPathFinder):
-    """The finder: which modules are waited for, and by whom."""
+    """The finder: the awaited modules and their callbacks."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callback]] = {}
         self._lock = threading.RLock()
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Locate a module that is waited for with the other finders, and wrap its loader."""
+        """Locate an awaited module with the other finders, and wrap its loader."""
         if fullname not in self._waiting:
             return None
         spec = self._ask_others(fullname, path, target)
@@ -65,7 +65,7 @@ class ImportHook(MetaPathFinder):
         return next((spec for finder in others if (spec := finder.find_spec(fullname, path, target)) is not None), None)
 
     def _fire(self, name: str, module: ModuleType) -> None:
-        """`name` is what was imported: a module may call itself otherwise (cuda.core takes the name of a subpackage)."""
+        """`name` is the imported name: a module may have another one (cuda.core takes the name of a subpackage)."""
         with self._lock:
             callbacks = self._waiting.pop(name, [])
             self._leave_if_idle()
@@ -73,7 +73,7 @@ class ImportHook(MetaPathFinder):
             callback(module)
 
     def when_imported(self, name: str, callback: Callback) -> Cancel:
-        """Fire `callback(module)` after `name` is imported, or now; the result cancels a callback that has not fired."""
+        """Call `callback(module)` after `name` is imported, or now. The returned function cancels a callback that has not run."""
         module = sys.modules.get(name)
         if module is not None:
             callback(module)

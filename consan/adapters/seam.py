@@ -1,9 +1,9 @@
-"""What adapters share: when they are armed, what they replaced, how all of it is undone, and which version they were read against.
+"""Shared by adapters: when they are armed, what they replaced, how it is undone, and the versions they were written for.
 
-A framework whose version or seams are not known is left as it is: one note says so, and its launches are listed as uninstrumented as far
-as they can be counted. On the virtual machine a framework that needs a driver ends in one sentence (`NeedsGpu`).
+A framework with an unknown version or unknown internals is not changed: one note says so, and its launches are listed as uninstrumented
+where they can be counted. On the virtual machine a framework that needs a driver ends with one sentence (`NeedsGpu`).
 
-Does NOT handle: Triton's and CuPy's own gates, which end the program instead.
+Not handled: the version checks of Triton and CuPy, which end the program instead.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Seam:
         return f"{self.title} {self.version()}: {self.covers}" if self.available() else f"{self.title} is not installed"
 
     def install(self, session: SessionLike) -> None:
-        """Take the framework over now or when it is imported."""
+        """Patch the framework now or when it is imported."""
         if self._session is not None:
             self.remove()
         self._session = session
         self._when(self.package, self._begin)
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         while self._undo:
             self._undo.pop()()
         self._patches.undo()
@@ -76,7 +76,7 @@ class Seam:
         self._undo.append(when_imported(module, callback))
 
     def _wrap(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
-        """`replacement(*first, original, ...)` in place of the original; a plain function, so that it binds as a method does."""
+        """Replace the original by `replacement(*first, original, ...)`, a plain function, so that it binds as a method."""
         original = getattr(owner, name)
 
         @functools.wraps(original)
@@ -86,7 +86,7 @@ class Seam:
         self._patches.set(owner, name, wrapper)
 
     def _known(self, oldest: tuple[int, int], newest: tuple[int, int], missing: list[str]) -> bool:
-        """Whether this version may be taken over; a note says what is different."""
+        """Whether this version may be patched. If not, a note says why."""
         version = self.version() or "of unknown version"
         found = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
         if missing or found < oldest:
@@ -102,14 +102,14 @@ class Seam:
 
 
 class NeedsGpu(Seam):
-    """On the virtual machine: the first use of the device ends in one sentence."""
+    """On the virtual machine: the first use of the device raises with one sentence."""
 
     def _begin(self, module: ModuleType) -> None:
         for owner, name in self._entries(module):
             self._wrap(owner, name, self._refuse)
 
     def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
-        """What a program cannot do without a device: (owner, attribute)."""
+        """The functions that every use of the device needs: (owner, attribute)."""
         raise NotImplementedError
 
     def _refuse(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -119,7 +119,7 @@ class NeedsGpu(Seam):
 
 
 def lacking(owner: Any, *names: str) -> list[str]:
-    """Those of the dotted names that the owner does not have."""
+    """The dotted names that the owner lacks."""
     return [name for name in names if not _has(owner, name)]
 
 

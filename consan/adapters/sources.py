@@ -1,10 +1,10 @@
-"""Where the source of a kernel can be read, so that the report shows lines the user knows.
+"""Finds a file for a kernel's source text, so that the report shows lines the user knows.
 
-A framework compiles a string. Its lines are found, in this order, in the user's Python files (the literal appears there verbatim: on the
-stack, in `__main__`, in the user's imported modules), in a `.cu` file beside them with exactly this text, or else in a copy written to a
-folder of the run. A `#line` directive makes `.loc` name that place; it moves no include search and adds no code.
+A framework compiles a string. Its lines are searched in the user's Python files (the literal appears there verbatim: on the
+stack, in `__main__`, in the user's imported modules), then in a `.cu` file beside them with exactly this text. Otherwise a copy is
+written to a folder of the run. A `#line` directive makes `.loc` name that place. It does not affect include search or code.
 
-Does NOT handle: literals with escapes or format fields in a script (the copy is used), and files not encoded as UTF-8.
+Not handled: literals with escapes or format fields in a script (the copy is used), and files not encoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from types import FrameType
 
 _KERNEL = re.compile(r"__global__\b[^;{(]*?\b(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)|__maxnreg__\s*\([^)]*\)")
-_LARGEST_FILE = 4 << 20  # a script is small; a generated megabyte module is not worth searching
+_LARGEST_FILE = 4 << 20  # larger files are not searched
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def kernel_name(code: str, default: str = "kernel") -> str:
 
 
 def source_folder(session: object) -> Path:
-    """Where this run keeps copies of sources: the session's folder, or a temporary one."""
+    """The folder for copies of sources: the session's, or a temporary one."""
     folder = getattr(session, "source_dir", None)
     return Path(folder) if folder is not None else _temporary_folder()
 
@@ -58,13 +58,13 @@ def _temporary_folder() -> Path:
     try:
         folder = Path(tempfile.mkdtemp(prefix="consan-sources-"))
     except OSError:
-        return Path(os.devnull, "consan-sources")  # nothing can be written there: `place` does without a copy
+        return Path(os.devnull, "consan-sources")  # not writable: `place` does without a copy
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # reports carry the lines they show
     return folder
 
 
 def place(code: str, folder: Path) -> Place:
-    """Find the source in the user's files, or write a copy; where the disk is full, a name must do."""
+    """Find the source in the user's files, or write a copy. On a full disk, return only a name."""
     found = _in_user_files(code)
     if found is not None:
         return found
@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
 
 
 def _user_files() -> Iterator[Path]:
-    """Files that may hold the literal, nearest first; installed packages and the standard library are left out."""
+    """Files that may hold the literal, nearest first, without installed packages and the standard library."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield from _if_users(frame.f_code.co_filename)

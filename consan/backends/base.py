@@ -1,10 +1,9 @@
-"""What a backend offers to the session: memory, modules, launches. Two implement it, `cuda` and `cpu`.
+"""The interface of a backend: memory, modules, launches. Implemented by `cuda` and `virtual`.
 
-Decides the common vocabulary only. Addresses are plain integers in the device's global address space, kernel arguments are the bytes of
-each parameter in order, and a launch may still be running when `launch` returns: `synchronize` is where errors of the kernel
-itself surface.
+Addresses are integers in the device's global address space. Kernel arguments are the bytes of
+each parameter, in order. A launch may still run when `launch` returns; errors of the kernel surface in `synchronize`.
 
-Does NOT handle: streams other than by handle, memory pools, more than one device in a process.
+Not handled: streams other than by handle, memory pools, more than one device in a process.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ HostBytes = npt.NDArray[np.uint8]
 
 
 class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a state of the device
-    """The kernel broke the device's context (illegal address, trap, ...): nothing more runs, host-mapped memory stays readable."""
+    """The kernel broke the device's context (illegal address, trap, ...). Nothing more runs; host-mapped memory stays readable."""
 
     def __init__(self, message: str, *, code: int, name: str) -> None:
         super().__init__(message)
@@ -34,7 +33,7 @@ class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a s
 
 @dataclass(frozen=True)
 class EntryResources:
-    """What one entry of a loaded module needs, as the device reports it; zeros where a backend has no such notion."""
+    """Resources of one entry of a loaded module, as the device reports them. Zero if the backend does not count them."""
 
     registers: int = 0
     local_bytes: int = 0
@@ -63,7 +62,7 @@ class Backend(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that the device has."""
+        """Bytes of device memory."""
         ...
 
     @property
@@ -80,7 +79,7 @@ class Backend(Protocol):
         ...
 
     def alloc_apart(self, nbytes: int) -> int:
-        """The same for memory of consan's own; away from the kernels' buffers where the backend can choose."""
+        """The same for consan's own memory, far from the kernels' buffers if the backend can choose."""
         ...
 
     def free(self, address: int) -> None:
@@ -88,7 +87,7 @@ class Backend(Protocol):
         ...
 
     def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
-        """Copy host bytes to the device; done on return."""
+        """Copy host bytes to the device. Complete on return."""
         ...
 
     def read(self, address: int, nbytes: int) -> bytes:
@@ -108,7 +107,7 @@ class Backend(Protocol):
         ...
 
     def resources(self, handle: Any, entry: str) -> EntryResources:
-        """What an entry needs, as loaded."""
+        """Resources of a loaded entry."""
         ...
 
     def symbol(self, handle: Any, name: str) -> tuple[int, int]:
@@ -130,15 +129,15 @@ class Backend(Protocol):
         timeout: float | None = None,
         stream: int | None = None,
     ) -> Any:
-        """Start one launch; `args` are the bytes of each parameter."""
+        """Start a launch. `args` are the bytes of each parameter."""
         ...
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait for all work; False if it still runs after `timeout` seconds. Raises `DeviceLost` for a fatal kernel error."""
+        """Wait for all work. False if it still runs after `timeout` seconds. Raises `DeviceLost` after a fatal kernel error."""
         ...
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
-        """Zeroed memory that host and device share: its device address and a view that stays valid after the context is lost."""
+        """Zeroed memory shared by host and device: its device address, and a view that outlives the context."""
         ...
 
     def free_ring(self, address: int) -> None:

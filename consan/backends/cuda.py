@@ -1,11 +1,11 @@
 """The CUDA backend: modules, memory and launches through the driver API, on the device's primary context.
 
-The primary context is the one that CuPy and PyTorch use, so their pointers are valid here and ours there; it is pushed for each
-operation and popped after it, so the thread's current context never changes under a framework. Launches go through
-`cuLaunchKernelEx`, since clusters have no other way in. The ring for findings is host memory of this process registered with the
-driver, so it stays readable while a kernel hangs and after a fatal error has taken the context.
+The primary context is the one that CuPy and PyTorch use, so pointers are valid on both sides. It is pushed for each
+operation and popped after it, so a framework's current context never changes. Launches use
+`cuLaunchKernelEx`, which clusters require. The ring for findings is host memory of this process, registered with the
+driver: it stays readable while a kernel hangs and after a fatal error.
 
-Does NOT handle: several devices at once, and a timeout while work runs on non-blocking streams that `launch` or `watch` never saw.
+Not handled: several devices, and timeouts for work on non-blocking streams that neither `launch` nor `watch` has seen.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _STREAM_NON_BLOCKING = 1
 _EVENT_DISABLE_TIMING = 2
 _REGISTER_PORTABLE_MAPPED = 3
 _PORTABLE_CLUSTER = 8
-_REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 where the kernel leaves it to the launch
+_REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 _Array = npt.NDArray[Any]
-# Pages that the driver has mapped, by device address. They outlive their backend, whose end does not unregister them.
+# Pages mapped by the driver, by device address. They outlive their backend, whose end does not unregister them.
 _PINNED: dict[int, mmap.mmap] = {}
 
 
 @dataclass
 class CudaModule:
-    """A loaded module, its functions as they are first used, and how it was assembled (None for a foreign cubin)."""
+    """A loaded module, its functions (looked up on first use), and its assembler output (None for a foreign cubin)."""
 
     handle: int
     assembled: Assembled | None = None
@@ -65,9 +65,9 @@ class CudaModule:
 @dataclass
 class _Function:
     handle: int
-    parameters: tuple[int, ...] | None  # bytes of each; None where the driver (before 12.4) cannot say
-    dynamic_shared: int = 0  # limit set so far; the default one depends on the static size, so any request sets it
-    required_cluster: int | None = None  # CTAs, as compiled; 0 where the launch decides
+    parameters: tuple[int, ...] | None  # bytes of each; None before driver 12.4, which cannot say
+    dynamic_shared: int = 0  # limit set so far; the default depends on the static size, so every request sets it
+    required_cluster: int | None = None  # CTAs, fixed at compile time; 0 if the launch decides
     large_clusters: bool = False
 
 
@@ -96,7 +96,7 @@ class CudaBackend:
 
     @property
     def arch(self) -> str:
-        """The architecture to assemble for; from 9.0 on with the "a" features, which accept all plain PTX as well."""
+        """The architecture to assemble for. From 9.0 on with the "a" features, which also accept plain PTX."""
         major, minor = self.attributes["major"], self.attributes["minor"]
         return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
@@ -107,7 +107,7 @@ class CudaBackend:
 
     @property
     def allocates_zeros(self) -> bool:
-        """The driver's memory holds whatever was there."""
+        """The driver does not clear memory."""
         return False
 
     @property
@@ -140,7 +140,7 @@ class CudaBackend:
         return address.value
 
     def alloc_apart(self, nbytes: int) -> int:
-        """The same: the driver chooses the place."""
+        """Same as `alloc`: the driver chooses the place."""
         return self.alloc(nbytes)
 
     def free(self, address: int) -> None:
@@ -175,7 +175,7 @@ class CudaBackend:
             return encode_with_driver(self._driver, info)
 
     def poke(self, address: int, data: bytes) -> None:
-        """Write to device memory while kernels run or hang: on a stream of its own, waiting for nothing else."""
+        """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
         source = _host_bytes(data)
         with self._current():
             self._driver.call(
@@ -203,7 +203,7 @@ class CudaBackend:
         return address.value, view[:nbytes]
 
     def free_ring(self, address: int) -> None:
-        """Give a ring's pages back. They stay mapped until the driver has forgotten them, or their addresses would be used again."""
+        """Release a ring's pages. They stay mapped until the driver has dropped them, so that no new memory gets their addresses."""
         pages = _PINNED[address]
         with self._current():
             self._driver.call("cuMemHostUnregister", _pointer(np.frombuffer(pages, np.uint8)))
@@ -233,7 +233,7 @@ class CudaBackend:
         return CudaModule(handle.value or 0)
 
     def unload(self, module: CudaModule) -> None:
-        """Unload a module; its functions and globals are gone."""
+        """Unload a module with its functions and globals."""
         with self._current():
             self._driver.call("cuModuleUnload", ctypes.c_void_p(module.handle))
 
@@ -257,7 +257,7 @@ class CudaBackend:
         return EntryResources(*numbers)
 
     def resident_ctas(self, handle: CudaModule, entry: str, threads: int, shared: int = 0) -> int:
-        """How many CTAs of an entry fit on the whole device at once: the limit of a cooperative launch."""
+        """CTAs of an entry that fit on the device at once: the limit of a cooperative launch."""
         function = self._function(handle, entry)
         with self._current():
             self._allow_shared(function, shared)
@@ -281,7 +281,7 @@ class CudaBackend:
         timeout: float | None = None,
         stream: int | None = None,
     ) -> None:
-        """Start a launch; the GPU's schedule takes no seed, and the timeout belongs to `synchronize`."""
+        """Start a launch. The GPU's schedule takes no seed; `synchronize` applies the timeout."""
         del seed, timeout
         function = self._function(handle, entry)
         _check_arguments(entry, function, args)
@@ -295,22 +295,22 @@ class CudaBackend:
             self._watch(stream or 0)
 
     def watch(self, stream: int) -> None:
-        """Make `synchronize` wait for what has been queued so far on a stream that somebody else launches on."""
+        """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
         with self._current():
             self._watch(stream)
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait for all work; with a timeout, False when it is not over in time. Fatal kernel errors raise `DeviceLost`."""
+        """Wait for all work. With a timeout, False if it is not over in time. Fatal kernel errors raise `DeviceLost`."""
         with self._current():
             self._watch(0)
             if not self._poll(math.inf if timeout is None else time.monotonic() + timeout):
                 return False
-            if timeout is None:  # streams that nobody told of; polled first, since this call does not hear Ctrl-C
+            if timeout is None:  # includes unknown streams; poll first, because Ctrl-C does not interrupt this call
                 self._driver.call("cuCtxSynchronize")
             return True
 
     def close(self) -> None:
-        """Release the context; rings stay readable."""
+        """Release the context. Rings stay readable."""
         with contextlib.suppress(DeviceLost):
             for event in self._watched.values():
                 self._driver.call("cuEventDestroy_v2", event)
@@ -357,7 +357,7 @@ class CudaBackend:
         sizes: list[int] = []
         offset, size = ctypes.c_size_t(), ctypes.c_size_t()
         arguments = (ctypes.byref(offset), ctypes.byref(size))
-        # An index past the last parameter is CUDA_ERROR_INVALID_VALUE: that is how the driver says how many there are.
+        # An index past the last parameter gives CUDA_ERROR_INVALID_VALUE; that tells how many there are.
         while not self._driver.status("cuFuncGetParamInfo", function, ctypes.c_size_t(len(sizes)), *arguments):
             sizes.append(size.value)
         return tuple(sizes)
@@ -374,7 +374,7 @@ class CudaBackend:
             function.dynamic_shared = shared
 
     def _allow_clusters(self, function: _Function, cluster: Dim3) -> None:
-        if function.required_cluster is None:  # a kernel that names its cluster itself is launched without one
+        if function.required_cluster is None:  # a kernel with its own cluster size is launched without the attribute
             function.required_cluster = math.prod(self._function_attribute(function, number) for number in _REQUIRED_CLUSTER)
         if max(math.prod(cluster), function.required_cluster) > _PORTABLE_CLUSTER and not function.large_clusters:
             self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _NON_PORTABLE_CLUSTER, 1)
@@ -389,7 +389,7 @@ class CudaBackend:
         self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
 
     def _capturing(self, stream: int) -> bool:
-        # The legacy default stream cannot be captured, and asking about it during another stream's capture would break that one.
+        # The legacy default stream cannot be captured, and a query during another stream's capture would invalidate that capture.
         if stream in (0, _LEGACY_STREAM):
             return False
         status = ctypes.c_int()
@@ -402,7 +402,7 @@ class CudaBackend:
             now = time.monotonic()
             if now >= deadline:
                 return False
-            time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # a twentieth late at most
+            time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # at most a twentieth late
         return True
 
     def _done(self, event: ctypes.c_void_p) -> bool:
@@ -423,7 +423,7 @@ def _pointer(array: HostBytes) -> ctypes.c_void_p:
 
 
 def _check_arguments(entry: str, function: _Function, args: Sequence[bytes]) -> None:
-    """Refuse what the driver would read past: it trusts each pointer to hold as many bytes as the kernel declares."""
+    """Check the sizes: the driver trusts each pointer to hold as many bytes as the kernel declares."""
     given = tuple(map(len, args))
     if function.parameters is not None and given != function.parameters:
         raise UsageError(f"{entry} takes parameters of {_sizes(function.parameters)} bytes, but got {_sizes(given)}")

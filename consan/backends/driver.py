@@ -1,10 +1,10 @@
 """The CUDA driver API through ctypes: loading, calling, errors, the structures of a launch.
 
-Decides how a `CUresult` becomes an exception: an error that breaks the context is `DeviceLost`, one that the user's launch caused is a
-`UsageError`, lack of memory or of a usable driver is an `EnvironmentFailure`, the rest is ours (`InternalError`). Numbers and structures
-are those of `cuda.h`, which NVIDIA keeps stable within and across major versions. Importing this module needs no driver.
+Maps a `CUresult` to an exception: an error that breaks the context is `DeviceLost`, one that the user's launch caused is a
+`UsageError`, lack of memory or of a usable driver is an `EnvironmentFailure`, the rest is `InternalError`. Numbers and structures
+follow `cuda.h`, whose ABI NVIDIA keeps stable. Importing this module needs no driver.
 
-Does NOT handle: Windows, and entry points newer than CUDA 12.0 except where the caller asks first with `has`.
+Not handled: Windows, and entry points newer than CUDA 12.0 unless the caller checks with `has`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENVIRONMENT = {
 
 
 class LaunchAttributeValue(ctypes.Union):
-    """`CUlaunchAttributeValue`: the two members that consan sets."""
+    """`CUlaunchAttributeValue` with the two members that consan sets."""
 
     _fields_ = (("pad", ctypes.c_char * 64), ("cooperative", ctypes.c_int), ("cluster", ctypes.c_uint * 3))
 
@@ -69,7 +69,7 @@ ATTRIBUTE_CLUSTER = 4
 
 
 class Driver:
-    """The driver library; `call` raises for every result but success."""
+    """The driver library. `call` raises for every result except success."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -79,7 +79,7 @@ class Driver:
         return hasattr(self._library, function)
 
     def status(self, function: str, *arguments: Any) -> int:
-        """Call a function and return its `CUresult`; a kernel's fatal error raises here as well."""
+        """Call a function and return its `CUresult`. Raises for a kernel's fatal error."""
         code = int(getattr(self._library, function)(*arguments))
         if code in _STICKY:
             raise self.error(code, function)
@@ -125,7 +125,7 @@ def _open(name: str) -> ctypes.CDLL | None:
 
 @functools.lru_cache(maxsize=1)
 def driver() -> Driver:
-    """The initialised driver, or one clear line."""
+    """The initialised driver. Raises with one clear line if there is none."""
     library = next(filter(None, map(_open, _LIBRARIES)), None)
     if library is None:
         raise EnvironmentFailure("no NVIDIA driver was found (libcuda.so.1); use --device cpu")
@@ -135,7 +135,7 @@ def driver() -> Driver:
 
 
 def why_unavailable() -> str | None:
-    """Why no GPU can be used here, in one line; None when one can."""
+    """Why no GPU is usable, in one line; None if one is."""
     try:
         return None if driver().integer("cuDeviceGetCount") else "the driver reports no CUDA device"
     except ConsanError as error:

@@ -1,6 +1,6 @@
-"""Tensor maps through the driver (cuTensorMapEncodeTiled and its im2col kin), for devices whose bits consan's table was not held to.
+"""Encodes tensor maps with the driver (cuTensorMapEncode*), for devices on which consan's own encoding is untested.
 
-The context must be current. consan's own rules come first, so that a mistake has the same line on every device.
+The context must be current. consan's own rules are checked first, so that errors read the same on every device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from consan.tensormap import ALIGNMENT, DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYT
 
 
 def encode_with_driver(driver: Driver, info: TensorMapInfo) -> bytes:
-    """The bytes that the driver writes for a map."""
+    """The bytes of a map, as the driver writes them."""
     validate(info)
     storage = (ctypes.c_uint8 * (NBYTES + ALIGNMENT))()
     address = -(-ctypes.addressof(storage) // ALIGNMENT) * ALIGNMENT

@@ -1,6 +1,6 @@
-"""The PTX virtual machine as a backend: the same protocol as the GPU's.
+"""The PTX virtual machine as a backend.
 
-A launch has ended when `launch` returns, so `synchronize` never waits. Not handled: streams (launches run in order).
+A launch is complete when `launch` returns, so `synchronize` never waits. Not handled: streams (launches run in order).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from consan.backends.base import Dim3, EntryResources, HostBytes
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
 from consan.tensormap import TensorMapInfo, encode
 
-_MEMORY = 2 << 30  # what programs are told
+_MEMORY = 2 << 30  # memory size reported to programs
 
 
 class VirtualBackend:
@@ -29,7 +29,7 @@ class VirtualBackend:
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
-        self._lock = threading.Lock()  # host threads take turns: a launch has the machine to itself
+        self._lock = threading.Lock()  # host threads take turns: only one launch at a time
 
     @property
     def sm_count(self) -> int:
@@ -37,12 +37,12 @@ class VirtualBackend:
         return self.machine.sm_count
 
     def alloc(self, nbytes: int) -> int:
-        """Allocate device memory; it reads as zero."""
+        """Allocate device memory. It reads as zero."""
         with self._lock:
             return self.machine.alloc(max(nbytes, 1))
 
     def alloc_apart(self, nbytes: int) -> int:
-        """Memory of consan's own: a kernel that runs over a buffer of its own must not land there unseen."""
+        """Allocate consan's own memory, far away: a kernel that overruns its buffer must not hit it."""
         with self._lock:
             return self.machine.alloc(max(nbytes, 1), apart=True)
 
@@ -72,22 +72,22 @@ class VirtualBackend:
         return encode(info)
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:
-        """Read a module and place its variables."""
+        """Parse a module and place its variables."""
         with self._lock:
             return self.machine.load(ptx, name)
 
     def resources(self, handle: LoadedModule, entry: str) -> EntryResources:
-        """Shared memory of an entry; there are no registers to count."""
+        """Shared memory of an entry. There are no registers to count."""
         with self._lock:
             return EntryResources(static_shared=handle.reach(entry).static_shared)
 
     def shared_offsets(self, handle: LoadedModule, entry: str) -> dict[str, int]:
-        """Where the shared variables of an entry lie, by symbol."""
+        """Offsets of an entry's shared variables, by symbol."""
         with self._lock:
             return {variable.name: offset for variable, offset in handle.reach(entry).shared.items()}
 
     def unload(self, handle: LoadedModule) -> None:
-        """Give back a module's memory; it must not be used any more."""
+        """Free a module's memory. The module must not be used any more."""
         with self._lock:
             handle.unload()
 
@@ -133,7 +133,7 @@ class VirtualBackend:
 
 
 def pack_parameters(handle: LoadedModule, entry: str, args: Sequence[bytes]) -> bytes:
-    """Lay the parameters out as the entry declares them (ISA "Kernel Function Parameters": in order, naturally aligned)."""
+    """Lay the parameters out in order, naturally aligned (PTX ISA "Kernel Function Parameters")."""
     from consan._errors import UsageError
 
     info = handle.entry(entry)

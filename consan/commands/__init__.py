@@ -1,6 +1,6 @@
-"""The commands of `consan`: their names and one line on each; a new one is a file and a row of COMMANDS.
+"""The commands of `consan`: names and help lines. A new command is a file and a row of COMMANDS.
 
-A command's file is imported when the command is asked for, so that `consan --help` imports none of them.
+A command's file is imported on use, so that `consan --help` imports none of them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ COMMANDS: Final = (
     Entry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
     Entry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
     Entry("report", "show a stored run again, in another format", "ReportCommand"),
-    Entry("stress", "run a program or a kernel under many schedules: how often which findings and wrong results come", "StressCommand"),
-    Entry("reduce", "shrink a failing schedule that stress found to the fewest delays", "ReduceCommand"),
-    Entry("replay", "run a schedule that reduce stored (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
+    Entry("stress", "run a program or a kernel under many schedules, and count findings and wrong results", "StressCommand"),
+    Entry("reduce", "reduce a failing schedule from stress to the fewest delays", "ReduceCommand"),
+    Entry("replay", "run a schedule from reduce (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
     Entry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),
     Entry("doctor", "show versions, devices, libraries and adapters, and what is missing", "DoctorCommand"),
     Entry("ptx", "show what is checked in a kernel's PTX, and what is not", "PtxCommand"),

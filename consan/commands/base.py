@@ -1,4 +1,4 @@
-"""What a command is, and how every command reads input files."""
+"""The interface of a command, and reading and writing of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from consan._errors import UsageError
 from consan.reports import look
 
-_LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not take the machine's memory
+_LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not fill the machine's memory
 
 
 class Command(Protocol):
@@ -22,11 +22,11 @@ class Command(Protocol):
         """Declare the arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the status to exit with."""
+        """Run the command and return the exit status."""
 
 
 def read_file(name: str) -> str:
-    """The text of an input file, without the byte order mark that some editors put first, or one line that says why not."""
+    """The text of an input file without a byte order mark. Raises UsageError with one line if it cannot be read."""
     try:
         with open(name, encoding="utf-8-sig") as file:
             text = file.read(_LARGEST_TEXT + 1)
@@ -40,7 +40,7 @@ def read_file(name: str) -> str:
 
 
 def write_file(name: str, text: str) -> None:
-    """Write an output file, or one line that says why not."""
+    """Write an output file. Raises UsageError with one line if that fails."""
     try:
         Path(name).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -48,18 +48,18 @@ def write_file(name: str, text: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """Why a file could not be used, without the name that the message has already."""
+    """Why a file could not be used, without its name, which the message already has."""
     return getattr(error, "strerror", None) or str(error)
 
 
 def remark(text: Callable[[], str]) -> None:
-    """A line for who sits at a terminal; what reads the output of a program has not asked for it."""
+    """Print a line on a terminal only: programs that read the output do not want it."""
     if sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet():
         print(f"consan: {text()}", file=sys.stderr, flush=True)
 
 
 def check_writable(name: str | None) -> None:
-    """Fail before a long run, not after it, when its output has nowhere to go."""
+    """Check the output before a long run rather than after it."""
     if name is None:
         return
     path = Path(name)
@@ -74,7 +74,7 @@ def check_writable(name: str | None) -> None:
 
 
 def _try_to_write(path: Path) -> None:
-    """Open the file as it is, and leave no new one behind. Devices and pipes are left alone: opening one may have an effect."""
+    """Open the file without changing it, and leave no new file. Devices and pipes are skipped: opening one may have an effect."""
     if os.path.lexists(path):
         if path.is_file():
             path.open("ab").close()

@@ -1,6 +1,6 @@
 """`consan check FILE`: one launch of one kernel, with arguments given as text.
 
-Not done here: checking results (consan looks at order, not at values), more than one launch, and kernels that need
+Not handled: checking results (consan checks order, not values), more than one launch, and kernels that need
 another kernel to run first.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module
 
 _LARGEST_SHARED = 227 << 10
-_CLUSTER, _SMEM = "1", "0"  # what --cluster and --smem are if not given
+_CLUSTER, _SMEM = "1", "0"  # defaults of --cluster and --smem
 
 
 class CheckCommand:
@@ -47,7 +47,7 @@ class CheckCommand:
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Parse everything first: a slip in the last argument should not cost a compilation."""
+        """Parse everything first: an error in the last argument should not cost a compilation."""
         if not launch_given(args):
             show_kernels(args)
         chosen = choose_format(args.format, args.output)
@@ -60,12 +60,12 @@ class CheckCommand:
 
 
 def launch_given(args: argparse.Namespace) -> bool:
-    """Whether any word says how to launch."""
+    """Whether any option describes a launch."""
     return bool(args.grid or args.block or args.args or args.ctas or (args.cluster, args.smem) != (_CLUSTER, _SMEM))
 
 
 def show_kernels(args: argparse.Namespace) -> NoReturn:
-    """What the kernels take, and a command to start from. Not a success: nothing was checked."""
+    """Print the kernels' parameters and a command to start from. The status is not 0: nothing was checked."""
     ptx = load_ptx(args)
     module = read_module(ptx, args.file)
     source = read_file(args.file) if is_cuda(args.file) else ""
@@ -78,22 +78,22 @@ def show_kernels(args: argparse.Namespace) -> NoReturn:
 
 
 def add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """Options that say what one launch of one kernel is."""
+    """Options that describe one launch of one kernel."""
     group = parser.add_argument_group("launch")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="CTAs")
-    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a CTA")
-    group.add_argument("--cluster", default=_CLUSTER, metavar="X[,Y[,Z]]", help="CTAs of a cluster")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per CTA")
+    group.add_argument("--cluster", default=_CLUSTER, metavar="X[,Y[,Z]]", help="CTAs per cluster")
     group.add_argument("--smem", default=_SMEM, metavar="SIZE", help="dynamic shared memory: bytes, or 64K")
-    group.add_argument("--entry", metavar="NAME", help="the kernel, where the file has several; 'rev<float, 128>' instantiates a template")
+    group.add_argument("--entry", metavar="NAME", help="the kernel, if the file has several; 'rev<float, 128>' instantiates a template")
     group.add_argument(
         "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
     )
-    group.add_argument("--ctas", metavar="N", help="watch only N clusters of the grid")
+    group.add_argument("--ctas", metavar="N", help="check only N clusters of the grid")
     add_compile_options(parser)
 
 
 class Launch:
-    """The launch as asked for, checked as far as it can be without the kernel."""
+    """The requested launch, checked as far as possible without the kernel."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         missing = ", ".join(f"--{name}" for name in ("grid", "block") if getattr(args, name) is None)
@@ -115,7 +115,7 @@ class Launch:
         recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
         session = options.open_session(args, **recorded)
         session.show(progress := for_terminal(delay=0.0))
-        with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings need the line
+        with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line
             ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
         entry = choose_entry(read_module(ptx, args.file), args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
@@ -123,11 +123,11 @@ class Launch:
         values = [_to_device(session, value) for value in arrays]
         session.address_name = name_addresses(prepared, entry.name, "--arg", arrays, values)
         status = 0
-        with contextlib.suppress(ConsanError):  # what cannot be launched says so itself
+        with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
         try:
             session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
-        except KeyboardInterrupt:  # what was found so far is kept
+        except KeyboardInterrupt:  # keep what was found so far
             status = int(ExitCode.INTERRUPTED)
         return judged(session, args.rules, status)
 
@@ -140,7 +140,7 @@ def _number(option: str, text: str, read: Any) -> int:
 
 
 def _to_device(session: Any, value: Any) -> bytes:
-    """The bytes of a parameter: a value as it is, a buffer as the address of its copy on the device, a tensor map of such a copy."""
+    """The bytes of a parameter: a value unchanged, a buffer as its device address, a tensor map of a device buffer."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, TensorMap):
@@ -152,7 +152,7 @@ def _to_device(session: Any, value: Any) -> bytes:
 
 
 def choose_entry(module: Module, wanted: str | None, file: str) -> Function:
-    """The kernel to launch: by its name, mangled or not, or the only one there is."""
+    """The kernel to launch: by name, mangled or not, or the only one in the file."""
     entries = entries_of(module)
     names = ", ".join(function.name for function in entries)
     if not entries:
@@ -182,7 +182,7 @@ def _nearest(wanted: str, entries: Sequence[Function]) -> str:
 
 
 def _templates(file: str) -> str:
-    """What to do where the kernels of a .cu file are templates that nothing instantiates."""
+    """What to do if all kernels of a .cu file are templates without an instance."""
     if not is_cuda(file) or not os.path.isfile(file):
         return ""
     names = [one.name for one in declarations(read_file(file)) if one.template]
@@ -195,7 +195,7 @@ def _is_mangled(symbol: str, name: str) -> bool:
 
 
 def check_parameters(entry: Function, specs: Sequence[ArgSpec], file: str) -> None:
-    """As many arguments as parameters, each of its sort and size."""
+    """Check the number, type and size of the arguments."""
     sizes = [parameter.nbytes for parameter in entry.params]
     if len(sizes) != len(specs):
         listed = f" ({', '.join(map(str, sizes))} bytes)" if sizes else ""

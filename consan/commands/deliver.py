@@ -1,4 +1,4 @@
-"""What becomes of a session's report: judged, then to a file or standard output in the format asked for. For check, report, run."""
+"""Judges a session's report and writes it to a file or standard output, for check, report and run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from consan.reports.suppress import Rule
     from consan.session import Session
 
-# `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, get text.
+# `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, mean text.
 _BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html", ".txt": "text", ".log": "text", "": "text"}
 
 
 def choose_format(given: str | None, output: str | None) -> str:
-    """The format asked for, else what the output's name says; a suffix that says nothing is refused."""
+    """The requested format, else the one of the output's suffix. Raises UsageError for an unknown suffix."""
     suffix = Path(output or "").suffix
     chosen = given or _BY_SUFFIX.get(suffix.lower())
     if chosen is None:
@@ -37,10 +37,10 @@ def choose_format(given: str | None, output: str | None) -> str:
 
 
 def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None) -> Report:
-    """The report of a session whose program ended with `status`: with source lines, and suppressions applied.
+    """The report of a session whose program ended with `status`, with source lines and suppressions.
 
-    `children`: where the program's processes have left theirs. Suppressions that covered nothing are warned of. Ctrl-C while the device
-    is waited for ends what runs there, not the report.
+    `children`: folder with the reports of child processes. Unused suppressions are warned of. Ctrl-C during the wait for the device
+    stops the device, not the report.
     """
     try:
         report = session.report()
@@ -57,9 +57,9 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
 def deliver(
     report: Report, chosen: str, output: str | None, *, stored: str | None = None, notes: bool = False, timeline: bool = False
 ) -> int:
-    """Print the report, or write it and say so in one line. The status: not 0 if it had to be printed since it could not be written.
+    """Print the report, or write it and say so in one line. If writing fails, print it and return a status other than 0.
 
-    A text prints findings of severity note in full with `notes`, and draws each finding as lanes of time with `timeline`.
+    `notes`: print findings of severity note in full. `timeline`: draw each finding as lanes of time.
     """
     shown = {"notes": notes, "timeline": timeline}
     try:
@@ -82,14 +82,14 @@ def _print(report: Report, chosen: str, shown: Mapping[str, bool], stored: str |
 
 def _write(report: Report, chosen: str, output: str, shown: Mapping[str, bool]) -> int:
     if not keep(output, render(report, chosen, **shown)):
-        _print(report, chosen, shown)  # the findings must not go with the file
+        _print(report, chosen, shown)  # the findings must not be lost with the file
         return int(ExitCode.USAGE)
     print(f"verdict: {report.verdict}, {plural(len(report.active), 'finding')}; {chosen} report in {output}")
     return 0
 
 
 def keep(output: str, text: str) -> bool:
-    """Write a file; a disk that is full now is told of, in one line."""
+    """Write a file. A full disk gives one line."""
     try:
         write_file(output, text)
     except UsageError as error:

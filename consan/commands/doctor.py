@@ -1,7 +1,7 @@
-"""`consan doctor`: what consan found on this machine, what it would use, and how to get what is missing.
+"""`consan doctor`: what consan found on this machine, what it would use, and how to install what is missing.
 
-Every probe is a row or a few; one that fails is a row too, never an exception. Ends with 0 when kernels can run on at least
-one backend, 2 when none can.
+Every probe gives one row or a few. A probe that fails gives a row, too, never an exception. The status is 0 if kernels can run on at least
+one backend, else 2.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INSTALL_CUPY: Final = "pip install 'consan[cuda13]', to sanitize CuPy programs o
 
 @dataclass(frozen=True)
 class Row:
-    """One thing looked for: where it belongs, its name, its state, what was found, what to do when it is missing."""
+    """One probe: section, name, state, what was found, what to do if it is missing."""
 
     section: str
     name: str
@@ -56,13 +56,13 @@ class DoctorCommand:
 def _safely(probe: Callable[[], Iterator[Row]]) -> list[Row]:
     try:
         return list(probe())
-    except Exception as error:  # a broken library must not take the diagnosis with it
+    except Exception as error:  # a broken library must not break the diagnosis
         section = (probe.__name__ or "").strip("_")
         return [Row(section, section, MISSING, f"{type(error).__name__}: {error}")]
 
 
 def _print(rows: list[Row]) -> None:
-    """One line a row, never cut or wrapped: paths are to be copied."""
+    """One line per row, never cut or wrapped: users copy the paths."""
     width = max(len(row.name) for row in rows)
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     section = ""
@@ -124,7 +124,7 @@ class Gpu:
 
 
 def gpus() -> tuple[str, list[Gpu]]:
-    """The driver's version (or why there is none) and its devices, asked for without any framework."""
+    """The driver's version (or why there is none) and its devices, without any framework."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -16,8 +16,8 @@ class ExplainCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("kind", metavar="KIND", nargs="?", help="such as data-race; leave it out for the list")
-        parser.add_argument("--markdown", action="store_true", help="as Markdown; without a KIND all pages")
+        parser.add_argument("kind", metavar="KIND", nargs="?", help="such as data-race; without it, list the kinds")
+        parser.add_argument("--markdown", action="store_true", help="print Markdown; without KIND, all pages")
         parser.add_argument("-o", "--output", dest="page_file", metavar="FILE", help="write to this file")
 
     def run(self, args: argparse.Namespace) -> int:

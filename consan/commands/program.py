@@ -1,10 +1,10 @@
 """Runs the user's program as `python` would: same argv, sys.path[0], `__main__`, tracebacks, status.
 
-Modelled on coverage's PyRunner: the program's code runs in a fresh `__main__` module, frames of ours are cut from its
-tracebacks, SystemExit keeps its status, and threads that are not daemons are waited for, as the interpreter would.
+Modelled on coverage's PyRunner: the program runs in a fresh `__main__` module, consan's frames are removed from its
+tracebacks, SystemExit keeps its status, and non-daemon threads are waited for.
 
-Not the same as `python`: `atexit` functions run after the report, PYTHONSTARTUP and -i do not exist, and a program that
-ends with os._exit or execs takes consan with it.
+Differences from `python`: `atexit` functions run after the report, PYTHONSTARTUP and -i are not supported, and a program that
+ends with os._exit or exec ends consan, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 @dataclass(frozen=True)
 class Program:
-    """A program ready to run: code, argv, what sys.path[0] is, and the module attributes that say where it came from."""
+    """A program ready to run: code, argv, sys.path[0], and the module attributes for its origin."""
 
     code: types.CodeType
     argv: tuple[str, ...]
@@ -59,7 +59,7 @@ def from_script(name: str, argv: Sequence[str]) -> Program:
 
 
 def refuse_other(name: str) -> None:
-    """Say what to do with something that is no Python program."""
+    """Raise UsageError for a file that is no Python program, and say what to do instead."""
     if Path(name).suffix.lower() in _KERNELS:
         raise UsageError(f"{name} holds kernels, and no Python program; launch one with consan check {name}")
     if os.path.isdir(name):
@@ -72,7 +72,7 @@ def refuse_other(name: str) -> None:
 
 
 def _refuse_command(name: str) -> None:
-    """`consan run python script.py`, `consan run pytest`: a command of the shell, and no file here."""
+    """`consan run python script.py`, `consan run pytest`: the word is a shell command, and no such file exists."""
     found = shutil.which(name)
     if found is None:
         return
@@ -84,7 +84,7 @@ def _refuse_command(name: str) -> None:
 
 
 def _is_native(name: str) -> bool:
-    """Whether a file is for the machine or for another interpreter. A pipe is not opened: reading it would take what it holds."""
+    """Whether a file is machine code or a script for another interpreter. A pipe is not opened: that would consume it."""
     try:
         if not os.path.isfile(name):
             return False
@@ -134,11 +134,11 @@ def _compile(source: str | bytes, name: str) -> types.CodeType:
 
 
 def execute(program: Program) -> int:
-    """Run it to its end; its exit status. A ConsanError that it does not catch is raised, with the user's line in front."""
+    """Run it and return its exit status. An uncaught ConsanError is raised with the user's line in front."""
     saved = sys.argv, sys.path[:], sys.modules["__main__"]
     module = _main_module(program)
     sys.argv, sys.modules["__main__"] = list(program.argv), module
-    # `python -m consan` and the `consan` script both put a folder of their own first; the program's takes its place.
+    # `python -m consan` and the `consan` script put their own folder first; the program's folder replaces it.
     sys.path[0:1] = [program.path]
     try:
         try:
@@ -146,7 +146,7 @@ def execute(program: Program) -> int:
         finally:
             _join_threads()
     finally:
-        with contextlib.suppress(OSError):  # a full disk, or a reader that left, must not cost the findings
+        with contextlib.suppress(OSError):  # a full disk or a closed pipe must not cost the findings
             sys.stdout.flush()
         sys.argv, sys.path[:], sys.modules["__main__"] = saved
 
@@ -181,7 +181,7 @@ def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
 
 
 def status_of(error: SystemExit) -> int:
-    """What the interpreter makes of sys.exit's argument."""
+    """The status that the interpreter derives from sys.exit's argument."""
     if error.code is None:
         return 0
     if isinstance(error.code, int):
@@ -191,7 +191,7 @@ def status_of(error: SystemExit) -> int:
 
 
 def _users(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's own first frame on."""
+    """The traceback from the program's first frame on."""
     while traceback is not None and _is_own(traceback):
         traceback = traceback.tb_next
     return traceback
@@ -202,16 +202,16 @@ def _is_own(traceback: types.TracebackType) -> bool:
 
 
 def _located(error: ConsanError) -> ConsanError:
-    """The same error with the last line of the user's program that led to it."""
+    """The same error, with the last line of the user's program before it."""
     located = ConsanError(f"{_place(error, '', ': ')}{error}")
     located.exit_code = error.exit_code
     return located
 
 
 def _place(error: BaseException, before: str, after: str = "") -> str:
-    """The last line of the user's program that led to an error, between two words; nothing if there is none.
+    """The last line of the user's program before an error; empty if there is none.
 
-    What consan calls in its turn, NumPy say, is not the user's.
+    Frames of libraries that consan calls, such as NumPy, are not the user's.
     """
     place, step = "", _users(error.__traceback__)
     while step is not None and not _is_own(step):

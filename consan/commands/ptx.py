@@ -17,7 +17,7 @@ from consan.commands.source import add_compile_options, load_ptx
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
 
-_WIDTH: Final = 160  # of tables in a file or pipe; a terminal gives its own
+_WIDTH: Final = 160  # of tables in a file or pipe; a terminal has its own width
 
 
 class PtxCommand:
@@ -31,7 +31,7 @@ class PtxCommand:
         add_compile_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        """Instrument and show. 0 also when something is not modelled: this command only tells."""
+        """Instrument and show. The status is 0 even if something is not modelled."""
         view = VIEWS.get(args.show)
         if view is None:
             raise UsageError(f"--show: expected one of {', '.join(VIEWS)}, got '{args.show}'{did_you_mean(args.show, VIEWS)}")
@@ -45,7 +45,7 @@ class PtxCommand:
 
 
 def instrumented(args: argparse.Namespace) -> Instrumented:
-    """The module with hooks, made the way a session makes it."""
+    """The module with hooks, made as a session makes it."""
     from consan.instrument import instrument
     from consan.session import library_for
 
@@ -75,7 +75,7 @@ def _sites(module: Instrumented) -> str:
 
 
 def _hazards(module: Instrumented) -> str:
-    """What is wrong with registers of matrix products, on some path: no launch is needed to see it."""
+    """Register hazards of matrix products on any path, found without a launch."""
     from consan.reports.static import static_findings
 
     rows = [
@@ -109,7 +109,7 @@ VIEWS: Final[dict[str, Callable[[Instrumented], str]]] = {
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], empty: str) -> str:
-    """Aligned columns; no borders, so that cut and awk work on it."""
+    """Aligned columns without borders, for cut and awk."""
     if not rows:
         return empty + "\n"
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -1,6 +1,6 @@
-"""`consan reduce FILE`: of a failure that `consan stress` found, the fewest delays that it needs; stored for `consan replay`.
+"""`consan reduce FILE`: reduces a failure that `consan stress` found to the fewest delays, and stores it for `consan replay`.
 
-The search is consan/triage/minimise.py's. Ctrl-C keeps the best schedule so far, which fails as well but may have delays to spare.
+The search is in consan/triage/minimise.py. Ctrl-C keeps the best schedule so far: it fails, but may have needless delays.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class ReduceCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="what consan stress stored")
+        parser.add_argument("file", metavar="FILE", help="file written by consan stress")
         group = parser.add_argument_group("what to reduce [a wrong result, else the rarest finding]")
         group.add_argument("--seed", dest="chosen", metavar="N", help="the failing seed [the first that stress lists]")
         group.add_argument("--finding", metavar="N", help="the N-th finding of the table")
         add_worker_options(parser.add_argument_group("runs"))
-        parser.add_argument("-o", "--output", metavar="FILE", help="the schedule [FILE with .schedule.json at its end]")
+        parser.add_argument("-o", "--output", metavar="FILE", help="file for the schedule [FILE.schedule.json]")
         options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
-"""`consan replay FILE`: the failure of a schedule that `consan reduce` stored, or of a seed of a campaign of `consan stress`, again.
+"""`consan replay FILE`: repeats a failure from a schedule of `consan reduce`, or from a seed of a `consan stress` campaign.
 
-The same text, arguments and decisions give the same run. Where the text is another one (the source, the compiler or consan has
-changed) that is an error, in one line: decisions are about places in the text that ran.
+The same text, arguments and decisions give the same run. If the text has changed (source, compiler or consan), replay
+fails with one line, because decisions refer to places in the text that ran.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class ReplayCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="what consan reduce or consan stress stored")
-        parser.add_argument("--seed", dest="chosen", metavar="N", help="with a file of stress: the seed [the first that failed]")
+        parser.add_argument("file", metavar="FILE", help="file written by consan reduce or consan stress")
+        parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
         options.add(parser, options.TERMINAL, "output")
@@ -40,7 +40,7 @@ class ReplayCommand:
 
         times = options.read_positive(args.confirm)
         check_writable(args.output)
-        output = None if args.output is None else str(Path(args.output).absolute())  # the run is in the folder of the campaign
+        output = None if args.output is None else str(Path(args.output).absolute())  # the run changes to the campaign's folder
         data = again.any_document(args.file)
         stored = again.stored_of(args.file, data, args.chosen)
         job = again.job_again(args.file, data, args.rules)

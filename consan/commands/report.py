@@ -1,4 +1,4 @@
-"""`consan report`: render a stored run again. Ends with 0: the status of the run belongs to the command that made it."""
+"""`consan report`: renders a stored run again. The status is 0: findings count in the command that made the run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ReportCommand:
 
 
 def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
-    """Whether the file holds a campaign or a schedule, which are shown as text only."""
+    """Whether the file holds a campaign or a schedule. Those have only a text form."""
     if chosen != "text" or '"schema": "consan.report/' in read_file(name)[:200]:
         return False
     from consan.triage.again import KNOWN
@@ -60,7 +60,7 @@ def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
 
 
 def load(name: str) -> Report:
-    """The report in a file."""
+    """The report in a file. Raises UsageError if it is none."""
     try:
         return loads(read_file(name))
     except ReportError as error:

@@ -1,8 +1,8 @@
-"""`consan run`: a Python program with every kernel that it compiles sanitized.
+"""`consan run`: runs a Python program with every kernel that it compiles sanitized.
 
-A run with findings or gaps is stored as JSON whatever the format of the report, so that nothing has to be run again to see it
-differently; one without is stored where -o names a file.
-A program that fails is still reported on: its status is kept, and violations win over it (DESIGN 2.1).
+A run with findings or gaps is always stored as JSON, so that it can be shown in another form without a second run. A clean
+run is stored only if -o names a file.
+A report is written even if the program fails. Its status is kept, but violations override it (tutorials/guide/reports.md).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RunCommand:
     """Run a program, sanitized."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments; all that follows the program is the program's."""
+        """Declare the arguments. All words after the program belong to the program."""
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
@@ -48,7 +48,7 @@ class RunCommand:
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
         program = find_program(args)
-        # The report is printed; -o names the stored run, which is JSON always.
+        # The report is printed; -o names the stored run, which is always JSON.
         chosen = choose_format(args.format, None)
         stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
@@ -63,7 +63,7 @@ class RunCommand:
             with children.offered(folder, args, session.backend.device_name):
                 status, failure = run_program(program, session)
             forks.stop()
-            if os.getpid() != process:  # a forked child came back here: its parent reports
+            if os.getpid() != process:  # a forked child returned here: its parent reports
                 forks.end()
                 return _told(failure, status)
             report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
@@ -84,7 +84,7 @@ def _shadow_memory(session: Session) -> str:
 
 
 def _told(failure: ConsanError | None, status: int) -> int:
-    """The status, with the error of ours that ended the program printed."""
+    """The status. Prints consan's own error if one ended the program."""
     if failure is not None:
         print(f"consan: error: {failure}", file=sys.stderr)
     return status
@@ -92,12 +92,12 @@ def _told(failure: ConsanError | None, status: int) -> int:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """Where the processes of this run keep sources and reports until there is one report; forked copies of this one leave it there."""
+    """The folder for sources and reports of this run's processes, until there is one report. Forked copies of this process leave it."""
     process = os.getpid()
     try:
         folder = Path(tempfile.mkdtemp(prefix="consan-run-"))
     except OSError:
-        folder = Path(os.devnull, "consan-run")  # a full disk: nothing can be written there
+        folder = Path(os.devnull, "consan-run")  # a full disk: nothing can be written
     try:
         yield folder
     finally:
@@ -106,7 +106,7 @@ def _folder() -> Iterator[Path]:
 
 
 def find_program(args: argparse.Namespace) -> Program:
-    """What to run: exactly one of a module, code and a script."""
+    """The program: exactly one of a module, code and a script."""
     if args.module is not None:
         return from_module(*_head(args.module, "-m: the name of a module"))
     if args.code is not None:
@@ -121,7 +121,7 @@ def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
 
 
 def stored_name(output: str | None) -> str | None:
-    """The file that -o names: a run is stored as JSON, and a name that says otherwise is refused."""
+    """The file that -o names. Raises UsageError for a suffix other than JSON's."""
     if output is not None and Path(output).suffix.lower() not in ("", ".json"):
         raise UsageError(f"-o {output}: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o {output}")
     return output
@@ -133,7 +133,7 @@ def default_name(label: str) -> str:
 
 
 def run_program(program: Program, session: Session) -> tuple[int, ConsanError | None]:
-    """The program's status, and the error of ours that ended it, if one did."""
+    """The program's status, and consan's own error if one ended it."""
     from consan import adapters
 
     adapters.install(session)
@@ -141,7 +141,7 @@ def run_program(program: Program, session: Session) -> tuple[int, ConsanError | 
         return execute(program), None
     except ConsanError as error:
         return int(error.exit_code), error
-    except KeyboardInterrupt:  # while the program's threads were waited for
+    except KeyboardInterrupt:  # during the wait for the program's threads
         return int(ExitCode.INTERRUPTED), None
     finally:
         adapters.remove()

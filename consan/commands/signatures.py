@@ -1,7 +1,7 @@
-"""What the kernels of a file take, and a command to start from: the answer to `consan check FILE` without a launch.
+"""The answer to `consan check FILE` without a launch: the kernels' parameters, and a command to start from.
 
-Sizes come from the PTX. Types come from the declaration in the source where one is found: the text is searched, not parsed, so a kernel
-that a macro declares has the PTX's types only. Sizes of grids and buffers are examples: nothing in a file says what its kernels need.
+Sizes come from the PTX, types from the declaration in the source if one is found. The text is searched, not parsed: a kernel
+declared by a macro has only PTX types. Sizes of grids and buffers are examples, since the file does not state them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module, Param
 
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# The name is the first word before a parenthesis that is no attribute such as __launch_bounds__(128).
+# The name is the first word before a parenthesis, except attributes such as __launch_bounds__(128).
 _KERNEL: Final = re.compile(r"__global__\b[^;{]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _POINTER: Final = re.compile(r"(?P<const>const\s+)?(?P<type>[\w:\s]+?)(?P<after>\s+const)?\s*\*[^*]*")
 _QUALIFIERS: Final = re.compile(r"\b(?:const|volatile|__grid_constant__|__restrict__|restrict|struct)\b")
@@ -39,7 +39,7 @@ _TYPES: Final = {
     "i64": ("long", "long long", "int64_t", "ptrdiff_t"),
 }
 _BY_NAME: Final = {name: short for short, names in _TYPES.items() for name in names}
-# The type of `--arg` for a type of the PTX, where the source does not say.
+# The type of `--arg` for a PTX type, if the source does not tell.
 _BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16": "f16", "u8": "u8", "s8": "i8", "u32": "i32", "s32": "i32",
                   "b32": "i32", "s64": "i64"}  # fmt: skip
 
@@ -54,7 +54,7 @@ class Declaration:
 
 
 def declarations(source: str) -> list[Declaration]:
-    """The kernels that CUDA C++ declares, templates too."""
+    """The kernels declared in CUDA C++, including templates."""
     text = _COMMENT.sub(" ", source)
     found = (Declaration(m[1], _parameters(text, m.end()), _is_template(text, m.start())) for m in _KERNEL.finditer(text))
     return list({one.name: one for one in found}.values())
@@ -71,7 +71,7 @@ def _is_template(text: str, at: int) -> bool:
 
 
 def _parameters(text: str, begin: int) -> tuple[str, ...]:
-    """What stands between the parentheses, cut at the commas that are in no other bracket."""
+    """The text between the parentheses, split at top-level commas."""
     depth, parts, start = 1, [], begin
     for position in range(begin, len(text)):
         depth += (text[position] in "(<[{") - (text[position] in ")>]}")
@@ -87,7 +87,7 @@ def _parameters(text: str, begin: int) -> tuple[str, ...]:
 
 
 def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:
-    """Lines on each kernel: its parameters, and a command to start from, which `words` begin."""
+    """Lines on each kernel: its parameters, and a command to start from that begins with `words`."""
     from consan.reports.names import function_name
 
     declared = {one.name: one for one in declarations(source)}
@@ -103,14 +103,14 @@ def describe(module: Module, entries: Sequence[Function], source: str, words: Se
 
 
 def templates(source: str) -> Iterator[str]:
-    """A line on each template: nothing of it is in the PTX until an instance is named."""
+    """A line on each template: the PTX has none of it until an instance is named."""
     for one in declarations(source):
         if one.template:
             yield f"template {one.name}({', '.join(one.parameters)}): name an instance to compile it, such as --entry '{one.name}<...>'"
 
 
 def _names_in(symbol: str, names: Iterable[str]) -> list[str]:
-    """The kernel that a symbol stands for: by its name, or by the name in a mangled one (Itanium ABI)."""
+    """The kernel of a symbol: by its name, or by the name inside a mangled one (Itanium ABI)."""
     mangled = symbol.startswith("_Z")
     return [name for name in names if name == symbol or (mangled and f"{len(name)}{name}" in symbol)]
 

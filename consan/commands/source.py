@@ -1,4 +1,4 @@
-"""A kernel's file as PTX: `.cu` is compiled with NVRTC, `.ptx` is read. Shared by check and ptx."""
+"""Reads a kernel's file as PTX: `.cu` is compiled with NVRTC, `.ptx` is read. Shared by check and ptx."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """Options of the CUDA C++ compiler."""
     group = parser.add_argument_group("compiling .cu files")
     group.add_argument("--define", "-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
-    group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="look for headers here")
+    group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="folder with headers")
     group.add_argument("--std", metavar="STD", help=f"dialect [{DEFAULT_STD}]")
     group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
     options.add_to(group, options.COMPILING)
@@ -43,7 +43,7 @@ def is_cuda(name: str) -> bool:
 def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
 
-    `args.entry` may name an instance of a template (`rev<float, 128>`): the compiler makes it, and its symbol takes the place of the name.
+    `args.entry` may name a template instance (`rev<float, 128>`). The compiler makes it, and its symbol replaces the name.
     """
     if is_cuda(args.file):
         return _compile(args, arch)
@@ -78,7 +78,7 @@ def _compile(args: argparse.Namespace, arch: str) -> str:
 
 
 def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileResult, str | None]:
-    """CUDA C++ as PTX, and what the wanted kernel is called there: a name such as `rev<float, 128>` is instantiated."""
+    """Compile CUDA C++ to PTX. Returns it with the kernel's symbol; a name such as `rev<float, 128>` is instantiated."""
     from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
 
     expression = " ".join((wanted or "").split())
@@ -92,7 +92,7 @@ def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileR
 
 
 def _meant(entry: str, source: str) -> str:
-    """The nearest kernel of the source; or that its namespace is missing, where there is one of this name."""
+    """A hint: the nearest kernel name of the source, or the missing namespace."""
     spaces, _, name = entry.partition("<")[0].rpartition("::")
     known = kernel_names(source)
     if name in known and not spaces and re.search(r"\bnamespace\b", source):
@@ -101,9 +101,9 @@ def _meant(entry: str, source: str) -> str:
 
 
 def read_module(ptx: str, name: str) -> Module:
-    """The parsed module; a `UsageError` with the place if it is no PTX, or none that the assembler here would take.
+    """The parsed module. Raises `UsageError` with the place if it is no PTX, or if the assembler here refuses it.
 
-    What NVRTC has made is taken for good, except where it copied inline assembly, which it does not look at.
+    The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked.
     """
     from consan.instrument.ptx import parse
     from consan.toolchain.assemble import why_broken
@@ -118,7 +118,7 @@ def read_module(ptx: str, name: str) -> Module:
 
 
 def _place(module: Module, refusal: Refusal, compiled: bool) -> str:
-    """Where that is: in the file, or in the source of what was compiled."""
+    """The place in the file, or in the source of compiled code."""
     if not refusal.line:
         return module.name
     if not compiled:
@@ -130,7 +130,7 @@ def _place(module: Module, refusal: Refusal, compiled: bool) -> str:
 
 
 def parse_defines(texts: Sequence[str]) -> dict[str, str | None]:
-    """NAME=VALUE or NAME, the last of each name in force."""
+    """NAME=VALUE or NAME. The last definition of a name wins."""
     defines: dict[str, str | None] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -1,11 +1,11 @@
-"""`consan stress`: one program or one launch of a kernel under many schedules, and what came how often.
+"""`consan stress`: runs one program or one launch of a kernel under many schedules, and counts findings and results.
 
-The same words as for `consan run` or `consan check`; a FILE.cu or FILE.ptx is a kernel, anything else a program:
+The arguments are those of `consan run` or `consan check`. A FILE.cu or FILE.ptx is a kernel, anything else a program:
 
     consan stress --seeds 200 kernel.cu --grid 4 --block 128 --arg f32[512]=arange --arg f32[512]=zeros
     consan stress --seeds 50 script.py --its --own arguments
 
-The document is stored whatever happens, also when Ctrl-C ends the campaign early. What is counted is decided in consan/triage/campaign.py.
+The document is always stored, also after Ctrl-C. consan/triage/campaign.py does the counting.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StressCommand:
     """Run under many schedules."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments; all that follows a program is the program's, what follows a kernel's file are more options."""
+        """Declare the arguments. Words after a program belong to it; words after a kernel's file are more options."""
         parser.usage = "consan stress [options] [-m module | -c code | script.py | FILE.cu | FILE.ptx] [args or launch options...]"
         _add_options(parser)
         rest = argparse.REMAINDER
@@ -58,7 +58,7 @@ class StressCommand:
         shown, workers = _format(args.format), workers_of(args)
         job = job_of(args)
         if job.subject.device != "cpu" and args.workers is None:
-            workers.count = 1  # one chip does the runs
+            workers.count = 1  # one GPU does the runs
         stored = args.output or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
         check_writable(stored)
         campaign = Campaign(job, seeds)
@@ -76,26 +76,26 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("schedules")
     group.add_argument("--seeds", default="100", metavar="N|A..B", help="seeds 1 to N, or A to B [100]")
     group.add_argument("--confirm", default="3", metavar="N", help="run an example of each finding and wrong result N times again [3]")
-    group.add_argument("--run-timeout", default="600", metavar="SECONDS", help="give up a run that takes longer [600]")
+    group.add_argument("--run-timeout", default="600", metavar="SECONDS", help="stop a run that takes longer [600]")
     add_worker_options(group)
     group = parser.add_argument_group("what is a right result")
-    group.add_argument("--expect", action="append", default=[], metavar="N=FILE.npy", help="what the buffer of the N-th --arg must hold")
+    group.add_argument("--expect", action="append", default=[], metavar="N=FILE.npy", help="expected buffer of the N-th --arg")
     group.add_argument("--rtol", default="0", metavar="X", help="with --expect: relative tolerance of floats [0]")
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
-    group.add_argument("--compare-stdout", action="store_true", help="what a program prints is its result, too")
+    group.add_argument("--compare-stdout", action="store_true", help="the program's output is part of its result")
     add_launch_options(parser)
     options.add(parser, (*options.SESSION, *options.RUN), "checking")
     options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
 
 def add_worker_options(group: Any) -> None:
-    """Who does the runs."""
-    group.add_argument("--workers", metavar="N", help="processes that share the runs; 0: this one [one for each core]")
-    group.add_argument("--executor", metavar="dask://HOST:PORT", help="an existing Dask cluster does the runs (install consan[dask])")
+    """Options for the workers."""
+    group.add_argument("--workers", metavar="N", help="number of worker processes; 0: run in this process [one for each core]")
+    group.add_argument("--executor", metavar="dask://HOST:PORT", help="run on an existing Dask cluster (install consan[dask])")
 
 
 def workers_of(args: argparse.Namespace) -> Workers:
-    """The workers that the options ask for."""
+    """The workers that the options describe."""
     from consan.triage.executors import Workers, cores
 
     count = cores() if args.workers is None else _read("--workers", args.workers, options.read_count)
@@ -138,7 +138,7 @@ def _format(given: str | None) -> str:
 
 
 def job_of(args: argparse.Namespace) -> Job:
-    """The job that the words ask for."""
+    """The job that the words describe."""
     from consan.triage.outcome import Job
 
     limit = _read("--run-timeout", args.run_timeout, options.read_seconds)
@@ -157,7 +157,7 @@ def _names_kernel(args: argparse.Namespace) -> bool:
 
 
 def _read_rest(args: argparse.Namespace) -> None:
-    """Options that stand after a kernel's file, over those before it."""
+    """Options after a kernel's file override those before it."""
     from consan.__main__ import Parser
 
     shared = [option for option in options.ALL if option not in options.PICTURE]
@@ -173,7 +173,7 @@ def _read_rest(args: argparse.Namespace) -> None:
 
 
 def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
-    """The launch, and its PTX; a slip in it is found here, once, and not by each worker."""
+    """The launch and its PTX. An error in it is found here once, not by each worker."""
     from consan.instrument.ptx import parse
     from consan.session import shared_device
     from consan.triage.subject import Kernel, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
@@ -200,7 +200,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
 
 
 def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
-    """A campaign has one launch of one kernel: a filter that leaves it out leaves nothing to check."""
+    """A campaign has one launch of one kernel: a filter that excludes it leaves nothing to check."""
     if args.kernel_name is not None and not args.kernel_name.matches(entry):
         raise UsageError(f"--kernel-name {args.kernel_name.text} leaves out {entry}, the only kernel that is launched")
     if args.launch_skip:
@@ -208,7 +208,7 @@ def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
 
 
 def program_of(args: argparse.Namespace) -> Program:
-    """The program, found once, so that a wrong name is one error."""
+    """The program, located once, so that a wrong name is one error."""
     from consan.session import shared_device
     from consan.triage.subject import Program, sources_of_program
 
@@ -224,7 +224,7 @@ def _device_of(backend: Any) -> str:
 
 
 def _given(args: argparse.Namespace) -> list[str]:
-    """The options of a run as words, but for what each run gets of its own."""
+    """The run's options as words, without those that each run sets itself."""
     words: list[str] = []
     for option in (*options.SESSION, *options.RUN):
         value = getattr(args, option.name)
@@ -255,7 +255,7 @@ def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> Non
 
 
 def status_of(document: dict[str, Any], strict: bool) -> int:
-    """As for one run, but that an interrupted campaign says so."""
+    """The status of the campaign; 130 after Ctrl-C."""
     if document["partial"]:
         return INTERRUPTED
     if document["verdict"] == VIOLATIONS:

@@ -1,14 +1,14 @@
-"""The pytest plugin (entry point `pytest11`): options, markers, the fixture `consan`, and the hooks that the work hangs on.
+"""The pytest plugin (entry point `pytest11`): options, markers, the fixture `consan`, and the hooks.
 
-With `--consan` every test is sanitized: a session is open from before the first conftest is imported until pytest ends, and after
-each test its findings are taken (consan/plugin/watch.py). A test that passes with findings fails there, inside its call phase, so that
-xfail, `-x`, `--lf` and reruns treat it like any failure. What tests found travels with pytest's own reports, so that under xdist the
-process that prints is the one that collects (consan/plugin/ledger.py).
+With `--consan` every test is sanitized. A session is open from before the first conftest until pytest ends, and
+each test's findings are taken after it (consan/plugin/watch.py). A passing test with findings fails in its call phase, so that
+xfail, `-x`, `--lf` and reruns treat it like any failure. Findings travel in pytest's own reports, so that under xdist the
+printing process also collects them (consan/plugin/ledger.py).
 
-Importing this module imports pytest and nothing else: every pytest run on a machine with consan does. All imports are local.
+Importing this module imports only pytest, because every pytest run on a machine with consan does it. All other imports are local.
 
-Does NOT handle: launches of several tests at the same time in threads of one process, which cannot be told apart. What a test launches by
-`consan.launch` or inside of `consan.check()` is the test's own to judge: it has the report.
+Not handled: concurrent launches of several tests in threads of one process; they cannot be told apart. What a test launches with
+`consan.launch` or in `consan.check()` is judged by the test, which has the report.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from consan.plugin.ledger import Ledger
     from consan.plugin.watch import Checking, Watch
 
-# Name of the option and of its ini twin, whether it is a switch, what it does.
+# Name of the option and of its ini setting, whether it is a switch, help text.
 OPTIONS: Final = (
     ("consan", True, "sanitize every test: a passing test with findings fails"),
     ("consan_device", False, "where kernels run: auto, gpu or cpu"),
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
-    ("consan_notes", True, "print findings of severity note in full; without it they are counted"),
+    ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
 )
 MARKERS: Final = (
-    "consan(expect=KIND): the kernels of this test have findings of this kind (or of each kind of a tuple); without them it fails",
+    "consan(expect=KIND): the kernels of this test must have findings of this kind (or of each kind of a tuple), or the test fails",
     "consan_allow(KIND, reason=..., kernel='*', source='*'): findings of this kind do not count in this test",
 )
-# Failures of ours have letters of their own: passed tests that were racy, or (strict) not fully checked.
+# Letters for consan's own failures: passing tests that were racy, or (strict) not fully checked.
 LETTERS: Final = {"racy": ("R", "RACY"), "incomplete": ("I", "INCOMPLETE")}
 
 CHECKING: Final[pytest.StashKey[Checking]] = pytest.StashKey()
@@ -45,11 +45,11 @@ WATCH: Final[pytest.StashKey[Watch]] = pytest.StashKey()
 
 
 class ConsanWarning(pytest.PytestWarning):
-    """Something about consan's settings or suppressions that is most likely a mistake."""
+    """A likely mistake in consan's settings or suppressions."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Each option, and its twin in the ini file."""
+    """Declare each option and its ini setting."""
     group = parser.getgroup("consan", "races in GPU kernels (consan)")
     for name, switch, help in OPTIONS:  # noqa: A001
         kind: dict[str, Any] = {"action": "store_true"} if switch else {"metavar": name.rpartition("_")[2].upper()}
@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def setting(config: pytest.Config, name: str) -> Any:
-    """An option from the command line, else from the ini file, else None. Options have their values before conftests are imported."""
+    """An option from the command line, else from the ini file, else None. Available before conftests are imported."""
     for given in (getattr(config, "option", None), config.known_args_namespace):
         value = getattr(given, name, None)
         if value is not None:
@@ -69,12 +69,12 @@ def setting(config: pytest.Config, name: str) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Begin before the first conftest, which may import CuPy."""
+    """Start before the first conftest, which may import CuPy."""
     _begin(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register markers; begin here if the plugin was loaded too late for the first hook."""
+    """Register markers. Start here if the plugin was loaded too late for the first hook."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     _begin(config)
@@ -92,7 +92,7 @@ def _begin(config: pytest.Config) -> None:
 
 
 def open_ledger(config: pytest.Config) -> None:
-    """Collect what tests find from now on."""
+    """Start collecting what tests find."""
     from consan.plugin.ledger import Ledger
 
     config.stash[LEDGER] = ledger = Ledger(config)
@@ -100,13 +100,13 @@ def open_ledger(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """What is on, and what memory it may take."""
+    """Header lines: what is checked, and the limit on memory."""
     return config.stash[CHECKING].describe() if CHECKING in config.stash else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A marker that cannot mean anything ends the run before it begins, with one line."""
+    """An invalid marker ends the run at once, with one line."""
     marked = [item for item in items if item.get_closest_marker("consan") or item.get_closest_marker("consan_allow")]
     if marked:
         from consan.plugin import markers
@@ -117,7 +117,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    """What fixtures launch belongs to the test."""
+    """Launches in setup fixtures belong to the test."""
     checking = item.config.stash.get(CHECKING, None)
     if checking is not None:
         item.stash[WATCH] = checking.watch(item)
@@ -126,13 +126,13 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """The test itself: here it fails if it passed with findings."""
+    """Run the test. A passing test with findings fails here."""
     return (yield from _watched(item, "call"))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
-    """What fixtures launch when they end; findings are an error of the teardown."""
+    """Launches in teardown fixtures: findings are an error of the teardown."""
     return (yield from _watched(item, "teardown"))
 
 
@@ -144,7 +144,7 @@ def _watched(item: pytest.Item, when: str) -> Generator[None, Any, Any]:
         if watch is not None:
             watch.failed(when, error)
         raise
-    watch = item.stash.get(WATCH, None)  # the fixture may have made it meanwhile
+    watch = item.stash.get(WATCH, None)  # the fixture may have created it
     if watch is not None:
         watch.passed(when)
     return result
@@ -152,7 +152,7 @@ def _watched(item: pytest.Item, when: str) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put what was found into pytest's report of the phase."""
+    """Add the findings to pytest's report of the phase."""
     report = yield
     watch = item.stash.get(WATCH, None)
     if watch is not None:
@@ -162,7 +162,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """A letter of our own for failures of ours."""
+    """The letters for consan's own failures."""
     letters = LETTERS.get(getattr(report, "consan_failure", None) or "")
     if letters is None or not report.failed:
         return None

@@ -1,7 +1,7 @@
-"""The fixture `consan`: launches that are sanitized with or without `--consan`, on the device and with the seed of the pytest run.
+"""The fixture `consan`: sanitized launches with or without `--consan`, on the device and with the seed of the pytest run.
 
-`check()` and `launch()` hand the report to the test, which says what it makes of it; `assert_clean` fails the test unless the verdict is
-`clean`. Suppressions of the project and the markers of the test apply to all three.
+`check()` and `launch()` return the report, and the test judges it. `assert_clean` fails the test unless the verdict is
+`clean`. The project's suppressions and the test's markers apply to all three.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Source = api.Kernel | str | os.PathLike[str]
 
 
 class Consan:
-    """What a test gets."""
+    """The value of the fixture."""
 
     Kernel = api.Kernel
     TensorMap = api.TensorMap
@@ -33,13 +33,13 @@ class Consan:
 
     @contextlib.contextmanager
     def check(self, **options: Any) -> Iterator[api.LiveReport]:
-        """Sanitize every kernel launched inside, through any adapter; the report is complete when the block ends."""
+        """Sanitize every kernel launched inside the block, through any adapter. The report is complete when the block ends."""
         with api.check(**{**self._watch.settings.keywords, **options}) as live:
             yield live
         live.become(self._watch.saw(live.report))
 
     def launch(self, kernel: Source, grid: api.Shape, block: api.Shape, args: Sequence[Any] = (), **options: Any) -> Report:
-        """`consan.launch`: one launch, and its report."""
+        """Launch once and return the report, as `consan.launch`."""
         made = kernel if isinstance(kernel, api.Kernel) else api.Kernel(os.fspath(kernel))
         return self._watch.saw(api.launch(made, grid, block, args, **{**self._watch.settings.keywords, **options}))
 
@@ -55,7 +55,7 @@ class Consan:
     ) -> Report:
         """Launch, and fail the test unless the verdict is `clean`.
 
-        `kernel` is a `consan.Kernel`, a path or source text, or something that is called like CuPy's kernels: kernel(grid, block, args).
+        `kernel` is a `consan.Kernel`, a path, source text, or a callable like CuPy's kernels: kernel(grid, block, args).
         """
         __tracebackhide__ = True
         with self._asserting():
@@ -78,7 +78,7 @@ class Consan:
 
     @contextlib.contextmanager
     def _asserting(self) -> Iterator[None]:
-        """The report goes to the run's, and is not counted as one that the test judges."""
+        """The report counts in the run's report, and not as one that the test judges."""
         self._watch.asserting = True
         try:
             yield
@@ -87,7 +87,7 @@ class Consan:
 
 
 def for_test(item: pytest.Item) -> Consan:
-    """The fixture of a test, which is watched from now on."""
+    """The fixture for a test. The test is watched from now on."""
     if WATCH not in item.stash:
         item.stash[WATCH] = Watch(item, settings_of(item.config))
     if LEDGER not in item.config.stash:

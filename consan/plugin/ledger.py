@@ -1,7 +1,7 @@
-"""The findings of all tests: collected from pytest's reports, summed up at the end, and written to `--consan-report`.
+"""Findings of all tests: collected from pytest's reports, summed up at the end, written to `--consan-report`.
 
-Under xdist the reports come from the workers, and so does what they launched outside of tests; the process that prints is the one that
-writes. Findings that tests share are listed once, with the tests.
+Under xdist, workers send these reports, and what they launched outside tests; the printing process writes the
+file. Findings shared by tests are listed once, with the tests.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from consan.reports.together import causes, key
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
-OUTSIDE: Final = ""  # the id of what was launched at import time and between tests
-_SHOWN: Final = 5  # tests that are listed with a finding
-Line = tuple[str, dict[str, bool]]  # of the summary, and its colour
+OUTSIDE: Final = ""  # the id for launches at import time and between tests
+_SHOWN: Final = 5  # tests listed with a finding
+Line = tuple[str, dict[str, bool]]  # of the summary, with its markup
 
 
 class Ledger:
-    """One for each process; that of an xdist worker hands on what pytest's reports do not carry."""
+    """One per process. An xdist worker's ledger passes on what pytest's reports do not carry."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -44,13 +44,13 @@ class Ledger:
         self._path = self._destination()
         self._format = self._chosen()
         self._reports: list[Report] = []
-        self._judged: dict[str, list[Report]] = {}  # what tests launched and judged by themselves
+        self._judged: dict[str, list[Report]] = {}  # reports of launches that tests judge themselves
         self._comments: dict[tuple[str, str], None] = {}
         self._problem: str | None = None
-        self._sections: dict[frozenset[str], str] = {}  # what failed tests have shown, and which of them did first
+        self._sections: dict[frozenset[str], str] = {}  # sections of failed tests, and which test showed them first
 
     def _destination(self) -> Path | None:
-        """A path on the command line is relative to where pytest was started, one in the ini file to its folder."""
+        """The report's path: on the command line relative to the invocation folder, in the ini file relative to its folder."""
         given = getattr(self._config.option, "consan_report", None)
         if given:
             return self._config.invocation_params.dir / str(given)
@@ -67,7 +67,7 @@ class Ledger:
     # -- collecting ------------------------------------------------------------------------------------------------------
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What a phase of a test found, in this process or in a worker's."""
+        """Collect a test phase's findings, from this process or a worker."""
         outcome = "error" if report.failed and report.when != "call" else report.outcome
         for name, test in (("consan_outside", OUTSIDE), ("consan", report.nodeid)):
             text = getattr(report, name, None)
@@ -80,7 +80,7 @@ class Ledger:
             self._shorten(report)
 
     def _shorten(self, report: pytest.TestReport) -> None:
-        """What an earlier failed test has shown in full is not shown again: tests with parameters often have one cause."""
+        """Shorten a section that an earlier failed test has shown: parametrised tests often share one cause."""
         found = self._reports[-1]
         told = frozenset(repr(key(finding)) for finding in found.active)
         first = self._sections.setdefault(told, report.nodeid)
@@ -102,7 +102,7 @@ class Ledger:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """What a worker of xdist launched outside of its last tests."""
+        """Collect what an xdist worker launched outside its tests."""
         text = (getattr(node, "workeroutput", None) or {}).get("consan")
         if text is not None:
             self._add(text, OUTSIDE, "passed")
@@ -111,7 +111,7 @@ class Ledger:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Take the rest, hand it on or write everything."""
+        """Take the remaining findings; pass them on, or write the report."""
         checking = self._config.stash.get(CHECKING, None)
         rest = checking.take() if checking is not None else None
         if rest is not None and checking is not None:
@@ -123,15 +123,15 @@ class Ledger:
         if self._is_worker:
             return
         if any(test.id == OUTSIDE and self._fails(report) for report in self._reports for test in report.tests):
-            # No test can fail for it, so the run does.
+            # No test can fail for these findings, so the run does.
             session.exitstatus = max(int(session.exitstatus), int(pytest.ExitCode.TESTS_FAILED))
         if self._path is not None:
             self._write(self._path, int(session.exitstatus))
         if self._checked_nothing() and settings_of(self._config).strict and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = EXIT_INCOMPLETE  # no test failed, and nothing speaks for the kernels
+            session.exitstatus = EXIT_INCOMPLETE  # no test failed, but nothing was checked either
 
     def _checked_nothing(self) -> bool:
-        """Whether tests ran under `--consan`, and none launched a kernel that was checked."""
+        """Whether tests ran under `--consan` and no checked kernel was launched."""
         option = self._config.option
         listing = any(getattr(option, name, False) for name in ("collectonly", "setuponly", "setupplan"))
         return CHECKING in self._config.stash and not listing and not kernels_checked(self.combined())
@@ -149,7 +149,7 @@ class Ledger:
         return combine(reports, exit=status, status=status, command=command)
 
     def _device(self) -> str:
-        """Where kernels would have run."""
+        """The device on which kernels would have run."""
         checking = self._config.stash.get(CHECKING, None)
         return str(checking.session.backend.device_name if checking is not None else settings_of(self._config).values.device)
 
@@ -162,7 +162,7 @@ class Ledger:
     # -- what is printed -------------------------------------------------------------------------------------------------
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        """What there is to tell, if there is something, and one line in any case."""
+        """Print the findings, if any, and always one closing line."""
         listing = self._config.option.collectonly
         if not self._reports and self._path is None and (listing or CHECKING not in self._config.stash):
             return
@@ -195,14 +195,14 @@ class Ledger:
             yield f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})", {}
 
     def _gaps(self, report: Report) -> Iterator[Line]:
-        """What was not fully checked, and what is most likely a mistake."""
+        """What was not fully checked, and likely mistakes."""
         for reason in report.incomplete:
             yield f"incomplete: {reason}", {"yellow": True}
         for text in (*self._unused(report), *([self._problem] if self._problem else [])):
             yield f"warning: {text}", {"yellow": True}
 
     def _closing(self, report: Report) -> Iterator[Line]:
-        """What there is to look at next."""
+        """What to look at next."""
         for note in report.notes:
             yield f"note: {note}", {}
         for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=settings_of(self._config).notes)):

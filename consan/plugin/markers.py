@@ -1,7 +1,7 @@
-"""The markers of a test: which kinds it expects, and which it allows with what reason.
+"""The markers of a test: the kinds it expects, and those it allows, with reasons.
 
-`consan(expect=...)` names one kind or several, all of which must be found; `consan_allow(KIND, reason=...)` is a suppression for one
-test. A marker that says neither is a mistake, and so are unknown kinds: `pytest.UsageError` names the test.
+`consan(expect=...)` names one or several kinds, all of which must be found. `consan_allow(KIND, reason=...)` is a suppression for one
+test. Other markers, and unknown kinds, raise `pytest.UsageError` with the test's name.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ EXPECTED = "expected by this test"
 
 @dataclass(frozen=True)
 class Marks:
-    """What the markers of a test say."""
+    """The content of a test's markers."""
 
     expected: tuple[str, ...] = ()
     allowed: tuple[Rule, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Findings that do not count: those that are expected, and those that are allowed."""
+        """Rules for findings that do not count: expected and allowed ones."""
         return (*(Rule(kind, EXPECTED, "marker consan") for kind in self.expected), *self.allowed)
 
 
 def read(item: pytest.Item) -> Marks:
-    """The markers of a test, of its class and of its module together."""
+    """The markers of a test, its class and its module."""
     try:
         expected = tuple(dict.fromkeys(kind for marker in item.iter_markers("consan") for kind in _expected(marker)))
         return Marks(expected, tuple(_allowed(marker) for marker in item.iter_markers("consan_allow")))

@@ -1,7 +1,7 @@
 """Values of consan's options under pytest, and the project's suppressions.
 
-In rising order: `[tool.consan]` of pyproject.toml, pytest's ini file, CONSAN_OPTIONS, a variable of the option's own, the command line.
-Mistakes are `pytest.UsageError`: one line, and pytest ends with 4.
+Precedence, lowest first: `[tool.consan]`, pytest's ini file, CONSAN_OPTIONS, an option's own variable, the command line.
+Mistakes raise `pytest.UsageError`: one line, and pytest ends with status 4.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from consan._errors import ConsanError
 from consan.plugin import ConsanWarning
 
 _KEY: Final = pytest.StashKey["Settings"]()
-_OURS: Final = ("device", "seed", "strict", "notes")  # the options that are options of pytest too
+_OURS: Final = ("device", "seed", "strict", "notes")  # consan's options that are also pytest options
 
 
 class Settings:
-    """What is in force for a pytest run."""
+    """The settings of a pytest run."""
 
     def __init__(self, config: pytest.Config) -> None:
         read = configuration.load(config.rootpath)
@@ -51,7 +51,7 @@ class Settings:
         return {name: getattr(self.values, name) for name in ("device", "seed", "policy", "timeout", "shadow_memory", "assembly")}
 
     def command(self, test: str) -> tuple[str, ...]:
-        """What runs one test again."""
+        """The command that runs one test again."""
         device = () if self.values.device == "auto" else ("--consan-device", self.values.device)
         seed = ("--consan-seed", str(self.values.seed)) if self.values.seed else ()
         return ("pytest", "--consan", *device, *seed, test)
@@ -67,7 +67,7 @@ def settings_of(config: pytest.Config) -> Settings:
 
 @contextlib.contextmanager
 def usage_errors() -> Iterator[None]:
-    """Let pytest end with one line."""
+    """Turn errors into `pytest.UsageError`: one line."""
     try:
         yield
     except ConsanError as error:

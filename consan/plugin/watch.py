@@ -1,10 +1,10 @@
-"""What becomes of the findings of one test: they are taken after its phases, judged, and put into pytest's reports.
+"""Takes the findings of one test after each phase, judges them, and adds them to pytest's reports.
 
-A test fails if a finding counts that it does not expect (under strict settings also for warnings, and if something could not be
-checked), or if one that it expects was not found. Findings of launches in setup fixtures belong to the test's call; those of the
-teardown are an error of the teardown. Where a test fails anyway, the findings are shown with it.
+A test fails if an unexpected finding counts (under strict settings also a warning or a gap), or if
+an expected finding is missing. Findings of setup fixtures belong to the test's call; those of the
+teardown are an error of the teardown. If a test fails anyway, its findings are shown with it.
 
-`Checking` is the session of a run under `--consan`; without it a watch sees what goes through the fixture only.
+`Checking` is the session of a run under `--consan`. Without it a watch sees only launches through the fixture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from consan.shadow import describe_most
 
 
 class NotCleanError(AssertionError):
-    """A kernel that was asserted to be clean is not; the report is in a section of its own."""
+    """Raised for a kernel that was asserted to be clean. The report is in its own section."""
 
     def __init__(self, message: str, failure: str, report: Report) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Checking:
             adapters.install(self.session)
 
     def close(self) -> None:
-        """Give the frameworks their own functions back."""
+        """Restore the frameworks' functions."""
         adapters.remove()
 
     def describe(self) -> str:
@@ -58,16 +58,16 @@ class Checking:
         return f"{first}\nconsan: shadow memory: {most}"
 
     def watch(self, item: pytest.Item) -> Watch:
-        """Begin with a test: what was launched before it is not its own."""
+        """Start a test: earlier launches are not its own."""
         return Watch(item, self.settings, self, self.take())
 
     def take(self) -> Report | None:
-        """What was launched since the last time, with suppressions applied."""
+        """The launches since the last call, with suppressions applied."""
         report = self.session.take()
         return None if report is None else suppressions.finish(report, self.settings.rules)
 
     def packed(self, report: Report) -> str:
-        """A report for the ledger, which may be in another process; with the comments that could have covered something."""
+        """A report for the ledger, possibly in another process, with the comments that could have matched."""
         comments = [(rule.by, rule.kind) for rule in suppressions.comments_at(self.session.places(report))]
         return pack(report, comments)
 
@@ -77,12 +77,12 @@ def pack(report: Report, comments: Sequence[tuple[str, str]] = ()) -> str:
     return json.dumps({"report": json_format.to_json(report), "comments": comments})
 
 
-SECTION: Final = "consan"  # of pytest's report of a test
+SECTION: Final = "consan"  # the section's title in pytest's report
 
 
 @dataclass
 class Outcome:
-    """What one phase of a test comes to."""
+    """The outcome of one phase of a test."""
 
     report: Report
     failure: str | None = None
@@ -100,7 +100,7 @@ class Watch:
     kinds: set[str] = field(default_factory=set)
     used: set[tuple[str, str]] = field(default_factory=set)
     asserted: list[Report] = field(default_factory=list)
-    judged: list[Report] = field(default_factory=list)  # what the test itself has looked at: it counts as launched, and no more
+    judged: list[Report] = field(default_factory=list)  # reports that the test itself has judged: only their launches count
     asserting: bool = False
     sanitized: bool = False
 
@@ -115,10 +115,10 @@ class Watch:
     # -- what was seen ---------------------------------------------------------------------------------------------------
 
     def saw(self, report: Report) -> Report:
-        """A report of this test's, as the project and the test judge it."""
+        """Record a report of this test, judged by the project's and the test's rules."""
         try:
             judged = suppressions.finish(report, (*self.settings.rules, *self.marks.rules))
-        except ConsanError as error:  # a comment that cannot be a suppression
+        except ConsanError as error:  # an invalid suppression comment
             pytest.fail(f"consan: {error}", pytrace=False)
         self.sanitized = True
         self.kinds |= {finding.kind for finding in judged.findings}
@@ -132,7 +132,7 @@ class Watch:
     # -- the phases ------------------------------------------------------------------------------------------------------
 
     def passed(self, when: str) -> None:
-        """The phase is over: fail it if something counts. What fixtures launched while they were set up counts with the call."""
+        """The phase passed: fail it if something counts. Launches in setup fixtures count with the call."""
         if when == "setup":
             return
         taken = self._take()
@@ -144,14 +144,14 @@ class Watch:
             self._check_markers()
 
     def _asserted_clean(self) -> list[Report]:
-        """Of a test that passed, reports of failed assertions are left out: it caught them."""
+        """Leave out reports of failed assertions of a passing test: the test has caught them."""
         clean = [report for report in self.asserted if failure_of(report, strict=self.settings.strict) is None]
         self.judged += [report for report in self.asserted if not any(report is one for one in clean)]
         self.asserted = []
         return clean
 
     def failed(self, when: str, error: BaseException) -> None:
-        """The phase failed for its own reasons: show what was found."""
+        """The phase failed by itself: show the findings."""
         taken = self._take()
         reports = [report for report in (taken, *self.asserted) if report is not None]
         self.asserted = []
@@ -182,7 +182,7 @@ class Watch:
     # -- pytest's report -------------------------------------------------------------------------------------------------
 
     def publish(self, report: pytest.TestReport) -> None:
-        """Attach what the phase came to, and a section with the text where something counts."""
+        """Attach the outcome of the phase, and a section with the text if something counts."""
         packed = self.checking.packed if self.checking else pack
         before, self.before = self.before, None
         if before is not None:
@@ -202,7 +202,7 @@ class Watch:
 
 
 def launches_of(reports: Sequence[Report]) -> Report:
-    """What ran, without what was found: a test has looked at it."""
+    """The launches of a report without its findings, which the test has judged."""
     return combine([_stripped(report) for report in reports])
 
 

@@ -1,1 +1,1 @@
-"""Placeholder docstring; replaced by the part that owns this package."""
+"""The CUDA toolchain: compilers, assemblers, headers, and a disk cache for their output."""

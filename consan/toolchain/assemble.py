@@ -1,8 +1,8 @@
-"""PTX to a cubin, with nvJitLink in process or with the `ptxas` program.
+"""Assembles PTX to a cubin, with nvJitLink in process or with the `ptxas` program.
 
-Decides which assembler is used and what happens when the PTX is newer than it (PTX ISA, "PTX Module Directives: .version"). A newer
-version only adds instructions, so the text may be assembled under the assembler's own version as long as it then accepts every
-instruction; where it does not, the user is told both versions and what to install. A tool that is new enough is
+It chooses the assembler and handles PTX that is newer than the assembler (PTX ISA, "PTX Module Directives: .version"). A newer
+version only adds instructions, so the text is assembled under the assembler's own version if that accepts every
+instruction. Otherwise the error names both versions and what to install. A tool that is new enough is
 preferred over lowering.
 
 nvJitLink always compiles relocatable code, in which a `.func` of the same module is called by the fixed ABI. For a kernel with shadow
@@ -36,8 +36,8 @@ from consan.toolchain.cache import CACHE, Cache, key
 Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
 _OLDEST = (7, 0)
-_FAST = "--Ofast-compile=min"  # of ptxas 13: functions are called by the fixed ABI; tried and never assumed
-_CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5; absent from its manual, so it is tried and never assumed
+_FAST = "--Ofast-compile=min"  # of ptxas 13: functions are called by the fixed ABI; tried, never assumed
+_CLONE = "--enable-func-clone-sc=true"  # found in nvJitLink 13.5 but not in its manual: tried, never assumed
 _PATIENCE = 300.0  # seconds
 _PROBE = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
@@ -48,7 +48,7 @@ _OF_TARGET = re.compile(
     r"requires (PTX ISA|\.target)|not supported on \.target|Unsupported \.version|not supported for target|does not support \.target"
 )
 _ERROR = re.compile(r"^(?:ptxas )?(?:error|fatal)\s*: (.*)$", re.MULTILINE)
-# Advisories that mean slow or changed code: C75xx are those of wgmma (serialised) and setmaxnreg (ignored).
+# Advisories about slow or changed code: C75xx concern wgmma (serialised) and setmaxnreg (ignored).
 _WARNING = re.compile(r"^.*\((C7\d{3})\).*$|^.*\bwarning\s*: .*$", re.MULTILINE)
 
 
@@ -79,7 +79,7 @@ class Assembled:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one assembler run gave: a cubin, or only a log."""
+    """The result of one assembler run: a cubin, or only a log."""
 
     cubin: bytes | None
     log: str
@@ -88,7 +88,7 @@ class _Outcome:
 def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), fast: bool = False) -> Assembled:
     """Assemble a PTX module for `arch` ("sm_90a"); `options` are ptxas options such as `--maxrregcount=64`.
 
-    `fast`: in a fraction of the time where the assembler can do that, for code that may need more registers and run slower.
+    `fast`: take a fraction of the time, if the assembler can; the code may need more registers and run slower.
     """
     if _ARCH.fullmatch(arch) is None:  # nvJitLink crashes on "sm_1"
         raise UsageError(f"'{arch}' is not an architecture; write it like sm_90a")
@@ -108,7 +108,7 @@ def assemble(ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str]
 def assemble_cached(
     ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), fast: bool = False, cache: Cache = CACHE
 ) -> Assembled:
-    """`assemble`, remembered on disk; the key holds the text, the options and the assemblers' identity."""
+    """`assemble` with a disk cache. The key holds the text, the options and the assemblers' identity."""
     wanted = key("cubin", ptx, arch, *options, *(("fast",) if fast else ()), _identity())
     return _unpack(cache.fetch(wanted, lambda: _pack(assemble(ptx, arch, name=name, options=options, fast=fast))))
 
@@ -127,7 +127,7 @@ def _unpack(data: bytes) -> Assembled:
 
 @functools.lru_cache(maxsize=1)
 def _identity() -> str:
-    """Which assemblers there are: paths, sizes and dates, since asking `ptxas --version` costs a process."""
+    """The available assemblers: paths, sizes and dates. `ptxas --version` would cost a process."""
     paths = [find.locate(find.NVJITLINK), find.ptxas()]
     facts = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths if path and os.path.exists(path)]
     return repr(facts)
@@ -157,7 +157,7 @@ def _assemble_lowered(
 
 @dataclass(frozen=True)
 class Refusal:
-    """The first thing in a module that an assembler refuses. `line` and `column` are 0 where it does not say."""
+    """The first thing in a module that an assembler refuses. `line` and `column` are 0 if unknown."""
 
     line: int
     column: int
@@ -165,10 +165,10 @@ class Refusal:
 
 
 def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> Refusal | None:
-    """What an assembler here refuses in a module; None if it takes it, and where nobody can judge.
+    """What an assembler here refuses in a module. None if it accepts it, or if nothing can judge:
 
-    That is: no assembler, a version or a target that it does not know. Nor is an instruction refused for its target: the virtual
-    machine has none. `wild`: no compiler made the text. Assemblers crash on some of those, so another process tries.
+    no assembler, or an unknown version or target. Instructions are not refused for their target: the virtual
+    machine has none. `wild`: no compiler made the text. Assemblers may crash on such text, so another process tries.
     """
     if _ARCH.fullmatch(arch) is None or not (find.locate(find.NVJITLINK) or find.ptxas()):
         return None
@@ -179,7 +179,7 @@ def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) 
         return None
     more = f" (and {count - 1} more)" if count > 1 else ""
     lines = ptx.splitlines()
-    line = min(line, len(lines))  # a text that ends too early is refused behind its last line
+    line = min(line, len(lines))  # a truncated text is refused after its last line
     return Refusal(line, _column(lines[line - 1], reason) if line else 0, reason + more)
 
 
@@ -202,12 +202,12 @@ def _first_error_elsewhere(ptx: str, arch: str) -> _Judgement:
             return 0, 1, f"the assembler crashes on this PTX ({signal.strsignal(-done.returncode)})"
         line, count, reason = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return _NOTHING  # no such process can be had: nobody can judge
+        return _NOTHING  # the other process cannot start
     return line, count, reason
 
 
 def _column(text: str, reason: str) -> int:
-    """Where the line has what the reason quotes, or else where it begins."""
+    """The column of the text that the reason quotes, else that of the first word."""
     quoted = (text.find(word) for word in re.findall(r"'([^']+)'", reason))
     return next((at for at in quoted if at >= 0), len(text) - len(text.lstrip())) + 1
 
@@ -248,7 +248,7 @@ def _tools() -> list[Tool]:
 
 
 def _ordered(ptx: str) -> list[Tool]:
-    """The assemblers, the better one first. nvJitLink ignores setmaxnreg in a kernel that calls functions (C7504); ptxas does not."""
+    """The assemblers, best first. nvJitLink ignores setmaxnreg in a kernel that calls functions (C7504); ptxas does not."""
     tools = _tools()
     return sorted(tools, key=lambda tool: tool != "ptxas") if "setmaxnreg" in ptx else tools
 

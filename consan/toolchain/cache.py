@@ -1,11 +1,11 @@
-"""A disk cache of compiled PTX and cubins, addressed by everything that went into them.
+"""A disk cache of compiled PTX and cubins, keyed by all inputs.
 
-Decides where (`CONSAN_CACHE_DIR`, else the user's cache folder) and when an entry counts: a file is written under another name, then
-renamed, so a reader sees all of it or none, and two processes that compile the same thing both succeed. A digest of the contents
-leads each file, so a truncated or damaged one is a miss. A full disk or a read-only home turns the cache off for the process: the
-work is then done again each time, and `Cache.problem` says why.
+The folder is `CONSAN_CACHE_DIR`, else the user's cache folder. A file is written under another name and then
+renamed, so a reader sees all of it or none, and two processes may compile the same thing. A digest of the contents
+starts each file, so a truncated or damaged file is a miss. A full disk or a read-only home turns the cache off for the process:
+the work is then repeated each time, and `Cache.problem` says why.
 
-Does NOT handle: eviction; `clear()` empties it. Keys carry the consan version, so old entries are only wasted space.
+Not handled: eviction; `clear()` empties it. Keys contain the consan version, so old entries only waste space.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Cache:
             self._write(self._path(name), hashlib.sha256(data).digest() + data)
         except OSError as error:
             self.problem = f"{self.folder}: {error.strerror or error}"
-        except RuntimeError as error:  # nobody has a home here (pathlib.Path.expanduser)
+        except RuntimeError as error:  # the user has no home folder (pathlib.Path.expanduser)
             self.problem = f"no folder for the cache: {error} Set {VARIABLE}."
 
     def fetch(self, name: str, make: Callable[[], bytes]) -> bytes:

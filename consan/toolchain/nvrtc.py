@@ -1,7 +1,7 @@
 """CUDA C++ to PTX with NVRTC, in process and without a GPU.
 
 Decides the options every kernel is compiled with: line information always (the report points at source lines), device code by
-default, CUDA and libcu++ headers on the include path, standard headers from `consan.toolchain.headers`. An error of the user's
+default, CUDA and libcu++ headers on the include path, standard headers from `consan.toolchain.headers`. An error in the user's
 source is one `UsageError` with NVRTC's own `file:line` text. `.file` entries of the PTX name the path that the caller gave
 (NVRTC makes it absolute against the working folder).
 
@@ -28,14 +28,14 @@ _COMPILATION_ERROR = 6
 _INVALID_OPTION = 5
 # NVRTC's "k.cu(12): error: text" is rewritten to the "k.cu:12: error: text" that editors and terminals can follow.
 _DIAGNOSTIC = re.compile(r"^(.*?)\((\d+)\): ((?:catastrophic )?error|warning)", re.MULTILINE)
-# What a user can do about messages that do not say it themselves.
+# Hints for messages that do not say what to do.
 _HINTS = (
     (re.compile(r"cute/container/\S+: error: declaration is incompatible with template parameter"),
      "CUTLASS up to 4.2 does not compile with libcu++ of CUDA 13.2 or newer; pip install 'nvidia-cuda-cccl<13.2'"),
     (re.compile(r"Including <cub/cub.cuh> is not supported|__host__ function is not allowed in JIT mode"),
      "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
 )  # fmt: skip
-# The C++ standard library of the host: NVRTC has no such header, nvcc has.
+# Headers of the host's C++ library: nvcc has them, NVRTC does not.
 _HOST_HEADER = re.compile(
     r'open source file "(algorithm|condition_variable|deque|exception|filesystem|forward_list|fstream|future|iomanip|ios|iosfwd|iostream'
     r'|istream|list|locale|map|mutex|new|ostream|queue|random|regex|set|shared_mutex|sstream|stack|stdexcept|streambuf|string|system_error'
@@ -45,7 +45,7 @@ _NAME_MAP = re.compile(r"^__nv_name_map(?::\d+: error:|\(\d+\): error:) (.*)$", 
 
 
 class MisnamedKernelError(UsageError):
-    """A name in `instantiate` is no kernel's; the message says why."""
+    """A name in `instantiate` is no kernel; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _hints(text: str, name: str, arch: str) -> str:
 
 
 def nvcc_command(name: str, arch: str) -> str:
-    """The line that makes PTX with source lines of a file that holds host code, and the one that checks it."""
+    """The commands that compile a file with host code to PTX with source lines, and that check it."""
     ptx = str(Path(name).with_suffix(".ptx"))
     make = shlex.join(("nvcc", "-ptx", "-lineinfo", f"-arch={arch.replace('compute', 'sm')}", "-o", ptx, name))
     return f"{make} && {shlex.join(('consan', 'check', ptx))}"

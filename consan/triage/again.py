@@ -1,4 +1,4 @@
-"""From a stored document back to runs: the subject must be what it was, and what is run must be what decisions are about."""
+"""Turns a stored document back into runs. The subject must be unchanged, and the text that runs must be the one of the decisions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stress_document(name: str) -> Json:
 
 
 def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
-    """The job of a document, in the folder where it was, if its files are what they were."""
+    """The job of a document, in its folder, if its files are unchanged."""
     try:
         subject = subjects.from_json(data["subject"])
     except (KeyError, TypeError, ValueError) as error:
@@ -58,7 +58,7 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
 
 
 def stored_of(name: str, data: Json, seed: str | None) -> Stored:
-    """The schedule of a document; of a campaign the failing seed, whose schedule is that of the seed."""
+    """The schedule of a document. For a campaign: the failing seed and its schedule."""
     if data["schema"] == schedule_file.SCHEMA:
         if seed is not None:
             raise UsageError("--seed: is for a file of consan stress; this is one schedule")
@@ -73,7 +73,7 @@ def stored_of(name: str, data: Json, seed: str | None) -> Stored:
 
 
 def replay(job: Job, stored: Stored, times: int) -> list[Outcome]:
-    """The runs; UsageError if what ran is not what the decisions are about, or if nothing ran."""
+    """The runs. UsageError if another text ran than that of the decisions, or if nothing ran."""
     decisions = stored.decisions if stored.baseline else None
     request = Request(stored.seed, decisions=decisions, baseline=stored.baseline, whole=True)
     with Workers(0) as workers:

@@ -1,11 +1,11 @@
-"""Many seeds of one job, counted: which findings and which results came how often, and the same again to be sure.
+"""Runs many seeds of one job, counts findings and results, and runs some again as confirmation.
 
-A result is wrong if something says so: the file given with --expect, the status of a program, a launch that ended early. Where
-nothing does, right is what more than half of the runs gave, and the document says that it is only that. With no such majority no
+A result is wrong if the file of --expect, the program's status, or an early end of a launch says so. Without any of these,
+the result of more than half of the runs counts as right, and the document says so. Without a majority no
 result is called right or wrong, and the verdict is at best incomplete. Runs that the machinery failed (timeout, crash,
-out of memory, error) are listed and take no part in any rate. Intervals are Wilson's, at 95 %.
+out of memory, error) are listed and excluded from all rates. Intervals are Wilson's, at 95 %.
 
-The document is `consan.stress/1` (schema in consan.reports.schema). Its findings are those of `consan.report/1`, as first met.
+The document is `consan.stress/1` (schema in consan.reports.schema). Its findings are those of `consan.report/1`, as first seen.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from consan.triage.run import describe_differences
 SCHEMA: Final = "consan.stress/1"
 _LEVEL: Final = 0.95
 _SEEDS_LISTED: Final = 20
-_CONFIRMED: Final = 12  # findings and results of each sort that are run again
+_CONFIRMED: Final = 12  # findings and results of each sort that are confirmed
 _LARGEST: Final = 64 << 20  # bytes of buffers that are compared element by element
 
 
 class Progress(Protocol):
-    """Somebody who watches."""
+    """The interface of a progress display."""
 
     def begin(self, what: str, total: int) -> None:
-        """So many runs are to be done."""
+        """A number of runs begins."""
 
     def advance(self, outcome: Outcome) -> None:
-        """One is."""
+        """One run is done."""
 
 
 @dataclass
 class Campaign:
-    """The runs of a job. `run` and `confirm` may be interrupted: what there is by then counts."""
+    """The runs of a job. `run` and `confirm` may be interrupted; the runs done until then count."""
 
     job: Job
     seeds: Sequence[int]
@@ -55,7 +55,7 @@ class Campaign:
     _differences: dict[str, str] = field(default_factory=dict)
 
     def run(self, workers: Workers, progress: Progress) -> None:
-        """All seeds. What no run can do is an error of the user's, said once."""
+        """Run all seeds. An error that every run would have is raised once, as a UsageError."""
         progress.begin("seeds", len(self.seeds))
         started = time.monotonic()
         try:
@@ -70,7 +70,7 @@ class Campaign:
             workers.stop()
 
     def confirm(self, workers: Workers, progress: Progress, times: int) -> None:
-        """An example of each finding and of each wrong result, some times again; and what is wrong with the results."""
+        """Run an example of each finding and of each wrong result again, and describe the wrong results."""
         if self.partial or not self.ok:
             return
         chosen = list(dict.fromkeys(self._examples()))
@@ -94,24 +94,24 @@ class Campaign:
 
     @property
     def ok(self) -> list[Outcome]:
-        """Runs that are evidence, by seed."""
+        """The runs that count as evidence, by seed."""
         return [self.outcomes[seed] for seed in sorted(self.outcomes) if self.outcomes[seed].status == OK]
 
     @property
     def reference(self) -> str:
-        """The result of more than half of the runs that gave one; "" if there is none."""
+        """The result of more than half of the runs with a result; "" if there is none."""
         counts = Counter(outcome.result for outcome in self.ok if not outcome.ended and outcome.wrong is not True)
         result, runs = counts.most_common(1)[0] if counts else ("", 0)
         return result if 2 * runs > counts.total() else ""
 
     def is_wrong(self, outcome: Outcome, reference: str) -> bool | None:
-        """Whether a run's result is wrong; None where nothing says so, and no result has a majority."""
+        """Whether a run's result is wrong. None if nothing decides it, and no result has a majority."""
         if outcome.wrong is not None:
             return outcome.wrong
         return True if outcome.ended else outcome.result != reference if reference else None
 
     def undecided(self) -> tuple[str, ...]:
-        """Why nothing says which result is right, where that is so."""
+        """Why nothing decides which result is right; empty if something does."""
         reference = self.reference
         results = {outcome.result for outcome in self.ok if self.is_wrong(outcome, reference) is None}
         return (f"no result has a majority: nothing says which of {len(results):,} results is right",) if results else ()
@@ -141,7 +141,7 @@ class Campaign:
     # -- what differs ----------------------------------------------------------------------------------------------------
 
     def _to_compare(self) -> dict[int, Outcome | None]:
-        """Seeds whose buffers say what is wrong with a result, where no run does itself; the reference's is the first."""
+        """Seeds whose buffers show what is wrong with a result, if no run shows it itself. The reference's seed is the first."""
         subject, reference = self.job.subject, self.reference
         wrong = [runs[0] for runs in self._wrong() if not runs[0].differences][:_CONFIRMED]
         if not isinstance(subject, subjects.Kernel) or not wrong or not reference or _bytes_of(subject) > _LARGEST:
@@ -158,7 +158,7 @@ class Campaign:
     # -- the document ----------------------------------------------------------------------------------------------------
 
     def verdict(self) -> str:
-        """Violations if any run had an error or a wrong result; incomplete if any was not fully checked, not done, or cannot be judged."""
+        """Violations if a run had an error or a wrong result. Incomplete if a run was not fully checked, not done, or cannot be judged."""
         if any(outcome.errors for outcome in self.ok) or self._wrong():
             return VIOLATIONS
         whole = len(self.ok) == len(self.seeds) and not any(outcome.incomplete for outcome in self.ok) and not self.undecided()
@@ -250,13 +250,13 @@ def _bytes_of(subject: subjects.Kernel) -> int:
 
 
 def rate(events: int, runs: int) -> Json:
-    """A number of runs, its share, and where the share lies with 95 % confidence (Wilson's score interval)."""
+    """A number of runs, its share, and the share's 95 % interval (Wilson's score interval)."""
     low, high = wilson(events, runs)
     return {"runs": events, "of": runs, "rate": events / runs if runs else None, "interval": [round(low, 6), round(high, 6)]}
 
 
 def wilson(events: int, runs: int, level: float = _LEVEL) -> tuple[float, float]:
-    """Wilson's score interval of a share; (0, 1) where there are no runs."""
+    """Wilson's score interval of a share; (0, 1) without runs."""
     if not runs:
         return 0.0, 1.0
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -279,6 +279,6 @@ def summary(document: Json) -> str:
 
 
 def refuse_empty(campaign: Campaign) -> None:
-    """UsageError if nothing at all came of it."""
+    """UsageError if no run gave anything."""
     if not campaign.outcomes:
         raise UsageError("interrupted before the first run ended: there is nothing to keep")

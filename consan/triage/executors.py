@@ -1,11 +1,11 @@
-"""Where runs are done: in processes of this machine, or on the workers of a Dask cluster; both behind `concurrent.futures.Executor`.
+"""Where runs are done: in processes of this machine, or on a Dask cluster; both behind `concurrent.futures.Executor`.
 
-At most a few runs a worker are handed out at a time, so that little is lost when a worker dies or the user stops. When a process of the
-pool dies, the pool is broken and does not say which run did it: those that were handed out are done again one by one, each in a pool
-of its own, and only one that breaks that too counts as crashed. Dask says itself which run killed its worker.
+Few runs per worker are submitted at a time, so that little is lost when a worker dies or the user stops. When a process
+dies, its pool breaks without naming the run. The submitted runs are then repeated one by one, each in its
+own pool, and only a run that breaks that pool, too, counts as crashed. Dask names the run that killed its worker.
 
-Workers are spawned, not forked, and leave Ctrl-C to the process that the user sees. Not handled: growing or shrinking a Dask cluster, and
-getting files to it; its workers must have consan, and what the job names, where this process has it.
+Workers are spawned, not forked, and ignore Ctrl-C; the parent handles it. Not handled: resizing a Dask cluster, and
+copying files to it. Its workers need consan, and the job's files, at the same paths.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from consan.triage.outcome import Job, Outcome, Request
 from consan.triage.run import failed, run
 
 DASK: Final = "dask://"
-AHEAD: Final = 2  # runs handed out for each worker
+AHEAD: Final = 2  # runs submitted per worker
 
 
 def cores() -> int:
@@ -35,7 +35,7 @@ def cores() -> int:
 
 
 class Workers:
-    """A context manager: inside it, `results` does runs. `count` 0 does them in this process, one after another."""
+    """A context manager; inside it, `results` does runs. `count` 0 does them in this process, one after another."""
 
     def __init__(self, count: int, address: str | None = None) -> None:
         self.count = count
@@ -52,18 +52,18 @@ class Workers:
 
     def __exit__(self, *exception: object) -> None:
         if self._client is not None:
-            self._client.close()  # what is still to be done is forgotten
+            self._client.close()  # pending runs are dropped
         elif self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def stop(self) -> None:
-        """End what is still running, as far as it is on this machine."""
+        """Stop what still runs on this machine."""
         if self._client is None:
             for process in multiprocessing.active_children():
                 process.terminate()
 
     def results(self, job: Job, requests: Iterable[Request]) -> Generator[tuple[int, Outcome], None, None]:
-        """The outcomes as they come, each with the number of its request; what has not been begun when it is closed is left out."""
+        """The outcomes as they arrive, each with its request's number. Closing it drops the runs that have not begun."""
         if self.count == 0:
             yield from ((index, run(job, request)) for index, request in enumerate(requests))
             return
@@ -80,7 +80,7 @@ class Workers:
                     except BrokenProcessPool:
                         yield from self._one_by_one(job, [(index, request), *self._take_back(running)])
                         break
-                    except Exception as error:  # what Dask raises for a worker that is gone
+                    except Exception as error:  # Dask's errors for a lost worker
                         yield index, failed(request, error)
         finally:
             for future in running:
@@ -96,11 +96,11 @@ class Workers:
             except BrokenProcessPool:
                 pending.appendleft((index, request))
                 if running:
-                    return  # what was handed out says so too, and is asked first
+                    return  # the submitted runs report the same, and are read first
                 self._pool = None
 
     def _take_back(self, running: dict[Future[Outcome], tuple[int, Request]]) -> list[tuple[int, Request]]:
-        """The pool is broken: what it had not done yet."""
+        """The pool is broken: take back its unfinished runs."""
         wait(running)
         left = [given for future, given in running.items() if future.exception() is not None]
         done = {future: given for future, given in running.items() if future.exception() is None}
@@ -123,7 +123,7 @@ def _pool(count: int) -> ProcessPoolExecutor:
 
 
 def _begin() -> None:
-    """A worker process leaves Ctrl-C to its parent, and takes a program that it is running with it when it is told to end."""
+    """Ignore Ctrl-C in a worker, and end its program when the worker is told to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 

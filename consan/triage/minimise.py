@@ -1,17 +1,17 @@
-"""From a schedule that fails to the fewest decisions that still make it fail: delta debugging (Zeller and Hildebrandt, "Simplifying and
-Isolating Failure-Inducing Input", 2002: ddmin), over the decisions of consan.backends.cpu.decisions.
+"""Reduces a failing schedule to the fewest decisions that still fail: delta debugging (ddmin; Zeller and Hildebrandt, "Simplifying and
+Isolating Failure-Inducing Input", 2002) over the decisions of consan.backends.cpu.decisions.
 
-1. The seed's decisions are recorded, and the failure must be there.
-2. A baseline is chosen that does not fail by itself: `prompt`, where every delay is a decision, or else `late`. Where both fail, no delay
+1. Record the seed's decisions. The failure must occur.
+2. Choose a baseline that does not fail by itself: `prompt`, where every delay is a decision, or else `late`. If both fail, no delay
    is needed, and the result is an empty list.
-3. In `prompt`, copies that land late are held back further, if it still fails then: not even a thread that polls makes them land. What
-   fails for one late copy alone then does so without the luck that the seed had.
-4. ddmin, first on decisions as they were made, then on their parts by CTA, then by warp. What is left is 1-minimal: none can be left out.
-5. Each delay is made as short as it can be (by bisection, so a shorter one may exist where failing does not depend on the length
-   in one direction).
+3. In `prompt`, hold late copies back further, if it still fails then: even a polling thread does not make them land. A failure
+   caused by one late copy then no longer depends on the seed's luck.
+4. ddmin, first on whole decisions, then on their parts by CTA, then by warp. The result is 1-minimal: no decision can be removed.
+5. Shorten each delay by bisection. A shorter one may exist if the failure does not depend monotonically
+   on the length.
 
-Runs of one round are independent and go to all workers; which one is chosen does not depend on who is faster. Not handled: failures that
-need two launches of which only one is recorded, and programs whose launches come in another order each time.
+Runs of one round are independent and go to all workers; the choice does not depend on which worker is faster. Not handled: failures that
+need two launches of which only one is recorded, and programs that launch in a different order each time.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Decisions = list[Decision]
 
 
 class Watcher(Protocol):
-    """Somebody who is told how far it is."""
+    """The interface of a progress display."""
 
     def begin(self, what: str, total: int | None) -> None:
         """A search begins."""
 
     def say(self, text: str, done: int = 0) -> None:
-        """So many more runs are done."""
+        """Some more runs are done."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What counts as the failure: a wrong result, or a finding by its key. `reference` is the right result, where runs do not know."""
+    """The failure: a wrong result, or a finding by its key. `reference` is the right result, if the runs do not know it."""
 
     what: str  # "wrong" or "finding"
     text: str
@@ -51,7 +51,7 @@ class Failure:
     reference: str = ""
 
     def __call__(self, outcome: Outcome) -> bool:
-        """Whether a run shows it."""
+        """Whether a run shows the failure."""
         if outcome.status != OK:
             return False
         if self.what == "finding":
@@ -63,14 +63,14 @@ class Failure:
 
 @dataclass
 class Minimiser:
-    """A search. `decisions` and `baseline` are the best so far, also when it is interrupted."""
+    """A search. `decisions` and `baseline` are the best so far, also after an interrupt."""
 
     job: Job
     failure: Failure
     seed: int
     workers: Workers
     watcher: Watcher
-    kernels: tuple[str, ...] = ()  # hashes of what ran when the failure was seen
+    kernels: tuple[str, ...] = ()  # hashes of the texts that ran when the failure was seen
     decisions: Decisions = field(default_factory=list)
     baseline: str = "prompt"
     recorded: int = 0
@@ -80,7 +80,7 @@ class Minimiser:
     _known: dict[tuple[Decision, ...], bool] = field(default_factory=dict)
 
     def run(self) -> None:
-        """The search. UsageError if the failure cannot be repeated to begin with."""
+        """Search. UsageError if the failure does not repeat."""
         self.watcher.begin("reduce", None)
         started = time.monotonic()
         try:
@@ -94,7 +94,7 @@ class Minimiser:
             self.seconds = time.monotonic() - started
 
     def last(self) -> Outcome:
-        """The best so far once more, with what became of each decision."""
+        """Run the best schedule once more, and return the effect of each decision."""
         return self._do([Request(self.seed, decisions=self.decisions, baseline=self.baseline)])[0]
 
     # -- runs ------------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Minimiser:
         self.decisions, self.recorded = list(outcome.decisions), len(outcome.decisions)
 
     def _fails_alone(self) -> bool:
-        """Choose the baseline; whether it fails with no decision at all, in whichever form."""
+        """Choose the baseline. Returns whether it fails without decisions."""
         for baseline in BASELINES:
             (outcome,) = self._do([Request(self.seed, decisions=[], baseline=baseline)])
             if not self.failure(outcome):
@@ -127,7 +127,7 @@ class Minimiser:
         return True
 
     def _first(self, candidates: Sequence[Decisions]) -> int | None:
-        """The first of some lists with which it fails; those after it may not have been tried."""
+        """The first list that fails. Later lists may not have been tried."""
         known = [self._known.get(tuple(candidate)) for candidate in candidates]
         indices = [index for index, fails in enumerate(known) if fails is None]
         stop = next((index for index, fails in enumerate(known) if fails), len(candidates))
@@ -156,7 +156,7 @@ class Minimiser:
             self._shorten(index)
 
     def _strengthen(self) -> None:
-        """Late copies later; where that does not fail, they stay as they are."""
+        """Delay late copies further, as long as it still fails."""
         if self.baseline != "prompt":
             return
         late = [index for index, decision in enumerate(self.decisions) if decision.kind == LAND and decision.steps != AT_ONCE]
@@ -186,7 +186,7 @@ class Minimiser:
         decision = self.decisions[index]
         if decision.kind not in (START, HOLD, LAND) or decision.steps < 2:
             return
-        low, high = 0, decision.steps  # fails with `high`; nothing is known of what is above `low`
+        low, high = 0, decision.steps  # fails with `high`; nothing is known about larger values
         while high - low > 1:
             middle = (low + high) // 2
             candidate = [*self.decisions[:index], replace(decision, steps=middle), *self.decisions[index + 1 :]]
@@ -197,7 +197,7 @@ class Minimiser:
 
 
 def split(items: Decisions, parts: int) -> list[Decisions]:
-    """As many nearly equal runs of a list."""
+    """Split a list into nearly equal runs."""
     bounds = [len(items) * index // parts for index in range(parts + 1)]
     return [items[low:high] for low, high in itertools.pairwise(bounds) if high > low]
 
@@ -210,17 +210,17 @@ def _divided(decision: Decision, key: Callable[[Who], object]) -> Decisions:
 
 
 def by_cta(decision: Decision) -> Decisions:
-    """One decision for each CTA that it concerns."""
+    """One decision for each CTA."""
     return _divided(decision, lambda who: who.block)
 
 
 def by_warp(decision: Decision) -> Decisions:
-    """One for each warp, and each time that it comes there."""
+    """One for each warp and visit."""
     return _divided(decision, lambda who: (who.block, who.warp, who.nth))
 
 
 def failure_of(document: Json, number: int | None) -> tuple[Failure, list[int]]:
-    """What to reduce of a campaign, and seeds that have it: wrong results, or the finding of a number in its table, the rarest if none."""
+    """The failure to reduce, and its seeds: wrong results, or the finding with this number in the table, or the rarest."""
     wrong = [row for row in document["results"] if row["wrong"]]
     if number is None and wrong:
         text = wrong[0]["differences"] or (f"ends early: {wrong[0]['ended']}" if wrong[0]["ended"] else "the result is wrong")

@@ -1,7 +1,7 @@
-"""What a worker is asked and what it answers.
+"""A worker's request and its answer.
 
-`Outcome.status` keeps three things apart: "ok", the program ran and what it did is evidence; "refused", it is not something that consan
-runs; anything else says that the machinery failed, which is evidence of nothing: "timeout", "crash", "out-of-memory", "error".
+`Outcome.status`: "ok" means the program ran and its behaviour is evidence; "refused" means consan cannot run it;
+all others mean that the machinery failed, which is no evidence: "timeout", "crash", "out-of-memory", "error".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for all runs. `ptx` is the kernel's, compiled once."""
+    """What all runs share. `ptx` is the kernel's, compiled once."""
 
     subject: Subject
     ptx: str = ""
@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """One run: the schedule of a seed, or a baseline with decisions. `whole`: also bring the buffers and the report."""
+    """One run: a seed's schedule, or a baseline with decisions. `whole`: also return the buffers and the report."""
 
     seed: int = 0
     record: bool = False
@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Place:
-    """A decision's place for people: in the source, and in the PTX before it was rewritten."""
+    """A decision's place: in the source, and in the PTX before instrumentation."""
 
     file: str = ""
     line: int = 0
@@ -54,7 +54,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Told:
-    """What can be said of a decision in words: where it acts, whether it did, and who ran, and where, when its delay was over."""
+    """The description of a decision: where it acts, whether it acted, and who ran, and where, when its delay ended."""
 
     place: Place | None = None
     over: Place | None = None
@@ -67,7 +67,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run. `result` tells results apart; `wrong` is None where nothing says what is right."""
+    """The result of one run. Equal runs have equal `result`; `wrong` is None if nothing decides it."""
 
     seed: int = 0
     status: str = OK
@@ -82,8 +82,8 @@ class Outcome:
     wrong: bool | None = None
     differences: str = ""
     seconds: float = 0.0
-    processor: float = 0.0  # seconds of it, of the worker; a program has a process of its own
-    kernels: tuple[str, ...] = ()  # hashes of the texts that ran: what decisions are about
+    processor: float = 0.0  # processor seconds of the worker; a program has its own process
+    kernels: tuple[str, ...] = ()  # hashes of the texts that ran, which decisions refer to
     decisions: tuple[Decision, ...] = ()
     told: tuple[Told, ...] = ()
     arrays: dict[int, Any] = field(default_factory=dict, repr=False)
@@ -96,7 +96,7 @@ class Outcome:
 
 
 def key_of(finding: Json) -> str:
-    """Findings of different runs are the same if kind, kernel and the pair of places are (consan.reports.model.merge_key)."""
+    """The key for equal findings of different runs: kind, kernel and pair of places (reports.model.merge_key)."""
     sites = sorted(_site(access) for access in finding["accesses"])
     return "|".join((finding["kernel"], finding["kind"], *sites))
 

@@ -1,7 +1,7 @@
-"""One run, in the process that is to do it: a request in, an outcome out. Nothing that goes wrong in it is raised.
+"""Does one run in the current process: a request in, an outcome out. Never raises for what goes wrong in the run.
 
-A worker keeps what it has prepared for a job (the module, loaded and decoded, and its buffers) and makes the device as new before each
-run, so that a run does not depend on those before it, nor on the worker that does it. A program gets a process of its own.
+A worker keeps a job's prepared module and buffers, and resets the device before each
+run, so that runs do not depend on each other or on the worker. A program gets its own process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 
 
 def run(job: Job, request: Request) -> Outcome:
-    """Do one run; what workers are given."""
+    """Do one run. This is the function that workers call."""
     started, begun = time.monotonic(), time.process_time()
     try:
         outcome: Outcome = _runner(job)(request)
@@ -50,7 +50,7 @@ def run(job: Job, request: Request) -> Outcome:
 
 
 def failed(request: Request, error: BaseException) -> Outcome:
-    """The outcome of a run whose worker is gone."""
+    """The outcome of a run whose worker died."""
     return Outcome(seed=request.seed, status=CRASH, detail=f"the worker ended ({type(error).__name__}: {error})")
 
 
@@ -62,12 +62,12 @@ def _runner(job: Job) -> Any:
     return functools.partial(run_program, job)
 
 
-_turn = threading.Lock()  # a worker of Dask may have several threads, and the process has one device
+_turn = threading.Lock()  # a Dask worker may have several threads, and the process has one device
 _latest: tuple[Job, KernelRunner] | None = None
 
 
 def _run_kernel(job: Job, request: Request) -> Outcome:
-    """With the runner of the job that this process had last, or a new one."""
+    """Use the runner of this process's last job, or make a new one."""
     global _latest  # noqa: PLW0603 - what a worker process keeps
     with _turn:
         if _latest is None or _latest[0] != job:
@@ -94,7 +94,7 @@ class KernelRunner:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether schedules are the virtual machine's; else they are a GPU's own, with seeded delays."""
+        """Whether schedules are the virtual machine's. A GPU has its own schedule, with seeded delays."""
         return bool(self.device.backend.device_name == "cpu")
 
     def _session(self, seed: int) -> Session:
@@ -144,7 +144,7 @@ class KernelRunner:
         return address.to_bytes(8, "little")
 
     def _with_result(self, outcome: Outcome, request: Request) -> Outcome:
-        """The outcome with what is in the buffers afterwards."""
+        """Add the contents of the buffers to the outcome."""
         found = {index: self._read(index) for index in self.buffers}
         digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
         differences = [text for index, wanted in self.expected.items() if (text := self._compare(index, found[index], wanted))]
@@ -166,13 +166,13 @@ class KernelRunner:
 
 
 def buffer_of(value: Any) -> Array:
-    """The array behind an argument that has one."""
+    """The array of a buffer argument; None for others."""
     array: Array = value.array if isinstance(value, TensorMap) else value
     return array
 
 
 def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False) -> Outcome:
-    """What a report says; a run that the time limit ended says nothing."""
+    """The outcome from a report. A run that the time limit ended is no evidence."""
     ended = next(iter(endings), "")
     if "timeout" in endings:
         return Outcome(status=TIMEOUT, device=report.device, detail="a launch did not end in time")
@@ -188,7 +188,7 @@ def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False)
 
 
 def _read_expected(text: str, buffers: dict[int, Array]) -> tuple[int, Array]:
-    """N=FILE: what is to be in the buffer of argument N."""
+    """Parse N=FILE: the expected content of argument N's buffer."""
     number, equals, name = text.partition("=")
     index = int(number) if number.isdecimal() else 0
     if not equals or index not in buffers:
@@ -206,7 +206,7 @@ def _read_expected(text: str, buffers: dict[int, Array]) -> tuple[int, Array]:
 
 
 def describe_differences(index: int, found: Array, wanted: Array, rtol: float = 0.0, atol: float = 0.0) -> str:
-    """How many elements are not what they should be, and the first of them; "" if all are."""
+    """Number of differing elements, and the first of them; "" if none differ."""
     floats = found.dtype.kind == "f"
     wrong = ~np.isclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True) if floats else found != wanted
     places = np.asarray(wrong).reshape(-1).nonzero()[0]

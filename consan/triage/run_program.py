@@ -1,8 +1,8 @@
-"""One run of a program, in a process of its own, which a crash or a time limit may end:
+"""Does one run of a program in its own process, which a crash or a time limit may end:
 
     python -m consan.triage.run_program REQUEST OUTCOME
 
-The program runs as under `consan run`, with the request's schedules. Its result is its status, and what it prints if that was asked for.
+The program runs as under `consan run`, with the request's schedules. Its result is its status and, on request, its output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT,
 from consan.triage.steering import Steering
 from consan.triage.subject import Program
 
-_TAIL: Final = 400  # characters of a program's last words
+_TAIL: Final = 400  # characters of a program's last output
 
 
 def run_program(job: Job, request: Request) -> Outcome:
@@ -46,7 +46,7 @@ def run_program(job: Job, request: Request) -> Outcome:
 
 
 def _without_answer(done: subprocess.CompletedProcess[bytes]) -> Outcome:
-    """The process ended before it could say how: killed, or by os._exit."""
+    """The outcome if the process ended without an answer: killed, or by os._exit."""
     words = _last_words(done)
     if done.returncode >= 0:
         return Outcome(status=CRASH, detail=f"the process ended with status {done.returncode} on its own{words}")
@@ -87,7 +87,7 @@ def _arguments(subject: Program) -> argparse.Namespace:
 
 
 def answer(job: Job, request: Request) -> Outcome:
-    """Run the program here, and say what came of it."""
+    """Run the program in this process, and return the outcome."""
     from consan.commands.run import find_program, run_program
     from consan.triage.run import outcome_of
 

@@ -1,7 +1,7 @@
 """A schedule on disk: `consan.schedule/1` (schema in consan.reports.schema), what `consan reduce` writes and `consan replay` reads.
 
-It holds all that a run needs besides the files it names: subject, baseline, decisions; what came of it; and hashes, so that a replay of
-another kernel than the one it was made for is an error and not a surprise.
+It holds all that a run needs beside the files it names: subject, baseline, decisions, outcome, and hashes, so that a replay of
+another kernel is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Documents of triage for people: tables with rich, and the bar that says how far a campaign is. Nothing is computed here.
+"""Shows triage documents: tables with rich, and a progress bar. Nothing is computed here.
 
-A terminal gets colour and its own width; everything else plain text of a fixed width. The bar goes to standard error, and only to
-a terminal.
+A terminal gets colour and its own width, everything else plain text at a fixed width. The bar goes to standard error, and only
+if that is a terminal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode
 
 PLAIN_WIDTH: Final = 110
-_ROWS: Final = 8  # of results; the document has all of them
+_ROWS: Final = 8  # of results in the table; the document has all
 _STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 _REFERENCES: Final = {
     "expected": "right: what --expect says",
@@ -39,7 +39,7 @@ _JUDGED: Final = {True: Text("WRONG", style="bold red"), False: Text("right"), N
 
 
 class Bar:
-    """A bar on standard error with what has come up so far, and an estimate of the time left."""
+    """A bar on standard error with the results so far and an estimate of the time left."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         self._console = Console(file=file or sys.stderr)
@@ -59,7 +59,7 @@ class Bar:
         self._progress.stop()
 
     def begin(self, what: str, total: int | None) -> None:
-        """A new round of runs; None: nobody knows how many."""
+        """Start a round of runs. None: the number is unknown."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._counts = {}
@@ -72,18 +72,18 @@ class Bar:
         self.say(", ".join(f"{number} {word}" for word, number in self._counts.items() if number), 1)
 
     def say(self, text: str, done: int = 0) -> None:
-        """What has been found so far."""
+        """Show the results so far."""
         if self._task is not None:
             self._progress.update(self._task, advance=done, seen=text)
 
 
 def console_for(file: IO[str]) -> Console:
-    """Colour where it is wanted; plain text of a fixed width where there is no terminal."""
+    """A console: colour if wanted, fixed width without a terminal."""
     return text.console(file, None if look.is_terminal(file) else PLAIN_WIDTH, colored=look.wants_color(file))
 
 
 def show_document(document: Json, file: IO[str], *, notes: bool = False) -> None:
-    """Whatever triage has stored."""
+    """Show any triage document."""
     if document["schema"] == SCHEMA:
         show_stress(document, file, notes=notes)
     else:
@@ -98,7 +98,7 @@ def stress_text(document: Json) -> str:
 
 
 def show_stress(document: Json, file: IO[str], *, notes: bool = False) -> None:
-    """What a campaign found; findings of severity note are counted unless `notes` asks for them."""
+    """Show a campaign. Findings of severity note are only counted unless `notes` is set."""
     console = console_for(file)
     seeds = document["seeds"]
     console.print(f"{document['name']}: seeds {seeds['first']} to {seeds['last']} on {document['device'] or 'no device'}")
@@ -140,7 +140,7 @@ def _findings(rows: Sequence[Json]) -> Table:
 
 
 def where(finding: Json) -> str:
-    """The two places of a finding, or who waits where."""
+    """A finding's two places, or its waiters."""
     places = finding["accesses"] or finding["waiters"]
     return " / ".join(dict.fromkeys(_place(place) for place in places)) or finding["message"]
 
@@ -188,7 +188,7 @@ def _speed(document: Json) -> str:
 
 
 def show_schedule(document: Json, file: IO[str]) -> None:
-    """What a failure needs."""
+    """Show what a failure needs."""
     console = console_for(file)
     search, decisions = document["search"], document["decisions"]
     console.print(f"{document['name']}: {document['failure']['text']}")

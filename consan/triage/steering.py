@@ -1,7 +1,7 @@
-"""Puts a request's schedule into a virtual machine, and reads back what the schedule decided or what became of its decisions.
+"""Sets a request's schedules in a virtual machine, and reads back the decisions or their effects.
 
-One schedule a launch, in the order of the launches: the n-th launch of a replay takes the decisions of the n-th launch that was recorded.
-Places are told in the lines of the module that the launch ran, before it was rewritten.
+One schedule per launch, in order: the n-th launch of a replay takes the decisions of the n-th recorded launch.
+Places are given as lines of the module before instrumentation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from consan.instrument import Instrumented
     from consan.session import Device
 
-_HOOK: Final = 100  # lines of a hook before the instruction that it is about
+_HOOK: Final = 100  # most lines of a hook before its instruction
 
 
 class Steering:
@@ -34,7 +34,7 @@ class Steering:
 
     @contextmanager
     def steer(self) -> Iterator[None]:
-        """Inside, launches get the schedules of this run. A GPU has its own."""
+        """Inside the block, launches use the schedules of this run. A GPU has its own."""
         machine = getattr(self._device.backend, "machine", None)
         if machine is None:
             yield
@@ -56,12 +56,12 @@ class Steering:
         return schedule
 
     def kernels(self) -> tuple[str, ...]:
-        """Hashes of the texts of the modules that launches ran, in the order of the launches."""
+        """Hashes of the modules' texts, in the order of the launches."""
         modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
         return tuple(dict.fromkeys(hash_ptx(module.program.module.text) for module in modules))
 
     def told(self) -> tuple[Told, ...]:
-        """What became of the decisions of the request, in its order."""
+        """The effects of the request's decisions, in their order."""
         decisions = self._request.decisions or ()
         found: dict[int, Told] = {}
         for launch, schedule in enumerate(self._schedules):
@@ -84,7 +84,7 @@ class Steering:
         )
 
     def _place(self, schedule: Schedule, lines: Sequence[int]) -> Place | None:
-        """The first of some lines of the text that ran which the kernel's own text has."""
+        """The first of these lines of the instrumented text that the original text has."""
         scheduler = getattr(schedule, "scheduler", None)
         if scheduler is None:
             return None
@@ -96,13 +96,13 @@ class Steering:
 
 
 def _original(instrumented: Instrumented, lines: Sequence[int]) -> Place | None:
-    """Of the first line that was there before; else what comes after the hook whose call is the last of them."""
+    """The first line that the original has, else the instruction after the hook that the last line calls."""
     after = range(lines[-1] + 1, lines[-1] + _HOOK) if lines else ()
     found = (instrumented.original(line) for line in (*lines, *after))
     return next((_shown(place) for place in found if place is not None), None)
 
 
 def _shown(place: Any) -> Place:
-    """The user's line, as in a report."""
+    """The user's line, as reports show it."""
     shown = shown_at(place)
     return Place(shown["file"], shown["line"], place.ptx_line, place.ptx)

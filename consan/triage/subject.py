@@ -1,9 +1,9 @@
-"""What is run again and again: one launch of a kernel, or a program; as text that a file can keep and a worker can get.
+"""What is run repeatedly: one launch of a kernel, or a program, as text for files and workers.
 
-A kernel's arguments are kept as they were given (`--arg` texts, with the seed of its random ones), its source as a hash: whoever runs it
-again compiles the file of that name, and `check_unchanged` says in one line when that is not what it was.
+A kernel's arguments are stored as given (`--arg` texts, with the seed of random ones), its source as a hash. A repeat
+compiles the file of that name, and `check_unchanged` raises with one line if it has changed.
 
-Not kept: the environment of a program, and the files that it reads.
+Not stored: the environment of a program, and the files that it reads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KERNEL_SUFFIXES: Final = (*CUDA_SUFFIXES, ".ptx")
 
 @dataclass(frozen=True)
 class Kernel:
-    """One launch of one kernel. `seed` is that of random arguments; `expect` has texts N=FILE."""
+    """One launch of one kernel. `seed` is for random arguments; `expect` has texts N=FILE."""
 
     file: str
     entry: str
@@ -49,16 +49,16 @@ class Kernel:
     device: str = "cpu"
     policy: str = "default"
     ptx_hash: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)  # hashes of what it is made from
+    files: Mapping[str, str] = field(default_factory=dict)  # hashes of its files
     shadow_memory: int | None = None
     assembly: str = "best"
-    template: str = ""  # the instance of a template that `entry` is, as C++ names it
+    template: str = ""  # the template instance of `entry`, as C++ names it
 
     type = "kernel"
 
     @property
     def label(self) -> str:
-        """In a few words."""
+        """A short label."""
         return f"{self.entry} of {self.file}"
 
     def compile(self, arch: str = DEFAULT_ARCH) -> str:
@@ -78,7 +78,7 @@ class Program:
     words: tuple[str, ...]
     folder: str
     options: tuple[str, ...] = ()
-    stdout: bool = False  # whether what it prints is its result, beside its status
+    stdout: bool = False  # whether its output is part of its result
     device: str = "cpu"
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class Program:
 
     @property
     def label(self) -> str:
-        """In a few words."""
+        """A short label."""
         return " ".join(word for word in (self.flag, *self.words) if word and "\n" not in word)
 
 
@@ -95,12 +95,12 @@ _TYPES: Final[dict[str, Any]] = {"kernel": Kernel, "program": Program}
 
 
 def hash_ptx(text: str) -> str:
-    """What tells one module from another, wherever its source files are."""
+    """A hash of a module's text that does not depend on the paths of its source files."""
     return hashlib.sha256(_FILE.sub("", text).encode()).hexdigest()
 
 
 def hash_file(name: str) -> str:
-    """The same of a file's bytes."""
+    """A hash of a file's bytes."""
     try:
         return hashlib.sha256(Path(name).read_bytes()).hexdigest()
     except OSError as error:
@@ -108,30 +108,30 @@ def hash_file(name: str) -> str:
 
 
 def _file_of(spec: ArgSpec) -> str:
-    """The file that a buffer is filled from; "" if it is not."""
+    """The file of a buffer; "" if it has none."""
     init = str(getattr(getattr(spec, "buffer", spec), "init", ""))
     return init if init.endswith((".npy", ".bin")) else ""
 
 
 def absolute_args(specs: Iterable[ArgSpec]) -> tuple[str, ...]:
-    """The texts of arguments with whole names of files: a worker may be in another folder."""
+    """The argument texts with absolute file names: a worker may run in another folder."""
     return tuple(spec.text.replace(f"={file}", f"={os.path.abspath(file)}", 1) if (file := _file_of(spec)) else spec.text for spec in specs)
 
 
 def absolute_expect(texts: Iterable[str]) -> tuple[str, ...]:
-    """The same of N=FILE."""
+    """The same for N=FILE."""
     parts = (text.partition("=") for text in texts)
     return tuple(f"{number}={os.path.abspath(name)}" if name else number for number, _, name in parts)
 
 
 def sources_of_kernel(file: str, specs: Iterable[ArgSpec], expect: Iterable[str]) -> dict[str, str]:
-    """The files that a launch is made from: the kernel's, those of buffers, and what is expected in them."""
+    """The files of a launch: the kernel's, those of buffers, and the expected contents."""
     names = [file, *(os.path.abspath(_file_of(spec)) for spec in specs if _file_of(spec)), *(text.partition("=")[2] for text in expect)]
     return {name: hash_file(name) for name in dict.fromkeys(names) if name}
 
 
 def sources_of_program(flag: str, words: tuple[str, ...]) -> dict[str, str]:
-    """The program's own file, where it has one. A module is looked for when it runs."""
+    """The program's own file, if it has one. A module is found when it runs."""
     if flag or not words:
         return {}
     name = os.path.join(words[0], "__main__.py") if os.path.isdir(words[0]) else words[0]
@@ -139,14 +139,14 @@ def sources_of_program(flag: str, words: tuple[str, ...]) -> dict[str, str]:
 
 
 def check_unchanged(subject: Subject, stored: str) -> None:
-    """UsageError if a file is no longer what it was when `stored` was written."""
+    """UsageError if a file has changed since `stored` was written."""
     for name, value in subject.files.items():
         if hash_file(name) != value:
             raise UsageError(f"{name} has changed since {stored} was written: its schedules are of another text; run consan stress again")
 
 
 def to_json(subject: Subject) -> dict[str, Any]:
-    """As plain dicts and lists."""
+    """As JSON-compatible dicts and lists."""
     return {"type": subject.type, **_plain(asdict(subject))}
 
 
@@ -157,7 +157,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(data: Mapping[str, Any]) -> Subject:
-    """What `to_json` wrote; KeyError, TypeError or ValueError if it is not."""
+    """The subject that `to_json` wrote. Raises KeyError, TypeError or ValueError for other data."""
     made = _TYPES[data["type"]]
     known = {item.name for item in fields(made)}
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key in known}

@@ -1,7 +1,7 @@
-"""A decision of a schedule as a sentence: who is delayed, where, and until who has come where.
+"""Describes a decision of a schedule in a sentence: who is delayed, where, and until when.
 
-Places are in the source where the kernel has line information, else in its PTX. What a delay ended with was seen in a run of the same
-schedule (`Told`); where nothing was seen its length is given, in steps: blocks that threads run, whoever they are.
+Places are in the source if the kernel has line information, else in its PTX. The end of a delay comes from a run of the same
+schedule (`Told`). Without one the sentence gives the delay in steps: blocks run by any thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from consan.triage.outcome import Place, Told
 
 _ORDINALS: Final = {1: "st", 2: "nd", 3: "rd"}
 _FULL: Final = 0xFFFFFFFF
-_PARTS: Final = 4  # of an opcode
+_PARTS: Final = 4  # words of an opcode
 _BASELINES: Final = {
     "prompt": "nobody is held back, and what is asynchronous is done at once",
     "late": "nobody is held back, and what is asynchronous is done as late as it can be",
@@ -41,7 +41,7 @@ def describe(decision: Decision, told: Told) -> str:
 
 
 def baseline(name: str) -> str:
-    """What holds for all that no decision is about."""
+    """What applies to everything without a decision."""
     return _BASELINES[name]
 
 
@@ -68,20 +68,20 @@ def place_of(place: Place | None) -> str:
 
 
 def opcode(place: Place | None) -> str:
-    """The instruction's name, without its guard."""
+    """The opcode without its guard."""
     words = [word for word in (place.ptx if place else "").split() if not word.startswith("@")]
     return short_opcode(words[0]) if words else "operation"
 
 
 def short_opcode(opcode: str) -> str:
-    """Its first words, and whether it is a multicast: a full one of a bulk copy fills a line."""
+    """The opcode's first words, and whether it is a multicast. A bulk copy's full opcode fills a line."""
     parts = opcode.rstrip(";").split(".")
     plain = itertools.takewhile(lambda part: "::" not in part, parts[:_PARTS])
     return ("multicast " if "multicast::cluster" in parts else "") + ".".join(plain)
 
 
 def whom(who: Sequence[Who]) -> str:
-    """Whose threads they are."""
+    """The owners of the threads."""
     warps = list(dict.fromkeys((each.block, each.warp) for each in who))
     if len(warps) > 1:
         return f"{len(warps)} warps of {_ctas(who)}"

@@ -1,8 +1,8 @@
-"""The PTX of a compiled kernel, with source lines put right where the compiler counts wrong.
+"""The PTX of a compiled kernel, with corrected source lines.
 
-Triton writes most memory and synchronisation instructions as inline assembly of several lines, all from one line of Python. The LLVM of
-Triton 3.9 counts on within such a block: its second line is said to come from the next line of Python, and so on. The first `.loc`
-of a block is right, and the others are made to say the same. Lines of the PTX keep their numbers.
+Triton writes most memory and synchronisation instructions as multi-line inline assembly from one line of Python. The LLVM of
+Triton 3.9 counts lines within such a block: its second line is attributed to the next line of Python, and so on. The first `.loc`
+of a block is right, and is copied to the others. Line numbers of the PTX do not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)
 
 
 def ptx_of(kernel: Any) -> str:
-    """The PTX of a `CompiledKernel`; NotSupported where Triton was told to keep none."""
+    """The PTX of a `CompiledKernel`. NotSupported if Triton was told to keep none."""
     ptx = kernel.asm.get("ptx")
     if ptx is None:
         raise NotSupported(f"{kernel.name} comes without its PTX: unset TRITON_STORE_BINARY_ONLY and empty Triton's cache")
@@ -31,7 +31,7 @@ def framework_of_source(source: Any) -> str:
 
 
 def settled(ptx: str) -> str:
-    """The PTX with one place for each block of inline assembly."""
+    """The PTX with one source line for each block of inline assembly."""
     return _BLOCK.sub(lambda block: _same_place(block[0]), ptx)
 
 

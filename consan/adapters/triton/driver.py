@@ -1,11 +1,11 @@
-"""The driver that Triton finds as `triton.runtime.driver.active` while kernels run on the virtual machine.
+"""The driver in `triton.runtime.driver.active` while kernels run on the virtual machine.
 
-It has what Triton's own driver for CUDA has (`backends/driver.py`, `backends/nvidia/driver.py`): target, device, stream, launcher, `utils`.
-Triton therefore compiles for the architecture of a real chip, with all that it does there: pipelining, cp.async, wgmma, TMA. The
-device's number differs from any real one, so that kernels compiled for the virtual machine are never taken for a GPU's, nor the other way
-round: Triton keeps compiled kernels by that number.
+It has the interface of Triton's CUDA driver (`backends/driver.py`, `backends/nvidia/driver.py`): target, device, stream, launcher, `utils`.
+Triton therefore compiles as for a real chip, with pipelining, cp.async, wgmma and TMA. The
+device's number differs from any real one: Triton caches compiled kernels by that number, and kernels for the virtual machine and for a
+GPU must not be mixed.
 
-Times are NaN: a virtual machine's mean nothing. Does NOT handle: profilers, and Triton's ahead-of-time compiler.
+Times are NaN: times of a virtual machine mean nothing. Not handled: profilers, and Triton's ahead-of-time compiler.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VirtualDriver:
 
     @classmethod
     def is_active(cls) -> bool:
-        """Always: it was chosen."""
+        """Always active."""
         return True
 
     def get_current_target(self) -> Any:
@@ -61,7 +61,7 @@ class VirtualDriver:
         return 0
 
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-        """As torch says it."""
+        """As torch reports it."""
         return divmod(self.capability, 10)
 
     def get_active_torch_device(self) -> Any:
@@ -84,7 +84,7 @@ class VirtualDriver:
         """No cache has to be flushed."""
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        """Of Triton's ahead-of-time tools, which make no sense without a GPU's driver."""
+        """Not available: it serves Triton's ahead-of-time tools, which need a GPU's driver."""
         raise NotSupported("Triton's ahead-of-time compiler writes launchers in C, which do not run on the virtual machine")
 
 
@@ -122,14 +122,14 @@ class Utils:
         return code, code, 0, 0, _MOST_THREADS
 
     def unload_module(self, module: Any) -> None:
-        """The session keeps modules."""
+        """Nothing to do: the session keeps modules."""
 
     def set_printf_fifo_size(self, size: int) -> None:
-        """What kernels print goes out at once."""
+        """Nothing to do: printed text is not buffered."""
 
 
 def resources(cubin: str) -> tuple[int, int]:
-    """Registers and spilled words of the kernel in a cubin, from the tool that comes with Triton; zeros without it."""
+    """Registers and spilled words of a cubin's kernel, from Triton's own tool; zeros without it."""
     knobs = importlib.import_module("triton.knobs")
     try:
         done = subprocess.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], capture_output=True, check=False)

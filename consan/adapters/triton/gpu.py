@@ -1,16 +1,16 @@
 """Triton on the GPU: every kernel that Triton loads becomes an instrumented one.
 
-Read against Triton 3.6 and 3.9. `CompiledKernel._init_handles` loads a compiled kernel into the driver when it is first used. It is
+Read against Triton 3.6 and 3.9. `CompiledKernel._init_handles` loads a compiled kernel into the driver on first use. It is
 wrapped: the PTX that Triton keeps beside the cubin is instrumented and assembled, that cubin is loaded in place of Triton's, and the
-control block is planted in the module. Kernels of `@triton.jit`, Gluon, autotuners and `triton.compile` all come by, those of TorchInductor
-too: its workers compile, in processes of their own, but this process loads. Only TorchInductor's own loader, which takes cubins from
+control block is written in the module. This covers kernels of `@triton.jit`, Gluon, autotuners, `triton.compile` and TorchInductor,
+whose workers compile in their own processes, while this process loads. Only TorchInductor's own loader, which reads cubins from
 files, is turned off for the session, through torch's public `config.patch`.
 
 - No cache ever holds an instrumented kernel.
 - `Autotuner.run` runs the first configuration that compiles and fits, and the report says which: times with hooks mean nothing, and each
   configuration would be assembled with hooks.
 - The driver answers with a device number that differs from the real one, though it is the same to everybody who uses it as a number:
-  Triton keeps kernels in use by that number, so those of a session and others are never confused.
+  Triton caches kernels by that number, so those of a session and others are never mixed.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
 Kernels loaded under an earlier session are attached to the new one. Does NOT handle: AMD, AOTInductor and TorchInductor's C++ wrappers
@@ -34,7 +34,7 @@ from consan.backends.cuda import CudaModule
 
 
 class CheckedDevice(int):
-    """The number of a device, as the key of kernels that are instrumented: equal to no plain number, nor to that of other hooks."""
+    """A device number as key of instrumented kernels. It equals no plain number, and no number for other hooks."""
 
     hooks: str
 
@@ -55,7 +55,7 @@ class CheckedDevice(int):
 
 
 class CheckedDriver:
-    """Triton's driver of the moment with another number for the device; made by Triton when it is first asked for anything."""
+    """Triton's current driver with another device number. Created on Triton's first request."""
 
     def __init__(self, config: Any, active: Any, hooks: str) -> None:
         self._config, self._given, self._hooks = config, active, hooks
@@ -64,7 +64,7 @@ class CheckedDriver:
         return getattr(self._given if self._given is not None else self._config.default, name)
 
     def get_current_device(self) -> int:
-        """The device's number, as a key of its own."""
+        """The device's number, as a separate key."""
         real = self._given if self._given is not None else self._config.default
         return CheckedDevice(real.get_current_device(), self._hooks)
 
@@ -76,19 +76,19 @@ class TritonAdapter(Seam):
 
     def __init__(self) -> None:
         super().__init__()
-        # Every instrumented kernel that is still in use: a later session attaches to it again.
+        # Every instrumented kernel in use: a later session attaches to it again.
         self._attached: list[tuple[PreparedLike, weakref.ref[Any]]] = []
-        self._functions: set[Any] = set()  # the handles of those that are attached to this session
+        self._functions: set[Any] = set()  # handles of the kernels attached to this session
 
     def install(self, session: SessionLike) -> None:
-        """Take over Triton now or when it is imported."""
+        """Patch Triton now or when it is imported."""
         super().install(session)
         self._functions = set()
         alive = [(prepared, kernel) for prepared, reference in self._attached if (kernel := reference()) is not None]
         self._attached = [(self._again(prepared, kernel), weakref.ref(kernel)) for prepared, kernel in alive]
 
     def remove(self) -> None:
-        """Give Triton its own driver and functions back; loaded kernels stay as they are."""
+        """Restore Triton's driver and functions. Loaded kernels stay as they are."""
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if self._session is not None and cuda is not None and cuda.is_initialized():
             self._session.note("torch's own kernels (ATen, cuBLAS and so on) come as machine code: they are neither checked nor counted")
@@ -118,7 +118,7 @@ class TritonAdapter(Seam):
     # -- the work ---------------------------------------------------------------------------------------------------------------
 
     def _load(self, original: Callable[..., None], kernel: Any) -> None:
-        """`CompiledKernel._init_handles`: what is loaded is the instrumented cubin."""
+        """Wraps `CompiledKernel._init_handles`: loads the instrumented cubin."""
         if kernel.module is not None:
             return original(kernel)
         prepared = self._open.instrument(ptx_of(kernel), name=kernel.name)
@@ -140,7 +140,7 @@ class TritonAdapter(Seam):
         self._functions.add(kernel.function)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
-        """Give a kernel that an earlier session loaded to this one; it must have the same hooks."""
+        """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""
         found = renewed(self._open, prepared)
         if found is None:
             self._open.note(f"{prepared.name} was loaded under other settings: where it is still in use, it is not checked in this session")
@@ -149,7 +149,7 @@ class TritonAdapter(Seam):
         return found
 
     def _count(self, metadata: Any) -> None:
-        """`launch_enter_hook`: list what runs without hooks."""
+        """Wraps `launch_enter_hook`: lists kernels without hooks."""
         told = getattr(metadata, "data", None)
         if told is not None and told.get("function") not in self._functions:
             self._open.uninstrumented(str(told.get("name")))

@@ -1,10 +1,10 @@
-"""What Triton programs do around their kernels: tuning, timing, and on the virtual machine tensor descriptors of NumPy arrays and cuBLAS.
+"""Replaces what Triton programs do around their kernels: tuning, timing, and on the virtual machine tensor descriptors and cuBLAS.
 
-Each function here stands for one of Triton's and gets that one first. Triton's tuner times every configuration and keeps the fastest; here
-the first one that compiles and fits the chip runs, which the tuner might have chosen or not: the report says which it was.
-Benchmarks do not run, since what they measure would be the virtual machine; with `--skip-benchmarks` they do not run on a GPU either.
+Each function replaces one of Triton's and gets it as first argument. Triton's tuner times every configuration and keeps the fastest. Here
+the first one that compiles and fits runs; the tuner might choose another. The report says which one ran.
+Benchmarks do not run on the virtual machine, since their times would mean nothing; `--skip-benchmarks` skips them on a GPU, too.
 
-Does NOT handle: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs.
+Not handled: `cache_results` of the tuner (its file of timings is neither read nor written), CUDA graphs.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _first(original: Original, tuner: Any, configs: Sequence[Any], args: Any, kw
 
 
 def _misfits() -> tuple[type[Exception], ...]:
-    """The errors by which Triton's tuner knows that a configuration cannot be used."""
+    """The errors by which Triton's tuner rejects a configuration."""
     names = {"triton.runtime.errors": ("OutOfResources", "PTXASError"), "triton.compiler.errors": ("CompileTimeAssertionFailure",)}
     return tuple(getattr(importlib.import_module(module), name) for module, each in names.items() for name in each)
 
 
 def run_once(session: SessionLike, original: Original, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-    """`do_bench`: one call, and NaN in the form that was asked for."""
+    """Replaces `do_bench`: one call, and NaN in the requested form."""
     fn()
     session.note(f"do_bench called its function once and gave NaN: {_why(session)}")
     quantiles = kwargs.get("quantiles")
@@ -66,7 +66,7 @@ def run_once(session: SessionLike, original: Original, fn: Callable[[], Any], *a
 
 
 def skip_report(session: SessionLike, original: Original, mark: Any, *args: Any, **kwargs: Any) -> None:
-    """`triton.testing.Mark.run`, the benchmarks of `perf_report`."""
+    """Replaces `triton.testing.Mark.run`, the benchmarks of `perf_report`."""
     benchmarks = mark.benchmarks if isinstance(mark.benchmarks, Sequence) else [mark.benchmarks]
     names = ", ".join(str(getattr(each, "plot_name", "")) for each in benchmarks)
     session.note(f"benchmark skipped: {names} ({_why(session)})")
@@ -77,19 +77,19 @@ def _why(session: SessionLike) -> str:
 
 
 def with_array_as_base(original: Original, descriptor: Any) -> None:
-    """`TensorDescriptor.__post_init__`."""
+    """Replaces `TensorDescriptor.__post_init__`."""
     if isinstance(descriptor.base, np.ndarray):
         descriptor.base = HostArray(descriptor.base)
     original(descriptor)
 
 
 def from_array(original: Original, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """`TensorDescriptor.from_tensor`."""
+    """Replaces `TensorDescriptor.from_tensor`."""
     return original(HostArray(tensor) if isinstance(tensor, np.ndarray) else tensor, *args, **kwargs)
 
 
 class Blas:
-    """`triton._C.libtriton.nvidia.cublas.CublasLt`, which tutorials compare with: the products are torch's, on the CPU."""
+    """Replaces `triton._C.libtriton.nvidia.cublas.CublasLt`, with which tutorials compare: torch computes the products on the CPU."""
 
     session: SessionLike
 

@@ -1,11 +1,11 @@
-"""Arrays of the host as arguments of a kernel: what Triton wants to know of them, and their copies on the virtual machine.
+"""Host arrays as kernel arguments: the interface that Triton needs, and their copies on the virtual machine.
 
-Triton asks an argument for `data_ptr()` and `dtype`. Tensors of torch have both; `HostArray` gives them to a NumPy array. For a launch each
-block of host memory that an argument points into, the whole storage of a tensor, is copied to the device and back, so that views
-of one storage see each other and an access beyond the storage lies beyond the allocation.
+Triton asks an argument for `data_ptr()` and `dtype`. torch's tensors have both; `HostArray` adds them to a NumPy array. For a launch, each
+block of host memory that an argument points into (the whole storage of a tensor) is copied to the device and back. So views
+of one storage share memory, and an access beyond the storage is beyond the allocation.
 
-Does NOT handle: tensors on other devices, pointers given as numbers (nobody says how long the memory behind them is), and pointers that a
-kernel reads from memory: the addresses there are those of the host.
+Not handled: tensors on other devices, pointers given as numbers (the size of their memory is unknown), and pointers that a
+kernel reads from memory: those are host addresses.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HostArray:
 
 
 def wrapped(value: Any) -> Any:
-    """The value, with NumPy arrays in it given a tensor's methods."""
+    """The value, with a tensor's methods added to NumPy arrays in it."""
     if isinstance(value, np.ndarray):
         return HostArray(value)
     if isinstance(value, tuple) and any(isinstance(item, (np.ndarray, tuple)) for item in value):
@@ -75,7 +75,7 @@ def wrapped(value: Any) -> Any:
 
 @dataclass
 class Block:
-    """Host memory from `start` on, and where its copy is on the device."""
+    """Host memory from `start` on, and the address of its copy on the device."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class Block:
 
 
 def block_of(value: Any, label: str) -> Block | None:
-    """The memory that a pointer argument points into; None for a null pointer. UsageError for what has no such memory here."""
+    """The memory that a pointer argument points into; None for a null pointer. UsageError if it is not host memory."""
     if value is None or (isinstance(value, int) and value == 0):
         return None
     if isinstance(value, int):
@@ -134,18 +134,18 @@ class Copies:
             backend.write(block.device, block.bytes())
 
     def address(self, host: int) -> int:
-        """Where the copy of a byte of the host is; 0 for a null pointer."""
+        """Device address of the copy of a host byte; 0 for a null pointer."""
         found = next((block for block in self._blocks if block.start <= host < block.end), None)
         return found.device + host - found.start if found else 0
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:
-        """The bytes of a tensor map; UsageError for one that the driver refuses."""
+        """The bytes of a tensor map. UsageError if the driver would refuse it."""
         validate(info)
         data: bytes = self._backend.tensor_map(info)
         return data
 
     def give_back(self) -> None:
-        """Copy what the kernel wrote to the host."""
+        """Copy the kernel's results back to the host."""
         for block in self._blocks:
             if block.writeable:
                 block.bytes()[...] = np.frombuffer(self._backend.read(block.device, block.end - block.start), np.uint8)

@@ -1,4 +1,4 @@
-"""What Triton's launcher does on a GPU, for the virtual machine: the bytes of each parameter, then a launch through the session.
+"""Triton's launcher for the virtual machine: computes the bytes of each parameter and launches through the session.
 
 Read in `backends/nvidia/driver.py` and `driver.c` of Triton 3.6 and 3.9. Parameters go in the order of the signature: constants not at
 all, tuples item by item, numbers as their type says, pointers as addresses. A tensor descriptor is, where the kernel copies through a
@@ -23,7 +23,7 @@ from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import Copies, block_of, wrapped
 from consan.tensormap import DTYPES, SWIZZLES, TensorMapInfo
 
-Bytes = Callable[[Copies], bytes]  # the bytes of a parameter, once it is known where the copies are
+Bytes = Callable[[Copies], bytes]  # computes a parameter's bytes, given the copies
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _BY_PTX = {dtype.ptx: dtype for dtype in DTYPES.values()}
 _L2_PROMOTION = 128
@@ -31,14 +31,14 @@ _L2_PROMOTION = 128
 
 @dataclass(frozen=True)
 class Code:
-    """What `kernel.function` is on the virtual machine."""
+    """The value of `kernel.function` on the virtual machine."""
 
     name: str
     ptx: str
 
 
 class DriverLike(Protocol):
-    """The driver, which knows the session of the moment."""
+    """The driver, which knows the current session."""
 
     session: Any
 
@@ -62,7 +62,7 @@ def leaves(types: Sequence[Any], values: Sequence[Any], labels: Sequence[str]) -
 
 
 class Launcher:
-    """Made by Triton once for each compiled kernel, as `driver.launcher_cls(src, metadata)`."""
+    """Created by Triton once for each compiled kernel, as `driver.launcher_cls(src, metadata)`."""
 
     def __init__(self, driver: DriverLike, src: Any, metadata: Any) -> None:
         self._driver = driver
@@ -76,7 +76,7 @@ class Launcher:
     def __call__(
         self, x: int, y: int, z: int, stream: Any, function: Code, packed: Any, metadata: Any, enter: Any, leave: Any, *args: Any
     ) -> None:
-        """Launch; the hooks are Triton's own."""
+        """Launch. The hooks are Triton's own."""
         if enter is not None:
             enter(metadata)
         if x * y * z > 0:
@@ -127,7 +127,7 @@ class Launcher:
 
 
 class _Scratch:
-    """The buffers that a launch gets after its arguments."""
+    """The scratch buffers that follow the arguments."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -145,7 +145,7 @@ class _Scratch:
         _allocation = importlib.import_module("triton.runtime._allocation")
         allocator = _allocation._allocator.get()
         if isinstance(allocator, _allocation.NullAllocator):
-            allocator(size, told.global_scratch_align, 0)  # raises what it raises on a GPU: the program must set an allocator
+            allocator(size, told.global_scratch_align, 0)  # raises as on a GPU: the program must set an allocator
         self._addresses.append(self._backend.alloc(size))
         return self._addresses[-1]
 
@@ -174,7 +174,7 @@ def _pointer(value: Any) -> Bytes:
 
 
 def _number(kind: str, value: Any, label: str) -> bytes:
-    """A scalar in the type of the signature; bf16 is cut off, not rounded, as Triton's launcher does."""
+    """A scalar in its signature type. bf16 is truncated, not rounded, as in Triton's launcher."""
     try:
         if kind == "bf16":
             return struct.pack("<f", value)[2:]
@@ -212,7 +212,7 @@ def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[Bytes]:
 
 
 def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> TensorMapInfo:
-    """The map that Triton's launcher encodes; `told` is what the compiler says of it (swizzle, element, box)."""
+    """The map that Triton's launcher encodes. `told` comes from the compiler (swizzle, element, box)."""
     element = _BY_PTX.get(told["elem_type"])
     if element is None or told.get("fp4_padded"):
         raise NotSupported(f"a tensor descriptor with elements of type {told['elem_type']}: consan knows no tensor maps of 4-bit elements")

@@ -1,10 +1,10 @@
-"""torch's device "cuda" on the virtual machine: it is the CPU, so that a script that names it needs no change.
+"""torch's device "cuda" on the virtual machine: it means the CPU, so that scripts need no change.
 
-A function mode of torch (its public `torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a function of torch or a method
-of a tensor is given a device, and `Tensor.cuda()` into nothing. The functions of `torch.cuda` that scripts ask about the device, or
-wait with, answer for the virtual machine. `torch.cuda.is_available()` is left alone: a program that asks may do without a GPU.
+A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
+method gets a device, and makes `Tensor.cuda()` do nothing. The `torch.cuda` functions that query the device or
+wait answer for the virtual machine. `torch.cuda.is_available()` does not change: a program may have a path without a GPU.
 
-Does NOT handle: other threads than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
+Not handled: threads other than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
 """
 
@@ -41,12 +41,12 @@ class Stream:
         return True
 
     def record_event(self, event: Any = None) -> Any:
-        """An event that has happened."""
+        """An event that is already complete."""
         return event or Event()
 
 
 def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType) -> Callable[[], None]:
-    """Replace the device; the result takes the mode away again (`patches` hold the rest)."""
+    """Redirect the device. Calling the result removes the mode (`patches` hold the rest)."""
     cuda = importlib.import_module("torch.cuda")
     for name, value in _answers(driver).items():
         if hasattr(cuda, name):

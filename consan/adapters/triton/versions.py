@@ -1,6 +1,6 @@
-"""Which Triton there is, and whether its seams are those that the adapters were read against (3.6 to 3.9).
+"""Checks that the installed Triton has the internals that the adapters use (written for 3.6 to 3.9).
 
-An older Triton, or one without a seam, ends in one line (`NotSupported`). A newer one that has all seams is used, with a note.
+An older Triton, or one that lacks them, raises `NotSupported` with one line. A newer one that has them all is used, with a note.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEAMS = {
 
 
 def installed() -> bool:
-    """Whether there is a Triton, without importing it."""
+    """Whether Triton is installed, without importing it."""
     return importlib.util.find_spec("triton") is not None
 
 
@@ -41,7 +41,7 @@ def described() -> str:
 
 
 def check(triton: ModuleType, session: SessionLike) -> None:
-    """NotSupported unless the adapters know this Triton."""
+    """Raises NotSupported unless the adapters support this Triton."""
     found = tuple(int(number) for number in re.findall(r"\d+", triton.__version__)[:2])
     missing = [f"{module}.{name}" for module, names in _SEAMS.items() for name in names if not _has(module, name)]
     if found < OLDEST or missing:

@@ -1,13 +1,13 @@
 """Triton kernels on the virtual machine: `consan run --device cpu`, `consan.triton.cpu()`, `consan.check(device="cpu")`.
 
-`triton.runtime.driver` is given a driver of ours, as its `set_active` does; the PTX of a compiled kernel is what that driver
-loads and launches (see the package's docstring). Around it a few functions are replaced, all put back by `remove`:
+`triton.runtime.driver` gets consan's driver, as with its `set_active`. That driver loads and launches the PTX of a compiled
+kernel (see the package's docstring). A few functions around it are replaced; `remove` restores them:
 
 - `JITFunction.run` takes NumPy arrays, and tensor descriptors take them as their base;
-- `Autotuner.run` runs the first configuration that compiles and fits, and the report says which: times mean nothing here;
+- `Autotuner.run` runs the first configuration that compiles and fits, and the report says which, because times mean nothing here;
 - `triton.testing.do_bench` calls its function once and gives NaN, `perf_report` skips its benchmarks, and the report says so;
 
-Does NOT handle: Triton's interpreter (`TRITON_INTERPRET=1` runs no PTX: noted), and kernels launched by TorchInductor, which
+Not handled: Triton's interpreter (`TRITON_INTERPRET=1` runs no PTX: noted), and kernels launched by TorchInductor, which
 compiles for a CPU here.
 """
 
@@ -38,7 +38,7 @@ class TritonVirtual(Seam):
         self._loaded: list[Any] = []
 
     def remove(self) -> None:
-        """Give Triton its own driver and functions back."""
+        """Restore Triton's driver and functions."""
         super().remove()
         for kernel in self._loaded:  # a kernel that is used again loads itself again, wherever it then runs
             kernel.module = kernel._run = None
@@ -74,7 +74,7 @@ class TritonVirtual(Seam):
                 self._patches.set(cls, "from_tensor", staticmethod(functools.partial(harness.from_array, cls.from_tensor)))
 
     def _load(self, original: Callable[..., None], kernel: Any) -> None:
-        """`CompiledKernel._init_handles`: what is loaded is the PTX."""
+        """Wraps `CompiledKernel._init_handles`: loads the PTX."""
         if kernel.module is not None:
             return original(kernel)
         binary, kernel.kernel = kernel.kernel, ptx_of(kernel).encode()

@@ -1,6 +1,6 @@
-"""The PTX virtual machine: runs (instrumented) PTX on the CPU with NumPy, wide SIMT, a seeded schedule (DESIGN 4).
+"""The PTX virtual machine: runs (instrumented) PTX on the CPU with NumPy, as wide SIMT with a seeded schedule.
 
-`Machine` is one device with memory that persists across launches; everything else in this package serves it.
+`Machine` is one device whose memory persists across launches; the rest of the package implements it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ld, st and their vector forms; parameters; cvta, isspacep, alloca (PTX ISA, "Data Movement and Conversion Instructions").
 
-Every load and store of this machine is strong: a step is one array operation, so orderings and scopes need no work. What
-must still be right is which bytes, and when: one lane after another where stores of a step collide.
+Every load and store of this machine is strong, because a step is one array operation: orderings and scopes need no work.
+Still to get right: which bytes, and the order of lanes whose stores collide in one step.
 
 Not handled: multimem.
 """
@@ -58,7 +58,7 @@ def form(context: Context) -> tuple[str, str, int]:
 
 
 def locator(context: Context, space: str, operand: Operand, nbytes: int, access: str) -> Locator:
-    """What finds the bytes of an address operand."""
+    """The locator for the bytes of an address operand."""
     place = context.place(operand)
     if place.param is not None and not place.param.of_entry:
         raise context.unsupported(f"{operand.text} in .{space}")
@@ -121,7 +121,7 @@ def _load_scalar(found: Locator, target: Target) -> Step:
 
 
 def _load_extended(found: Locator, target: Target) -> Step:
-    """A load into a wider register, or into every other item of an array."""
+    """A load into a wider register, or into every second item of an array."""
 
     def full() -> None:
         view, index = found.full()
@@ -297,7 +297,7 @@ def decode_cvta(context: Context) -> Step:
 
 
 def _generic_parameter(context: Context, target: Array, value: Array) -> Step:
-    """cvta.param: code with 32-bit addresses of parameters (LLVM's short pointers) holds the low half of the address only."""
+    """cvta.param: code with 32-bit parameter addresses (LLVM's short pointers) holds only the low half of the address."""
     base, low = np.uint64(context.function.plan.param_address), np.uint64((1 << 32) - 1)
     return function_step(lambda held: base + ((held - base) & low), [value], [Target(target, target.dtype, True)], context.wave.lanes)
 
@@ -322,7 +322,7 @@ def decode_isspacep(context: Context) -> Step:
 
 
 def _rank_test(context: Context) -> Callable[[Array, Array], Any]:
-    """isspacep.shared::cluster and ::cta where they differ."""
+    """isspacep.shared::cluster and ::cta, where the two differ."""
     base, shift, size = np.uint64(SHARED_WINDOW), np.uint64(RANK_SHIFT), np.uint64(context.wave.cluster_size)
     if "shared::cluster" in context.parts:
         return lambda addresses, own: ((addresses - base) >> shift) < size
@@ -345,7 +345,7 @@ IN_SPACE: dict[str, Callable[[Array], Any]] = {
 
 
 def decode_alloca(context: Context) -> Step:
-    """alloca: grow the thread's stack; it shrinks when the function returns."""
+    """alloca: grow the thread's stack, until the function returns."""
     destination, size = context.instruction.operands[:2]
     align = int(getattr(context.instruction.operands[2], "value", 16)) if len(context.instruction.operands) > 2 else 16
     word = context.parts[-1]

@@ -1,9 +1,9 @@
-"""From an address operand to items of the arena: bounds, alignment, windows (PTX ISA, "State Spaces", "Generic Addressing").
+"""Maps an address operand to items of the arena: bounds, alignment, windows (PTX ISA, "State Spaces", "Generic Addressing").
 
-A locator turns the address registers of all or some lanes into a NumPy view and item indices into it. The common case costs
-one addition, one reduction and one shift: relative to the start of the allocation that the instruction hit last time, the OR
-of all offsets bounds them all and shows any misaligned one. Only what that test rejects is looked at closely. In a cluster of
-several CTAs the same test finds the accesses to one's own shared memory.
+A locator turns the address registers of lanes into a NumPy view and item indices. The common case costs
+one addition, one reduction and one shift: relative to the start of the last allocation that the instruction hit, the OR
+of all offsets bounds them all and shows misaligned ones. Only accesses that fail this test get the exact check. In a cluster of
+several CTAs the same test finds accesses to the lane's own shared memory.
 
 Faults raise `LaneError` for the first offending lane.
 """
@@ -27,7 +27,7 @@ _M64 = (1 << 64) - 1
 
 
 class Locator:
-    """Common part: what is accessed and how wide."""
+    """The common part: what is accessed, and its width."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
         self.wave = wave
@@ -64,7 +64,7 @@ class Locator:
 
 
 class GlobalLocator(Locator):
-    """Global and constant memory: absolute addresses, an inline cache of one allocation."""
+    """Global and constant memory: absolute addresses, with an inline cache of one allocation."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
         super().__init__(wave, wave.zeros64 if base is None else base, offset, nbytes, site, access)
@@ -99,7 +99,7 @@ class GlobalLocator(Locator):
         return self.view, t.view(np.int64) >> self.count
 
     def part_sized(self, sel: Any, sizes: Array) -> Located:
-        """Units of which each selected lane reads the first `sizes` bytes only: just those must exist."""
+        """Units of which each selected lane reads only the first `sizes` bytes; only those must exist."""
         addresses = self.source[sel] + np.uint64(self.offset & _M64)
         self.check_alignment(addresses, sel, "global")
         wrong = (~self.wave.arena.valid(addresses, sizes.astype(np.uint64))).nonzero()[0]
@@ -108,7 +108,7 @@ class GlobalLocator(Locator):
         return self.wave.arena.views[self.shift], (addresses - np.uint64(GLOBAL_BASE)).view(np.int64) >> self.count
 
     def slow(self, t: Array, sel: Any) -> Located:
-        """The exact check, and the cache's update."""
+        """The exact check. Updates the cache."""
         return self.resolve(t + np.uint64(self.start), sel)
 
     def resolve(self, addresses: Array, sel: Any) -> Located:
@@ -127,7 +127,7 @@ class GlobalLocator(Locator):
 
 
 class WindowLocator(Locator):
-    """Shared or local memory: offsets in a window, each lane's window elsewhere in the arena."""
+    """Shared or local memory: offsets in a window. Each lane's window is elsewhere in the arena."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, space: str) -> None:
         super().__init__(wave, wave.zeros32 if base is None else base, offset, nbytes, site, access)
@@ -180,10 +180,10 @@ class WindowLocator(Locator):
 
 
 class ClusterLocator(WindowLocator):
-    """Shared memory in a cluster of several CTAs: the rank in the address says whose.
+    """Shared memory in a cluster of several CTAs: the rank in the address selects the CTA.
 
-    `ranked` addresses (shared::cluster and generic ones) mean rank 0 where they have no rank. In .shared::cta they mean one's
-    own CTA, which may be named by its rank as well.
+    `ranked` addresses (shared::cluster and generic ones) without a rank mean rank 0. In .shared::cta they mean the
+    own CTA, which may also be named by its rank.
     """
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, *, ranked: bool) -> None:
@@ -222,7 +222,7 @@ class ClusterLocator(WindowLocator):
 
 
 def shared_start(wave: Wave, lanes: Array, addresses: Array, ranked: bool, nbytes: Any) -> tuple[Array, Array]:
-    """Of shared addresses (64-bit integers without a window) of some lanes: which are in bounds, and their offsets in the arena."""
+    """For shared addresses of some lanes (64-bit integers without a window): which are in bounds, and their arena offsets."""
     addresses = addresses.view(np.int64)
     rank, inside = addresses >> RANK_SHIFT, (addresses & ((1 << RANK_SHIFT) - 1)) - wave.reserved
     own = wave.rank[lanes].astype(np.int64)
@@ -235,14 +235,14 @@ def shared_start(wave: Wave, lanes: Array, addresses: Array, ranked: bool, nbyte
 def window_locator(
     wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str, space: str, ranked: bool
 ) -> WindowLocator:
-    """The locator of a window that fits the wave."""
+    """The locator of a window, for a wave with or without clusters."""
     if space == "shared" and wave.cluster_size > 1:
         return ClusterLocator(wave, base, offset, nbytes, site, access, ranked=ranked)
     return WindowLocator(wave, base, offset, nbytes, site, access, space)
 
 
 class GenericLocator(GlobalLocator):
-    """Generic addresses: global memory unless they fall in the shared or the local window; lanes may differ."""
+    """Generic addresses: global memory unless they are in the shared or the local window. Lanes may differ."""
 
     def __init__(self, wave: Wave, base: Array | None, offset: int, nbytes: int, site: Site, access: str) -> None:
         super().__init__(wave, base, offset, nbytes, site, access)

@@ -53,7 +53,7 @@ def _wait(context: Context, pending: int | None) -> Step:
 
 
 def _fill(context: Context, operands: list[Operand], nbytes: int) -> Callable[[Any], Array | None]:
-    """Per lane, how many bytes come from the source: all, `src-size`, or none under `ignore-src`."""
+    """Bytes that each lane takes from the source: all, `src-size`, or none under `ignore-src`."""
     extra = operands[0] if operands else None
     if isinstance(extra, Negated) or (isinstance(extra, Register) and context.raw(extra.name).dtype == np.bool_):
         name = extra.operand.name if isinstance(extra, Negated) else extra.name
@@ -68,12 +68,12 @@ def _fill(context: Context, operands: list[Operand], nbytes: int) -> Callable[[A
 
 
 def _is_cache_policy(context: Context, operands: list[Operand]) -> bool:
-    """A lone extra operand is the cache policy when the opcode has .L2::cache_hint."""
+    """Whether a lone extra operand is the cache policy: it is if the opcode has .L2::cache_hint."""
     return len(operands) == 1 and "L2::cache_hint" in context.parts
 
 
 def _sized_sources(from_: GlobalLocator, lanes: Array, taken: Array) -> Located:
-    """Sources of which only `taken` bytes are read; one that is not read at all may lie anywhere."""
+    """Sources of which only `taken` bytes are read. A source that is not read may lie anywhere."""
     index, reading = np.zeros(len(lanes), np.int64), taken > 0
     view, index[reading] = from_.part_sized(lanes[reading], taken[reading])
     return view, index

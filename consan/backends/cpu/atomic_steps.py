@@ -1,7 +1,7 @@
 """atom and red (PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red").
 
-Decides operands, widths and the function; `atomics` does the serialising. Vector forms are one operation per element, as the
-ISA defines them. `.add.f32` flushes subnormals unless the instruction says .shared. Not handled: multimem.red.
+Operands, widths and the function are decided here; `atomics` serialises. Vector forms are one operation per element, as the
+ISA defines them. `.add.f32` flushes subnormals except on .shared. Not handled: multimem.red.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _vector(
 
 
 def _wide(context: Context, space: str, operation: str, address: Operand, values: list[Operand], destination: Operand | None) -> Step:
-    """16-byte exch and cas: rare, so one lane after another."""
+    """16-byte exch and cas: rare, so lane by lane."""
     found = locator(context, space, address, 16, "rmw")
     sources = [halves(context, value) for value in values]
     targets = halves(context, destination) if destination is not None and destination.text != "_" else None

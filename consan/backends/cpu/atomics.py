@@ -1,9 +1,9 @@
 """Read-modify-write of memory by many lanes at once (PTX ISA, "atom", "red").
 
-Lanes that hit different addresses are one gather, one operation and one scatter. Lanes that hit the same address are
-serialised: the result is exactly that of some order of the lanes (lane order, or a seeded permutation of it). Sums, bit
-operations, minima and exchanges have closed forms along a sorted run of equal addresses; compare-and-swap takes one pass
-for each success; anything else takes one pass for each further lane on the same address.
+Lanes on different addresses take one gather, one operation and one scatter. Lanes on the same address are
+serialised: the result is that of some order of the lanes (lane order, or a seeded permutation). Sums, bit
+operations, minima and exchanges have closed forms along a sorted run of equal addresses. Compare-and-swap takes one pass
+per success. Everything else takes one pass for each further lane on the same address.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ACCUMULATED: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, 
 
 
 def all_different(index: Array) -> bool:
-    """Whether no two lanes hit the same item; coalesced accesses are seen without sorting."""
+    """Whether no two lanes hit the same item. Coalesced accesses need no sort."""
     if len(index) < 2:
         return True
     if np.count_nonzero(index[1:] > index[:-1]) == len(index) - 1:
@@ -31,9 +31,9 @@ def all_different(index: Array) -> bool:
 
 
 def read_modify_write(view: Array, index: Array, name: str, function: Function, values: Array, extra: Array | None) -> Array:
-    """Apply the operation to `view[index]` for every lane, one after another where they collide; the old value of each lane.
+    """Apply the operation to `view[index]` for every lane, serialised on collisions. Returns the old value of each lane.
 
-    `function(old, values, extra)` gives the new value; for cas `values` is what to compare with and `extra` the new value.
+    `function(old, values, extra)` gives the new value. For cas, `values` is compared and `extra` is the new value.
     """
     if all_different(index):
         old = view[index]
@@ -116,7 +116,7 @@ def _rounds(view: Array, runs: _Runs, function: Function, operand: Array) -> tup
 
 
 def _swap(view: Array, runs: _Runs, compare: Array, new: Array) -> tuple[Array, Array]:
-    """In each pass, every run jumps to its next lane that would change the value; those before it fail or change nothing."""
+    """In each pass, every run jumps to its next lane that changes the value. The lanes before it fail or change nothing."""
     current = view[runs.where]
     old = current[runs.run_of]
     position = np.arange(runs.total)

@@ -1,9 +1,9 @@
 """CTA barriers and warp barriers (PTX ISA, "Parallel Synchronization and Communication Instructions": barrier, bar.warp.sync).
 
-A barrier counts whole warps: a warp has arrived when each of its threads that has not exited is there, and then counts for 32
-threads. Without a thread count the barrier waits for all warps that still live. Exited threads are not waited for.
+A barrier counts whole warps: a warp arrives when all of its threads that have not exited are there, and counts 32
+threads. Without a thread count the barrier waits for all live warps. Exited threads are not waited for.
 
-Decides who is released; who runs next is the scheduler's business. Not handled: mbarrier, cluster barriers.
+It decides who is released; the scheduler decides who runs next. Not handled: mbarrier, cluster barriers.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ class CtaBarriers:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         ctas = wave.shape.ctas
-        self.partial = np.zeros((BARRIERS, wave.warps), np.int64)  # lanes of a warp that is not complete yet
-        self.arrived = np.zeros((BARRIERS, ctas), np.int64)  # threads, by whole warps
+        self.partial = np.zeros((BARRIERS, wave.warps), np.int64)  # lanes of a warp that has not fully arrived
+        self.arrived = np.zeros((BARRIERS, ctas), np.int64)  # threads, counted in whole warps
         self.expected = np.full((BARRIERS, ctas), ALL, np.int64)
-        self.votes = np.zeros((BARRIERS, ctas), np.int64)  # barrier.red: predicates that were true
+        self.votes = np.zeros((BARRIERS, ctas), np.int64)  # barrier.red: true predicates
         self.voters = np.zeros((BARRIERS, ctas), np.int64)
         self.waiters: list[list[Waiter]] = []
         self.reset()
 
     def reset(self) -> None:
-        """A new wave starts."""
+        """Reset for a new wave."""
         for table, empty in ((self.partial, 0), (self.arrived, 0), (self.expected, ALL), (self.votes, 0), (self.voters, 0)):
             table[...] = empty
         self.waiters = [[] for _ in range(BARRIERS)]
-        self.in_use = False  # whether there are arrivals not yet consumed at any barrier
+        self.in_use = False  # whether any barrier has arrivals not yet consumed
 
     def idle(self, barrier: int) -> bool:
-        """Whether nothing has arrived at `barrier` in any CTA."""
+        """Whether no thread has arrived at `barrier` in any CTA."""
         return not self.in_use or not (self.waiters[barrier] or self.arrived[barrier].any() or self.partial[barrier].any())
 
     def arrive(self, barrier: int, lanes: Lanes, count: int, waiter: Waiter | None, predicate: Any = None) -> list[Waiter]:
-        """Threads of `lanes` arrive; returns the waiters that this releases."""
+        """Threads of `lanes` arrive. Returns the released waiters."""
         released: list[Waiter] = []
         for chunk in self._chunks(lanes, count):
             if waiter is not None:
@@ -75,7 +75,7 @@ class CtaBarriers:
         return released
 
     def _chunks(self, lanes: Lanes, count: int) -> list[Lanes]:
-        """Arrivals in portions none of which can overshoot a thread count: one warp of each CTA at a time."""
+        """Arrivals in portions that cannot exceed a thread count: one warp of each CTA at a time."""
         if count == ALL:
             return [lanes]
         warps = self.wave.warp_in_cta[lanes]
@@ -93,7 +93,7 @@ class CtaBarriers:
         return self.settle(barrier)
 
     def settle(self, barrier: int) -> list[Waiter]:
-        """Complete what can be completed at `barrier`."""
+        """Complete `barrier` where all have arrived."""
         wave, partial = self.wave, self.partial[barrier]
         whole = (partial > 0) & (partial >= wave.warp_live)
         if whole.any():
@@ -129,7 +129,7 @@ class CtaBarriers:
                 target.write(waiter.lanes, REDUCTIONS[kind](self.votes[barrier][ctas], self.voters[barrier][ctas]))
 
     def after_exit(self) -> list[Waiter]:
-        """Threads have exited: complete the barriers that waited for them only."""
+        """Threads have exited: complete the barriers that waited only for them."""
         if not self.in_use:
             return []
         used = [b for b in range(BARRIERS) if self.waiters[b] or self.partial[b].any()]
@@ -144,7 +144,7 @@ REDUCTIONS = {
 
 
 class WarpBarriers:
-    """bar.warp.sync: lanes of a warp that wait for the others of their mask, possibly at different instructions."""
+    """bar.warp.sync: lanes that wait for the others of their mask, possibly at different instructions."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -152,13 +152,13 @@ class WarpBarriers:
         self.members = np.zeros(wave.lanes, np.uint32)
 
     def arrive(self, waiter: Waiter, members: npt.NDArray[np.uint32]) -> list[Waiter]:
-        """`waiter.lanes` arrive with their member masks; returns the waiters released."""
+        """`waiter.lanes` arrive with their member masks. Returns the released waiters."""
         self.members[waiter.lanes] = members
         self.waiters.append(waiter)
         return self.settle()
 
     def settle(self) -> list[Waiter]:
-        """Release every lane all of whose members wait with the same mask or have exited."""
+        """Release every lane whose members all wait with the same mask or have exited."""
         if not self.waiters:
             return []
         wave, waiting = self.wave, np.concatenate([w.lanes for w in self.waiters])

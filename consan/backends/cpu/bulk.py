@@ -1,9 +1,9 @@
-"""Bulk asynchronous copies and their small kin (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk").
+"""Bulk asynchronous copies and related instructions (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async", "red.async", "st.bulk").
 
-Addresses and sizes are checked at issue, so a fault names the instruction; bytes move when the operation lands (copies.py). A
-lane's copy is an operation of its own. A size or an address that is no multiple of 16 is undefined in the ISA and a fault here.
-Completion through an mbarrier is complete-tx of the bytes. With .multicast::cluster the copy to each destination CTA is an
-operation of its own, which lands by itself. So are the stores of one st.async that complete on different mbarriers.
+Addresses and sizes are checked at issue, so a fault names the instruction. Bytes move when the operation lands (copies.py). Each
+lane's copy is a separate operation. A size or an address that is no multiple of 16 is undefined in the ISA and a fault here.
+An mbarrier gets a complete-tx of the bytes. With .multicast::cluster the copy to each destination CTA is a separate
+operation that lands by itself. So are the stores of one st.async that complete on different mbarriers.
 
 Not handled: tensor copies (tensor.py), multimem. Cache policies have no effect.
 """
@@ -38,7 +38,7 @@ COMPLETE_TX = "mbarrier::complete_tx::bytes"
 MULTICAST = "multicast::cluster"
 OPERATIONS = frozenset(["and", "or", "xor", "add", "inc", "dec", "min", "max"])
 _COPY_WORDS = frozenset((*OPERATIONS, *WORD_DTYPES, COMPLETE_TX, MULTICAST, "bulk_group", "cp_mask", "noftz", "L2::cache_hint"))
-# Spaces, how an operation completes: the forms that the ISA has.
+# The ISA's combinations of state spaces and completion.
 _DIRECTIONS = {
     ("shared::cta", "global", COMPLETE_TX),
     ("shared::cluster", "global", COMPLETE_TX),
@@ -50,7 +50,7 @@ _RELEASED = frozenset(("add", *WORD_DTYPES, "mmio", "release", "cluster", "gpu",
 
 
 class Range:
-    """One side of a bulk copy: from an address operand and sizes to offsets in the arena."""
+    """One side of a bulk copy: maps an address operand and sizes to offsets in the arena."""
 
     def __init__(self, context: Context, space: str, operand: Operand, access: str, granule: int = 16) -> None:
         self.wave, self.site = context.wave, context.site
@@ -61,7 +61,7 @@ class Range:
         self.place = context.place(operand)
 
     def part(self, lanes: Lanes, sizes: Array) -> Array:
-        """Offsets in the arena's bytes; raises for the first lane whose range is not there."""
+        """Offsets in the arena's bytes. Raises for the first lane whose range is invalid."""
         addresses = self._addresses(lanes)
         for values, what in ((sizes, "the size"), (addresses, "the address")):
             wrong = (values % self.granule).nonzero()[0]
@@ -96,7 +96,7 @@ class Range:
 
 
 def decode(context: Context) -> Step:
-    """cp.async.bulk and cp.reduce.async.bulk, but for tensors."""
+    """cp.async.bulk and cp.reduce.async.bulk, without tensors."""
     words = context.parts[context.parts.index("bulk") + 1 :]
     plan, ids = context.function.plan, context.wave.ids
     if words[0] == "commit_group":
@@ -112,10 +112,10 @@ def decode(context: Context) -> Step:
 
 
 def destinations(context: Context, ctas: Array | None, lane: Lanes, target: int, unit: int) -> list[tuple[int, int]]:
-    """How far from `target` and from the mbarrier `unit` those of each destination CTA of a lane lie, in bytes.
+    """Byte distances from `target` and from the mbarrier `unit` to those of each destination CTA of a lane.
 
-    `ctas` is the mask of .multicast::cluster. With .cta_group::2 the CTAs of a pair signal the one whose rank has the parity
-    of that of the mbarrier.
+    `ctas` is the mask of .multicast::cluster. With .cta_group::2 the CTAs of a pair signal the one whose rank has the same
+    parity as that of the mbarrier.
     """
     if ctas is None:
         return [(0, 0)]
@@ -198,7 +198,7 @@ class _Copies:
 
 
 def _writer(into: Array, reduction: tuple[np.dtype[Any], Function] | None, mask: int) -> Callable[[Any], None]:
-    """What stores the data of a copy."""
+    """The function that stores the data of a copy."""
     if reduction is not None:
         dtype, function = reduction
         typed = into.view(dtype)
@@ -227,7 +227,7 @@ def _space(context: Context) -> str:
 
 
 def _issue_signalled(context: Context, write: Callable[[Any], Callable[[], None]], mbar: Operand | None, nbytes: int) -> Step:
-    """Operations whose values are read now; `write` resolves the addresses of some lanes and gives what stores when they land."""
+    """Operations whose values are read now. `write` resolves the addresses of some lanes and returns the store that runs when they land."""
     plan, ids = context.function.plan, context.wave.ids
     found = barrier_locator(context, mbar) if mbar is not None else None
 
@@ -289,11 +289,11 @@ def decode_reduction(context: Context) -> Step:
 
 
 def _discard(_old: Array) -> None:
-    """A reduction returns nothing."""
+    """Accept and discard the reduction's result."""
 
 
 def decode_fill(context: Context) -> Step:
-    """st.bulk: zeros, at once."""
+    """st.bulk: zeros, stored at once."""
     address, size = context.instruction.operands[:2]
     space = _space(context)
     to, wave = Range(context, space, address, "write", granule=8), context.wave

@@ -1,8 +1,8 @@
 """Calls of device functions (PTX ISA, "Control Flow Instructions: call", "Function Declarations and Definitions").
 
-A call is a jump with a return address: the group gets a new frame on its stack and goes on at the callee. Functions have one
-register frame per wave, since lanes at different depths of different functions never share a register. A `.param` variable
-of the caller that only serves one call *is* the callee's parameter: nothing is copied. Recursive calls save the callee's whole
+A call is a jump with a return address: the group gets a new frame on its stack and continues at the callee. Functions have one
+register frame per wave, since lanes at different depths never share a register. A `.param` variable
+of the caller that serves only one call *is* the callee's parameter, so nothing is copied. Recursive calls save the callee's whole
 frame for their lanes and restore it on return.
 """
 
@@ -33,7 +33,7 @@ Formal = RegisterVariable | ParamVariable
 
 
 def decode_call(context: Context, following: BoundBlock) -> End:
-    """The end of a block that calls."""
+    """Decode the end of a block that calls."""
     returns, target, arguments = call_parts(context.instruction)
     if isinstance(target, Register):
         return IndirectCall(context, target, following)
@@ -131,7 +131,7 @@ class Call:
         return self.callee.entry
 
     def finish(self, scheduler: Scheduler, group: Group, frame: Frame) -> BoundBlock | None:
-        """Return: results back, frame restored."""
+        """Return: copy the results back and restore the frame."""
         if self.callee.dynamic:
             self._leave_dynamic(group, frame)
         elif self.results:

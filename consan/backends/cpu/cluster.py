@@ -1,9 +1,9 @@
 """Clusters: barrier.cluster, mapa and getctarank (PTX ISA, "barrier.cluster", "mapa", "getctarank").
 
-The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic one is that in the shared window. So
-it was measured on sm_90, where the address of one's own variable has the rank as well: without one it would be rank 0's, for
-mapa to rank 0 gives no other. In .shared::cta an address may have its rank or not. The shared memory of a CTA is there until
-the last CTA of its wave has exited; whether a peer may still touch it is for the instrumented code to say.
+The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic address is the same offset in the shared window.
+This was measured on sm_90, where the address of one's own variable also has the rank: mapa to rank 0 gives an address without
+one, so it would mean rank 0's. In .shared::cta an address may have its rank or not. A CTA's shared memory exists until
+the last CTA of its wave has exited; the instrumented code judges whether a peer may still access it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class ClusterBarriers:
         self.in_use = False
 
     def arrive(self, lanes: Lanes) -> list[Waiter]:
-        """Threads arrive; a second arrival in one phase is no further one. Returns the waiters released."""
+        """Threads arrive. A second arrival in one phase does not count. Returns the released waiters."""
         self.in_use = True
         self.turn[lanes] = self.phase[self.cluster_of[lanes]] + 1
         self.arrived[lanes] = True
         return self.settle()
 
     def settle(self) -> list[Waiter]:
-        """Complete the phases for which every thread that has not exited has arrived."""
+        """Complete the phases for which all threads that have not exited have arrived."""
         if not self.in_use:
             return []
         missing = np.bincount(self.cluster_of[self.wave.live & ~self.arrived], minlength=self.clusters)
@@ -77,7 +77,7 @@ class ClusterBarriers:
         return released
 
     def open_to(self, lanes: Lanes) -> Array:
-        """Which threads' last phase is complete."""
+        """The threads whose last phase is complete."""
         return np.asarray(self.phase[self.cluster_of[lanes]] >= self.turn[lanes])
 
 
@@ -110,7 +110,7 @@ class ClusterWait:
 
 
 def decode_mapa(context: Context) -> Step:
-    """mapa: the same place in the CTA of another rank."""
+    """mapa: the same offset in the CTA of another rank."""
     destination, address, rank = context.instruction.operands
     word = context.parts[-1]
     target, source, ranks = context.target(destination, word), context.source(address, word), context.source(rank, "u32")

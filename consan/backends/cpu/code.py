@@ -1,7 +1,7 @@
-"""The dynamic side of code: functions bound to the arrays of a wave, decoded block by block when first run.
+"""Functions bound to the arrays of a wave, decoded block by block on first execution.
 
-A `Plan` is what one entry needs on waves of one shape: the wave, register frames of all functions, parameters, the decoded
-steps. It is kept between waves and launches, since decoding costs far more than running a small kernel.
+A `Plan` is what one entry needs on waves of one shape: the wave, register frames of all functions, parameters, decoded
+steps. It is kept between waves and launches, because decoding costs far more than running a small kernel.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from .scheduler import Scheduler
 
 Array = npt.NDArray[Any]
-HOOKS, RUNTIME = "__consan_", "_consan_runtime_cu_"  # in the names of hooks and their registers, and of their inner functions
+HOOKS, RUNTIME = "__consan_", "_consan_runtime_cu_"  # prefixes of hooks and their registers, and of their inner functions
 
 
 class BoundBlock:
-    """A basic block on a wave. `end` decides what a group does next; the rest of the block is straight-line steps."""
+    """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
     __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "size", "steps")
 
@@ -98,7 +98,7 @@ class BoundFunction:
         self.offsets = code.local_layout()[0]
 
     def block(self, index: int | None) -> BoundBlock | None:
-        """A block by number; None after the last."""
+        """A block by number. None after the last."""
         return self._blocks[index] if index is not None and index < len(self._blocks) else None
 
     @property
@@ -121,7 +121,7 @@ class BoundFunction:
         return slots
 
     def alias(self, variable: ParamVariable, slots: Slots) -> bool:
-        """Let a `.param` variable of this function be another function's, unless code is already bound to its own storage."""
+        """Make a `.param` variable of this function an alias of another function's, unless code already uses its own storage."""
         return self._slots.setdefault(variable, slots) is slots
 
     def param_field(self, context: Context, variable: ParamVariable, offset: int, dtype: np.dtype[Any]) -> Array:
@@ -138,7 +138,7 @@ class BoundFunction:
 
     @property
     def frame_base(self) -> Array | None:
-        """Where each thread's activation of a recursive or allocating function has its local memory; None: at a fixed place."""
+        """Base of each thread's local memory in a recursive or allocating function. None: a fixed place."""
         if self.dynamic and self._base is None:
             self._base = np.zeros(self.plan.wave.lanes, np.uint32)
         return self._base
@@ -153,12 +153,12 @@ class BoundFunction:
         return self.offsets[variable] + self.plan.reach.local.get(self.code, 0)
 
     def own_arrays(self) -> list[Array]:
-        """What the kernel itself keeps in registers and parameters, without what hooks were given."""
+        """The kernel's own registers and parameters, without those added for hooks."""
         rows = [row for variable, slots in self._slots.items() if not variable.name.startswith(HOOKS) for row in slots.rows]
         return [*(array for variable, array in self._registers.items() if HOOKS not in variable.name), *rows]
 
     def storage_arrays(self) -> list[Array]:
-        """Everything that a recursive call must save."""
+        """All storage that a recursive call must save."""
         rows = [row for slots in self._slots.values() for row in slots.rows]
         return [*self._registers.values(), *rows, *([self._base] if self._base is not None else [])]
 
@@ -224,30 +224,30 @@ class Plan:
             self.carry[...] = False
 
     def start_launch(self, version: int) -> None:
-        """Forget what may have changed since the last launch."""
+        """Reset what may have changed since the last launch."""
         if version != self._arena_version:
             self.forget_allocations()
             self._arena_version = version
 
     def forget_allocations(self) -> None:
-        """Memory has been freed: drop what locators remember."""
+        """Memory has been freed: drop cached locations."""
         for locator in self.locators:
             locator.forget()
 
     def resume(self, waiters: list[Waiter]) -> None:
-        """Let threads go on that something other than an end of a block has released."""
+        """Resume threads that were released by something other than the end of a block."""
         assert self.scheduler is not None
         self.scheduler.resume(waiters)
 
     def unblock(self, *, polled: bool = False) -> bool:
-        """No thread can run: let an asynchronous operation land, or try_wait time out; whether there was anything to do.
+        """No thread can run: land an asynchronous operation, or let try_wait time out. Returns whether there was one.
 
-        `polled`: threads run, but one of them in a loop that may be waiting.
+        `polled`: threads run, but one of them is in a loop that may be waiting.
         """
         return self.copies.land_one(self.mbarriers.awaited(), polled=polled) or self.mbarriers.time_out()
 
     def start_wave(self, schedule: Schedule) -> None:
-        """Forget the last wave's barriers and copies."""
+        """Reset the last wave's barriers and copies."""
         self.copies.reset(schedule)
         self.barriers.reset()
         self.warp_barriers.waiters.clear()

@@ -1,7 +1,7 @@
-"""What ends a basic block: branches, exits, waits (PTX ISA, "Control Flow Instructions", "barrier", "bar.warp.sync").
+"""Ends of basic blocks: branches, exits, waits (PTX ISA, "Control Flow Instructions", "barrier", "bar.warp.sync").
 
-An end takes the group that has run the block and returns the block that it goes on with, or None when its lanes have been
-queued elsewhere, wait, or are gone. Calls are in calls.py, mbarrier.try_wait in mbarrier_steps.py,
+An end takes the group that has run the block and returns its next block, or None if its lanes are
+queued elsewhere, waiting, or gone. Calls are in calls.py, mbarrier.try_wait in mbarrier_steps.py,
 barrier.cluster.wait in cluster.py.
 """
 
@@ -64,7 +64,7 @@ class Branch:
 
 
 class Guarded:
-    """Any end under a guard predicate: the lanes without it fall through."""
+    """Any end under a guard predicate: lanes whose guard is false fall through."""
 
     def __init__(self, inner: End, predicate: Array, negated: bool, following: End) -> None:
         self.inner = inner
@@ -92,7 +92,7 @@ class Guarded:
 
 
 def leave(scheduler: Scheduler, group: Group) -> BoundBlock | None:
-    """ret: back to the caller, or the thread ends."""
+    """ret: return to the caller, or end the thread."""
     frame = group.stack
     if frame.parent is None:
         scheduler.exit(group)
@@ -160,7 +160,7 @@ class Barrier:
         return (kind, target), (lambda: ~full) if negated else (lambda: full)
 
     def __call__(self, scheduler: Scheduler, group: Group) -> BoundBlock | None:
-        """All live threads at once, and nobody waiting: nothing to do. Otherwise count arrivals."""
+        """Fast path: all live threads arrive at once and nobody waits. Otherwise count arrivals."""
         wave = self.wave
         everyone = group.count == wave.alive and self.count is None and self.id.ndim == 0 and self.reduction is None
         if everyone and not self.barriers.in_use:
@@ -268,7 +268,7 @@ ENDS: dict[str, Callable[[Context, BoundBlock | None], End]] = {
 
 
 def decode_end(function: BoundFunction, instruction: Instruction, following: BoundBlock | None) -> End:
-    """The end of a block whose last instruction decides."""
+    """Decode the end of a block, from its last instruction."""
     context = Context(function, instruction)
     try:
         end = ENDS[context.parts[0]](context, following)

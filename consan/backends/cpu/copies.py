@@ -1,17 +1,17 @@
-"""Asynchronous operations in flight: when each lands, and the groups and barriers through which threads learn of it.
+"""Asynchronous operations in flight: when each lands, and the groups and barriers that signal completion.
 
 PTX ISA, "Asynchronous operations", "cp.async", "cp.async.bulk", "Completion Mechanisms for Asynchronous Copy Operations".
 
 An operation may land at any moment from its issue to the wait that covers it. The schedule decides (schedule.py): seed 0 lands each as
-late as is legal, since that shows a missing wait in the results; other seeds land each at once, after a while, or late. What is
-still in flight when no thread can run lands one by one, first what some thread waits for. Sources are read at landing.
+late as is legal, since that exposes a missing wait in the results; other seeds land each at once, after a while, or late. When no
+thread can run, operations land one by one, awaited ones first. Sources are read at landing.
 
-There is one queue, `plan.copies`, for all kinds. An operation is a subclass of `Operation`; most need no more than
+One queue, `plan.copies`, holds all kinds. An operation is a subclass of `Operation`; most need only
 
     plan.copies.issue(BulkOperation(lanes, read=..., write=..., complete=..., family="bulk"))
 
-`lanes` are the threads that issue it together (usually one), addresses are resolved and checked before (a fault belongs to the
-instruction, not to its landing), `read()` returns the data, `write(data)` stores them, `complete()` tells whoever waits. So a
+`lanes` are the threads that issue it together (usually one). Addresses are resolved and checked before issue, so that a fault belongs
+to the instruction. `read()` returns the data, `write(data)` stores them, `complete()` signals completion. A
 tensor load of one thread (tensor.py) is
 
     signal = plan.mbarriers.completion(barrier, nbytes)   # barrier: item of the arena in units of 8 bytes (WindowLocator.part)
@@ -43,38 +43,38 @@ Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 NEVER = 1 << 62
-POLLS = 100  # in a row, before an operation that is held lands, too: perhaps what it brings is what the loop waits for
+POLLS = 100  # consecutive polls before a held operation lands too: the loop may wait for its data
 EMPTY: frozenset[int] = frozenset()
 
 
 class Operation:
-    """One asynchronous operation of some lanes; the queue sets `group` and `due`."""
+    """One asynchronous operation of some lanes. The queue sets `group` and `due`."""
 
-    family = ""  # whose groups it belongs to
-    after = ""  # family whose earlier operations of the same lanes land before it
-    signals: frozenset[int] = EMPTY  # mbarriers that its landing touches, as 8-byte items of the arena
+    family = ""  # the family whose groups it belongs to
+    after = ""  # the family whose earlier operations of the same lanes land first
+    signals: frozenset[int] = EMPTY  # mbarriers that its landing changes, as 8-byte items of the arena
     splits = False  # whether its source reads can come before its writes
     site: Site | None = None  # the instruction that started it
-    name: Any = None  # what a schedule knows it by
+    name: Any = None  # its name in a schedule
     held = False  # whether a loop that may be waiting does not make it land
-    receiver: int | None = None  # the CTA of the wave that this part of a multicast is for
+    receiver: int | None = None  # the CTA of the wave that receives this part of a multicast
     group: Array  # per lane: number of the group that it will be committed with
-    due = NEVER  # scheduler step at which it lands by itself
+    due = NEVER  # scheduler step at which it lands
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
 
     def land(self) -> None:
-        """Do all of it."""
+        """Land all of it."""
         raise NotImplementedError
 
     def land_some(self, due: Bools) -> Operation | None:
-        """Do at least the part of the lanes that `due` marks; what is left of it."""
+        """Land at least the part of the lanes that `due` marks. Returns the rest."""
         self.land()
         return None
 
     def subset(self, _chosen: Bools) -> Operation | None:
-        """The same operation for some of its lanes; None where it cannot be divided."""
+        """The same operation for some of its lanes. None if it cannot be divided."""
         return None
 
     def load(self) -> None:
@@ -84,7 +84,7 @@ class Operation:
 
 @dataclass(eq=False)
 class BulkOperation(Operation):
-    """An operation in two halves, reads and writes, with an optional signal at its end."""
+    """An operation with two halves, reads and writes, and an optional signal at its end."""
 
     lanes: Lanes
     read: Callable[[], Any]
@@ -113,7 +113,7 @@ class BulkOperation(Operation):
 
 @dataclass(eq=False)
 class Copy(Operation):
-    """One cp.async of some lanes: where each lane's bytes come from and go to, resolved at issue."""
+    """One cp.async of some lanes: each lane's source and target, resolved at issue."""
 
     lanes: Lanes
     source: tuple[Array, Array]
@@ -167,13 +167,13 @@ class AsyncCopies:
         self.next_due = NEVER
 
     def committed(self, family: str) -> Array:
-        """Per lane, the groups of a family that have been committed so far."""
+        """Per lane, the groups of a family committed so far."""
         if family not in self._committed:
             self._committed[family] = np.zeros(self.wave.lanes, np.int64)
         return self._committed[family]
 
     def issue(self, operation: Operation) -> None:
-        """An operation starts."""
+        """Put an operation in flight."""
         operation.group = self.committed(operation.family)[operation.lanes]
         for part, when in self.schedule.landings(operation):
             serial = self._serial = self._serial + 1
@@ -188,11 +188,11 @@ class AsyncCopies:
             part.held = when == HELD
 
     def commit(self, lanes: Any, family: str) -> None:
-        """cp.async.commit_group and its kin."""
+        """cp.async.commit_group and the other commits."""
         self.committed(family)[lanes] += 1
 
     def tick(self, step: int) -> None:
-        """Land what the schedule lets land by `step`."""
+        """Land what the schedule makes due by `step`."""
         self.step = step
         if step < self.next_due:
             return
@@ -201,7 +201,7 @@ class AsyncCopies:
         self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
 
     def land_one(self, awaited: frozenset[int], *, polled: bool = False) -> bool:
-        """Nothing can run, or a thread may be waiting (`polled`): land one operation; whether there was one."""
+        """No thread can run, or one may be waiting (`polled`): land one operation. Returns whether there was one."""
         flying = self.flying
         self.polls = self.polls + 1 if polled else 0
         if 0 < self.polls < POLLS:
@@ -212,7 +212,7 @@ class AsyncCopies:
         return True
 
     def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
-        """Land the operations of `lanes` but for their `pending` newest groups; None: also those not committed.
+        """Land the operations of `lanes` except their `pending` newest groups. None: also uncommitted ones.
 
         `read`: only their source reads must be done.
         """
@@ -234,14 +234,14 @@ class AsyncCopies:
         return [(serial, operation) for serial, operation in self.flying.items() if operation.family == family]
 
     def _inside(self, operation: Operation, lanes: Lanes) -> Bools:
-        """Which of the operation's lanes are among `lanes`."""
+        """The operation's lanes that are among `lanes`."""
         self.inside[lanes] = True
         found = self.inside[operation.lanes]
         self.inside[lanes] = False
         return found
 
     def _land(self, serial: int, due: Bools | None = None) -> None:
-        """Land an operation, or the due part of it, after those that it follows."""
+        """Land an operation, or its due part, after those that it follows."""
         operation = self.flying.get(serial)
         if operation is None:
             return

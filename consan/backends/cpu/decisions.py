@@ -1,11 +1,11 @@
-"""Schedules as lists of decisions: `Recorder` writes down what a schedule decided, `Replay` does it again, in whole or in part.
+"""Schedules as lists of decisions: `Recorder` records what a schedule decided, `Replay` repeats it in whole or in part.
 
-A decision says what differs from a baseline, in terms that stay true when other decisions are taken away: not "at step 512" but "before
-the third time that this warp runs this block". So a list can be thinned out until only what a failure needs is left (consan/triage).
-A list of all decisions of a launch repeats it exactly.
+A decision is a difference from a baseline, in terms that stay valid when other decisions are removed: not "at step 512" but "before
+the third time that this warp runs this block". So a list can be reduced to what a failure needs (consan/triage).
+The list of all decisions of a launch repeats it exactly.
 
-Two baselines. In `late` asynchronous operations land as late as is legal (seed 0); a decision lands one earlier. In `prompt` each
-lands at once, and a decision delays it. In both nobody is held back, and no wait gives up.
+Two baselines. In `late` asynchronous operations land as late as is legal (seed 0), and a decision lands one earlier. In `prompt` each
+lands at once, and a decision delays it. In both, no warp is delayed and no wait gives up.
 
 | kind | who | what |
 |---|---|---|
@@ -44,7 +44,7 @@ START, HOLD, LAND, FIRST, GIVE_UP = KINDS = ("start", "hold", "land", "first", "
 
 @dataclass(frozen=True)
 class Who:
-    """Lanes of a warp, at the `nth` time (from 1) that they came to a place."""
+    """Lanes of a warp, at their `nth` visit (from 1) of a place."""
 
     block: Dim3
     warp: int
@@ -54,10 +54,10 @@ class Who:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision of one launch, which counts from 0.
+    """One decision of one launch. Launches count from 0.
 
-    `place` is what it is known by in the text that ran: the position of a block, for land and first the line of the instruction.
-    `lines` are lines of that text, the innermost call first, from which a reader can be told where it is.
+    `place` identifies it in the text that ran: the position of a block; for land and first, the line of the instruction.
+    `lines` are lines of that text, innermost call first, from which a reader's place is found.
     """
 
     kind: str
@@ -66,12 +66,12 @@ class Decision:
     place: int = 0
     lines: tuple[int, ...] = ()
     over: tuple[int, Who] | None = None  # place and issuer of another operation
-    receiver: Dim3 | None = None  # the CTA for which this part of a multicast is
+    receiver: Dim3 | None = None  # the CTA that receives this part of a multicast
     launch: int = 0
 
 
 class Counts:
-    """How often each lane of a wave has come to each place."""
+    """How often each lane of a wave has visited each place."""
 
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
@@ -85,7 +85,7 @@ class Counts:
 
 
 class Counting(Schedule):
-    """A schedule that knows blocks and operations by what lanes have run and issued."""
+    """A schedule that names blocks and operations by what lanes have run and issued."""
 
     perturbs = True
     counts = True
@@ -96,14 +96,14 @@ class Counting(Schedule):
         self.issued = Counts(self.wave.lanes)
 
     def _count(self, operation: Operation) -> int:
-        """Count an operation that is issued; the line of its instruction."""
+        """Count an issued operation. Returns the line of its instruction."""
         line = operation.site.line if operation.site is not None else 0
         self.issued.of(line)[operation.lanes] += 1
         self._name(operation, line)
         return line
 
     def _name(self, operation: Operation, line: int) -> None:
-        """By its line, its first lane, and how many that lane has issued there."""
+        """The operation's name: its line, its first lane, and how many that lane has issued there."""
         lane = int(operation.lanes[0])
         operation.name = (line, lane, int(self.issued.of(line)[lane]))
 
@@ -114,7 +114,7 @@ class Counting(Schedule):
 
 
 def whom(wave: Wave, lanes: Lanes, nth: Array) -> tuple[Who, ...]:
-    """Lanes by warp and by how often they have come to the place."""
+    """Lanes by warp, and by visits of the place."""
     keys = np.stack((wave.warp_of[lanes], nth), 1)
     pairs, inverse = np.unique(keys, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -128,7 +128,7 @@ def whom(wave: Wave, lanes: Lanes, nth: Array) -> tuple[Who, ...]:
 
 
 def lines_of(block: BoundBlock, stack: Frame) -> tuple[int, ...]:
-    """The lines of a block, and of the calls that led there."""
+    """The lines of a block, and of the calls that lead to it."""
     instructions = block.function.code.instructions[block.code.start : block.code.end]
     return (*dict.fromkeys(instruction.line for instruction in instructions), *stack.calls())
 
@@ -137,7 +137,7 @@ def lines_of(block: BoundBlock, stack: Frame) -> tuple[int, ...]:
 
 
 class Recorder(Counting):
-    """Passes on another schedule's answers, and writes them down in `decisions`."""
+    """Passes on another schedule's answers, and records them in `decisions`."""
 
     def __init__(self, inner: Schedule, decisions: list[Decision], launch: int = 0) -> None:
         self.inner = inner
@@ -201,7 +201,7 @@ class Recorder(Counting):
 
 @dataclass
 class Trace:
-    """What became of one decision in a replay: whether it was taken, and who ran, and where, when its delay was over."""
+    """The effect of one decision in a replay: whether it was applied, and who ran, and where, when its delay ended."""
 
     taken: bool = False
     lines: tuple[int, ...] = ()
@@ -232,7 +232,7 @@ class _Table:
         self.places.add(place)
 
     def matching(self, place: int, lanes: Lanes, nth: Array) -> Iterator[tuple[_Item, Bools]]:
-        """The items that concern any of some lanes, each of which is at the place for the `nth` time; which lanes."""
+        """The items for lanes that are at the place for the `nth` time, with those lanes."""
         if place not in self.places:
             return
         for times in np.unique(nth).tolist():
@@ -243,7 +243,7 @@ class _Table:
 
 
 class Replay(Counting):
-    """A baseline and the decisions of one launch that differ from it. `traces` tells of each what came of it."""
+    """A baseline, and the decisions of one launch that differ from it. `traces` holds the effect of each."""
 
     def __init__(self, decisions: Sequence[Decision], baseline: str = "late") -> None:
         self.decisions = decisions
@@ -255,8 +255,8 @@ class Replay(Counting):
         wave = self.wave
         ctas = {wave.ctaid_of(cta * wave.shape.threads): cta for cta in range(wave.shape.ctas)}
         self.idle = False
-        self.latest: tuple[BoundBlock, Frame, Lanes] | None = None  # what ran last, and who
-        self.pending: dict[Any, int] = {}  # names of operations on which there was a decision
+        self.latest: tuple[BoundBlock, Frame, Lanes] | None = None  # what ran last, and which lanes
+        self.pending: dict[Any, int] = {}  # names of operations with a decision
         self.held: list[tuple[int, Lanes]] = []
         self.tables = {kind: _Table() for kind in KINDS}
         self.over: dict[tuple[int, Who], list[int]] = {}
@@ -268,7 +268,7 @@ class Replay(Counting):
                 self.tables[decision.kind].add(decision.place, nth, _Item(index, lanes, decision))
 
     def _over(self, index: int) -> None:
-        """A delay has ended: see who runs."""
+        """A delay has ended: note who runs."""
         trace, wave = self.traces[index], self.wave
         if self.latest is None or trace.block is not None:
             return
@@ -278,7 +278,7 @@ class Replay(Counting):
         trace.block, trace.warp = wave.ctaid_of(lane), int(wave.warp_in_cta[lane])
 
     def _concerned(self, decision: Decision, lanes: Lanes) -> int:
-        """One of some lanes, of the CTA that a decision is about if there is one."""
+        """One of the lanes, preferably of the CTA that the decision is about."""
         block = decision.receiver or decision.who[0].block
         same = np.logical_and.reduce([axis[lanes] == value for axis, value in zip(self.wave.ctaid, block, strict=True)])
         return int(lanes[same.argmax()])
@@ -361,7 +361,7 @@ class Replay(Counting):
 
 
 def _lanes_by_nth(wave: Wave, ctas: Mapping[Dim3, int], decision: Decision) -> Iterator[tuple[int, Bools]]:
-    """The lanes of a decision that are in the wave."""
+    """The lanes of a decision in the wave."""
     found: dict[int, Bools] = {}
     for who in decision.who:
         cta = ctas.get(who.block)

@@ -1,6 +1,6 @@
-"""From an instruction to a step: the table of instructions that are the machine's own, and everything else to `semantics`.
+"""Decodes an instruction into a step: the machine's own instructions by table, all others through `semantics`.
 
-An instruction that neither knows becomes a step that raises `UnsupportedInstruction` when it runs, so that a module may hold
+An unknown instruction becomes a step that raises `UnsupportedInstruction` when it runs, because a module may hold
 instructions for other paths or architectures.
 """
 
@@ -60,12 +60,12 @@ TABLE: dict[str, Decoder] = {
     **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard", "createpolicy", "pmevent", "setmaxnreg"), _ignored),
 }
 
-# Forms of a name of which the machine knows only some.
+# Names of which the machine knows only some forms.
 FORMS: dict[tuple[str, ...], Decoder] = {
     **dict.fromkeys((("membar", scope) for scope in ("cta", "gl", "sys")), _ignored),
     **dict.fromkeys((("griddepcontrol", action) for action in ("launch_dependents", "wait")), _ignored),
 }
-# Instructions that share only their first word with others.
+# Instructions that share only their first word with the table's.
 PREFIXES: dict[tuple[str, ...], Decoder] = {
     ("st", "async"): bulk.decode_store,
     ("red", "async"): bulk.decode_reduction,
@@ -82,7 +82,7 @@ FENCE_WORDS = frozenset(
 
 
 def decode(context: Context) -> Step:
-    """The step of an instruction, its guard predicate included."""
+    """The step of an instruction, with its guard predicate."""
     guard = context.instruction.predicate
     step = _unguarded(context)
     if guard is None:

@@ -1,4 +1,4 @@
-"""What threads read in loops that they do not leave: by which instruction, where, and the value that stays there."""
+"""What threads in endless loops read: the instruction, the address, and the value that stays there."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ class Polls:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all reads."""
         self.reads: dict[int, _Read] = {}
 
     # Seeing --------------------------------------------------------------------------------------------------------
 
     def run(self, group: Group, block: BoundBlock) -> None:
-        """Run a block step by step, with a look at each read before it is done."""
+        """Run a block step by step, and look at each read before it executes."""
         code = block.function.code
         inside = code.instructions[block.code.start : block.code.end]
         sel = group.sel
-        for step, instruction in zip(block.steps, inside, strict=False):  # the last instruction may be the block's end, which is no step
+        for step, instruction in zip(block.steps, inside, strict=False):  # the block's last instruction may be its end, which is no step
             self._note(block, instruction, group.lanes)
             step.part(sel)
         if len(inside) > len(block.steps):
@@ -83,7 +83,7 @@ class Polls:
     # Telling -------------------------------------------------------------------------------------------------------
 
     def of(self, blocked: Blocked, lanes: Lanes) -> Blocked:
-        """What lanes of one warp poll, as part of what is told of them."""
+        """What lanes of one warp poll, for the report."""
         lane = int(lanes[0])
         reads = [read for read in self.reads.values() if read.addresses[lane] >= 0]
         chosen = [read for read in reads if polls(read.instruction)] or reads
@@ -106,7 +106,7 @@ class Polls:
         return replace(blocked, why="mbarrier", mbarrier=self.plan.mbarriers.state(unit), polled=())
 
     def _polled(self, read: _Read, lanes: Lanes) -> Polled | None:
-        """A read of the first lane; the others of its warp may read elsewhere."""
+        """A read of the warp's first lane; other lanes may read other addresses."""
         addresses = read.addresses[lanes]
         others = len(np.unique(addresses[addresses >= 0])) - 1
         space, address = _space(read.instruction, int(addresses[0]))
@@ -132,14 +132,14 @@ class Polls:
         return int(wave.shared_offset + cta * wave.shared_stride + inside - RESERVED_SHARED)
 
     def _variable_at(self, offset: int) -> tuple[str, int]:
-        """The shared variable at an offset, by its name in the source, and the offset in it."""
+        """The shared variable at an offset, by its source name, and the offset in it."""
         for variable, start in self.plan.reach.shared.items():
             if start <= offset < start + variable.nbytes:
                 return source_name(variable.name), offset - start
         return "", offset
 
     def _global_at(self, address: int) -> tuple[str, int]:
-        """The global variable, or the argument whose buffer it is, and the offset in it."""
+        """The global variable or argument buffer at an address, and the offset in it."""
         found = self.wave.arena.find(address)
         if found is None:
             return "", 0
@@ -154,7 +154,7 @@ class Polls:
 
 
 def poll_near(group: Group) -> tuple[Instruction, Frame] | None:
-    """What a group most likely waits for: the poll in the innermost loop of the kernel's own code that it is in, and its frame."""
+    """The likely wait of a group: the poll in the innermost loop of the kernel's own code, and its frame."""
     frame: Frame | None = group.stack
     block: BoundBlock | None = group.block
     while frame is not None and block is not None and not frame.function.own:
@@ -173,7 +173,7 @@ def poll_near(group: Group) -> tuple[Instruction, Frame] | None:
 
 
 def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
-    """First and last blocks of what backward branches span."""
+    """First and last blocks of each loop, from backward branches."""
     for block in code.blocks:
         last = code.instructions[block.end - 1] if block.end > block.start else None
         target = last.operands[0] if last is not None and last.parts[0] == "bra" else None
@@ -185,7 +185,7 @@ def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
 
 
 def _address_of(instruction: Instruction) -> Address | Any | None:
-    """The address operand of an instruction that reads memory which others may write."""
+    """The address operand of an instruction that reads memory which other threads may write."""
     parts = instruction.parts
     if parts[0] == "mbarrier" and parts[1] in _WAITS:
         return instruction.operands[1]

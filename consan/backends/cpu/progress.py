@@ -1,15 +1,15 @@
-"""Sees that the threads of a wave can do nothing new: a hang is proven without a timer, or given up after a time.
+"""Detects that the threads of a wave can do nothing new: proves a hang without a timer, or gives up after a time.
 
-The proof. In some stretch of a run nobody changes memory and no asynchronous operation is in flight. What a thread does next then depends
-on its own registers and on that memory alone, and in a collective on the registers of its warp. If every thread that runs is seen twice
-at the same place with the same registers, each repeats what it did in between for ever, or comes to wait at a barrier: under any
-schedule. Hooks are left out, code and state: they change nothing that the kernel computes.
+The proof: during some stretch no thread changes memory and no asynchronous operation is in flight. A thread's next action then depends
+only on its own registers and that memory, and in a collective on its warp's registers. If every running thread is seen twice
+at the same place with the same registers, each repeats the steps in between for ever, or comes to wait at a barrier, under any
+schedule. The code and state of hooks are ignored: they change nothing that the kernel computes.
 
-What is never proven: loops that read a clock or the active mask, count, recurse, or store anything at all. Where all threads
-poll in such loops, and none changes memory for `IDLE_SECONDS`, the launch is given up without a verdict on it.
+Never proven: loops that read a clock or the active mask, count, recurse, or store anything. If all threads
+poll in such loops, and none changes memory for `IDLE_SECONDS`, the launch is given up without a verdict.
 
-The scheduler tells of the turns that groups take in loops (`turn`). All the rest costs something only while a look is under way, and looks
-come less often where they have shown a change.
+The scheduler reports each turn of a group in a loop (`turn`). Everything else costs time only during a look, and looks
+become rarer after they have seen a change.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS: Final = 60.0
 FIRST_LOOK, MOST_BETWEEN = 4, 64  # turns before the first look, and at most before another one
-CALM: Final = 2  # turns of a look without change, after which the schedule holds nobody back
-MOST_STATES: Final = 4096  # kept of one look: threads that count have a new one each turn
+CALM: Final = 2  # turns of a look without change, after which the schedule stops delaying warps
+MOST_STATES: Final = 4096  # kept per look: threads that count have a new state each turn
 
 _PRIVATE = frozenset({"local", "param", "param::func"})
 _LOOKS = frozenset({"test_wait", "try_wait", "pending_count"})
@@ -53,16 +53,16 @@ _STEADY = frozenset(
 
 @dataclass(frozen=True)
 class Effects:
-    """What running a block of the kernel means for a look."""
+    """The effects of a block of the kernel, for a look."""
 
-    changes: bool = False  # others may see it
+    changes: bool = False  # memory changes that others may see
     erratic: bool = False  # not a function of registers and memory
     together: bool = False  # a function of the whole warp's registers
     polls: bool = False  # a thread may wait for another there
 
 
 def effects_of(block: BoundBlock) -> Effects:
-    """Those of a block, worked out once."""
+    """The effects of a block, computed once."""
     if block.effects is None:
         code = block.function.code
         inside = code.instructions[block.code.start : block.code.end]
@@ -76,7 +76,7 @@ def effects_of(block: BoundBlock) -> Effects:
 
 
 def _changes(instruction: Instruction) -> bool:
-    """Whether others may see it; atomics tell at run time, since many of them leave the value as it was."""
+    """Whether others may see a change. Atomics report at run time, since many leave the value unchanged."""
     parts = instruction.parts
     word = parts[0]
     if word == "st":
@@ -87,7 +87,7 @@ def _changes(instruction: Instruction) -> bool:
         return parts[1] not in _LOOKS
     if word in ("bar", "barrier"):
         return not {"arrive", "red", "cluster"}.isdisjoint(parts)
-    if word == "call":  # blocks of the module's own functions tell for themselves; the machine's print or allocate
+    if word == "call":  # the module's own functions report for themselves; the machine's print or allocate
         return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
     return word not in _STEADY and word not in COLLECTIVES and semantics(parts) is None
 
@@ -115,18 +115,18 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        """Whether the wave is given up."""
+        """Whether the wave was given up."""
         return self.hung or self.idled
 
     @property
     def calm(self) -> bool:
-        """Whether the schedule is to hold nobody back: nothing has changed for a while."""
+        """Whether the schedule should stop delaying warps: nothing has changed for a while."""
         return self.looking and self.still >= CALM
 
     # A look --------------------------------------------------------------------------------------------------------
 
     def turn(self, group: Group) -> bool:
-        """A group has gone round and round; whether the wave is to be given up."""
+        """A group has completed turns of a loop. Returns whether the wave must be given up."""
         self.turns += 1
         if not self.looking:
             if self.turns >= self.next:
@@ -163,7 +163,7 @@ class Progress:
         self.scheduler.run_block = self.scheduler.plain_block
 
     def _proven(self) -> None:
-        """All that run go round. So it is over, if those that wait have waited all the time, and if it was seen what is polled."""
+        """All running groups loop. The hang is proven if the waiters have waited all the time and the polls were seen."""
         waiting = self.wave.live & ~self.cycled
         if self.watching and not (waiting & self.touched).any():
             self.hung = True
@@ -171,7 +171,7 @@ class Progress:
             self._watch()
 
     def _watch(self) -> None:
-        """Look once more, at what is polled."""
+        """Look once more, at the polled memory."""
         self.watching, self.again = True, self.still + MOST_BETWEEN
         self.states.clear()
         self.cycled[...] = self.touched[...] = False
@@ -181,7 +181,7 @@ class Progress:
         return self.changed or self.wave.changed or bool(self.plan.copies.flying)
 
     def _run_block(self, group: Group, block: BoundBlock) -> None:
-        """What runs a block while a look is under way."""
+        """The function that runs a block during a look."""
         if block.function.own:
             effects, sel = effects_of(block), group.sel
             self.changed |= effects.changes
@@ -205,7 +205,7 @@ class Progress:
     # States --------------------------------------------------------------------------------------------------------
 
     def _record(self, group: Group) -> None:
-        """Note where the group's threads are and what their registers hold; those that were there before have gone round."""
+        """Record the place and registers of the group's threads. A repeated state means a completed turn."""
         lanes = group.lanes
         if not self.moved[lanes].all() or self.erratic[lanes].any() or (self.together[lanes].any() and not self._whole_warps(lanes)):
             return
@@ -221,7 +221,7 @@ class Progress:
         return bool((here[here != 0] == self.wave.live_masks()[here != 0]).all())
 
     def _state(self, group: Group) -> bytes:
-        """A digest of the place in the kernel, the threads, and all that is their own."""
+        """A digest of the place in the kernel, the threads, and all their state."""
         frames, place = _place(group)
         lanes = group.lanes
         digest = hashlib.blake2b(repr(place).encode() + lanes.tobytes(), digest_size=16)

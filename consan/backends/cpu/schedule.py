@@ -1,17 +1,17 @@
-"""What decides the schedule of a launch: who is held back, when asynchronous operations land, which waits give up.
+"""The schedule of a launch: which warps are delayed, when asynchronous operations land, which waits time out.
 
 A `Schedule` answers the scheduler's questions for one launch, wave by wave:
 
 - `late_starts`: CTAs of clusters that begin later than the others;
-- `holds`: warps that stop before the block that they come to, and for how many steps (blocks run by anybody) at least;
-- `landings`: when an operation lands that has just been issued;
-- `first`: which one lands when no thread can run;
-- `stay`: which lanes of a try_wait whose phase is not complete go on waiting; the others time out.
+- `holds`: warps that stop before their next block, and for how many steps (blocks run by any thread) at least;
+- `landings`: when a newly issued operation lands;
+- `first`: which operation lands when no thread can run;
+- `stay`: which lanes of a try_wait with an incomplete phase keep waiting; the others time out.
 
-`Schedule` itself is that of seed 0: the widest. `Seeded` draws the answers from a seed. decisions.py records such answers and
-plays some of them again.
+`Schedule` itself is seed 0. `Seeded` draws the answers from a seed. decisions.py records answers and
+replays some of them.
 
-Not decided here: where groups meet again and who of them goes first (groups.py), the order of atomics and arrivals of one instruction.
+Not decided here: where groups merge and which goes first (groups.py), the order of atomics and arrivals of one instruction.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 Bools = npt.NDArray[np.bool_]
 Lanes = npt.NDArray[np.intp]
 
-AT_ONCE: Final = 0  # when an operation lands; a number above zero: after so many steps
+AT_ONCE: Final = 0  # when an operation lands; positive: after that many steps
 LATE: Final = -1  # when a wait covers it, or when no thread can run
 LATE_READ: Final = -2  # the same, but what it copies is read at once
-HELD: Final = -3  # later still: also not for a thread that looks again and again for something in memory
+HELD: Final = -3  # later still: even a polling thread does not make it land
 
-EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed holds warps back: short kernels need it early
+EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed delays warps; short kernels need delays early
 LONGEST_HOLD = 120
-LATEST = (4, 40, 400)  # how late, at most, a seed may let an operation land or a CTA of a cluster start
+LATEST = (4, 40, 400)  # the latest steps at which a seed lets an operation land or a CTA of a cluster start
 GIVE_UP = 1 / 4  # how often a seed lets some lanes of a try_wait time out at once
 
 
 class Schedule:
-    """Seed 0: nobody is held back, and asynchronous operations land as late as is legal."""
+    """Seed 0: no delays, and asynchronous operations land as late as is legal."""
 
     perturbs = False  # whether the scheduler must ask after each block
-    counts = False  # whether it must tell of each block that runs
+    counts = False  # whether it must be told of each block that runs
 
     def start_wave(self, scheduler: Scheduler) -> None:
         """A wave starts."""
@@ -66,7 +66,7 @@ class Schedule:
         return []
 
     def released(self, group: Group) -> None:
-        """A group that was held, or started late, goes on."""
+        """A group that was held, or started late, continues."""
 
     def landings(self, operation: Operation) -> list[tuple[Operation, int]]:
         """When the parts of an operation land."""
@@ -76,7 +76,7 @@ class Schedule:
         """An operation has landed."""
 
     def first(self, flying: Mapping[int, Operation], awaited: frozenset[int]) -> int:
-        """No thread can run: what lands, first of the operations that signal an awaited mbarrier."""
+        """No thread can run: the operation that lands. Default: the first that signals an awaited mbarrier."""
         wanted = (serial for serial, operation in flying.items() if not awaited.isdisjoint(operation.signals))
         return next(wanted, next(iter(flying)))
 
@@ -86,12 +86,12 @@ class Schedule:
 
 
 class Seeded(Schedule):
-    """A seed's answers. The same seed gives the same ones, as long as it is asked the same questions."""
+    """A seed's answers. The same seed gives the same answers to the same questions."""
 
     perturbs = True
 
     def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(abs(seed))  # a generator takes no negative seed, and -1 and 1 need not differ
+        self.rng = np.random.default_rng(abs(seed))  # a generator takes no negative seed; -1 and 1 may be equal
 
     def late_starts(self) -> list[tuple[Lanes, int]]:  # noqa: D102 - as in Schedule
         wave, rng = self.wave, self.rng

@@ -1,9 +1,9 @@
 """Runs the groups of a wave until all threads have exited, one stops the launch, or none can go on.
 
-Groups run as long as they can and meet wherever they can. A schedule (schedule.py) may hold warps back for a while, in clusters also
-whole CTAs from their start on, so that interleavings differ from seed to seed and are the same for equal ones.
+Groups run as long as they can and merge where they can. A schedule (schedule.py) may delay warps, and in clusters also
+the start of whole CTAs. Interleavings differ from seed to seed; equal seeds give equal ones.
 
-Deadlock needs no timer: it is when threads wait and nothing can run, or when those that run can do nothing new (progress.py).
+Deadlock needs no timer: threads wait and nothing can run, or the running threads can do nothing new (progress.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .code import BoundBlock, Plan
     from .schedule import Schedule
 
-SPINS = 20_000  # backward branches in a row after which others get a turn
+SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
 TICKS = 64  # blocks between looks at the clock
 
@@ -34,7 +34,7 @@ class Scheduler:
     """One wave in execution."""
 
     def __init__(self, plan: Plan, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> None:
-        """Without a deadline a wave that only polls ends after a while, too."""
+        """Without a deadline, a wave that only polls ends after a while, too."""
         self.plan = plan
         self.wave = plan.wave
         plan.scheduler = self
@@ -44,15 +44,15 @@ class Scheduler:
         self.deadline = deadline
         self.stats = stats
         self.ready = ReadyQueue()
-        self.parked: dict[tuple[int, int], Group] = {}  # lanes at a collective that wait for the rest of their warp
-        self.held: list[tuple[int, Group]] = []  # groups that the schedule holds back, and until when
+        self.parked: dict[tuple[int, int], Group] = {}  # lanes at a collective, waiting for the rest of their warp
+        self.held: list[tuple[int, Group]] = []  # groups delayed by the schedule, and until which step
         self.step = 0
         self.instructions = 0
         self.run_block = self.plain_block
         self.progress = Progress(self, IDLE_SECONDS if deadline is None else None)
 
     def run(self) -> bool:
-        """Run the wave; whether the launch goes on."""
+        """Run the wave. Returns whether the launch continues."""
         entry = self.plan.entry
         if entry.frame_base is not None:
             entry.frame_base[...] = self.plan.reach.static_local
@@ -79,7 +79,7 @@ class Scheduler:
         return True
 
     def _stop(self, group: Group) -> None:
-        """The wave is over before its threads are: it has hung, or a limit was reached."""
+        """The wave ends before its threads do: it hangs, or a limit was reached."""
         stats, progress = self.stats, self.progress
         stats.deadlocked, stats.idle = progress.hung, IDLE_SECONDS if progress.idled else 0.0
         stats.timed_out = not progress.over
@@ -105,7 +105,7 @@ class Scheduler:
         return group
 
     def _run_group(self, group: Group) -> bool:
-        """Run a group until it stops or another one goes first; whether the wave is to end."""
+        """Run a group until it stops or another one goes first. Returns whether the wave must end."""
         ready = self.ready
         block = group.block
         while True:
@@ -142,7 +142,7 @@ class Scheduler:
         group.polls |= block.polls
 
     def plain_block(self, group: Group, block: BoundBlock) -> None:
-        """Run a block, its end apart."""
+        """Run a block without its end."""
         wave, count = self.wave, group.count
         if self.enter is not None:
             self.enter(group, block)
@@ -193,7 +193,7 @@ class Scheduler:
     # Delays --------------------------------------------------------------------------------------------------------
 
     def _hold_back(self, group: Group) -> bool:
-        """Take out of the group, for a while, whom the schedule says; whether any lanes are left."""
+        """Remove the lanes that the schedule delays from the group. Returns whether any lanes are left."""
         self.plan.copies.tick(self.step)
         left = None
         for late, steps in self.schedule.holds(group):
@@ -216,7 +216,7 @@ class Scheduler:
     # What ends of blocks use ---------------------------------------------------------------------------------------
 
     def proceed(self, group: Group, block: BoundBlock | None) -> None:
-        """Queue a group that goes on at `block`; nothing for one that does not."""
+        """Queue a group that continues at `block`, if it does."""
         if block is not None:
             group.block = block
             self.ready.push(group)
@@ -241,7 +241,7 @@ class Scheduler:
         self.parked.clear()
 
     def _converge(self, group: Group, block: BoundBlock) -> bool:
-        """At a collective: park the lanes whose warp is not complete; whether any lanes can go on."""
+        """At a collective: park the lanes of incomplete warps. Returns whether any lanes can continue."""
         place = (id(group.stack), block.position)
         parked = self.parked.pop(place, None)
         if parked is not None:
@@ -291,7 +291,7 @@ class Scheduler:
         return [blocked for group in self.running(current) for blocked in self._at_poll(group)] + self._blocked()
 
     def _at_poll(self, group: Group) -> list[Blocked]:
-        """A group that runs: at the poll of the loop that it is in, if it is in one."""
+        """For a running group: the poll of its loop, if it is in one."""
         found = poll_near(group)
         if found is None:
             return self._at(group, "running")
@@ -318,7 +318,7 @@ class Scheduler:
         return [*itertools.chain(*plan.barriers.waiters), *plan.warp_barriers.waiters, *plan.cluster_barriers.waiters, *parked]
 
     def _hung(self, current: Group) -> list[Blocked]:
-        """Who goes round and what they poll, warp by warp, and who waits."""
+        """Which warps loop and what they poll, and which wait."""
         found = []
         for group in self.running(current):
             warps = self.wave.warp_of[group.lanes]
