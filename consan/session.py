@@ -41,6 +41,7 @@ from consan.reports.positions import unfinished
 from consan.reports.static import static_findings
 from consan.reports.variables import Layout
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
+from consan.standing import stands
 from consan.toolchain.cache import Cache, key
 from consan.unmatched import Launches, why_nothing
 
@@ -459,7 +460,10 @@ class Session:
             self._unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
         except KeyboardInterrupt as error:
-            self._reasons[faults.interrupted(error, prepared, entry)] = None
+            if hasattr(error, faults.STOOD):  # the virtual machine has ended the launch, and tells where it stood
+                self._reasons[faults.interrupted(error, prepared, entry)] = None
+            else:
+                self._end_running(entry, "interrupted", 0.0)
             raise
         except BaseException as error:
             if type(error) is not UsageError:
@@ -523,17 +527,24 @@ class Session:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings["timeout"] = None
-        self._unfinished(entry, faults.over_time(self.timeout))
-        self._abort(entry, self.timeout)
+        self._end_running(entry, faults.over_time(self.timeout), self.timeout)
 
-    def _abort(self, entry: str, patience: float) -> bool:
+    def _end_running(self, entry: str, why: str, patience: float) -> None:
+        """End what the device runs in the background, of which `entry` was launched last; the report gets the reason and the places."""
+        left = self._abort(patience)
+        records, over = self.shadow.take_stands(lost=not left)
+        for kernel, waiters in (stands(records, self._used) or {entry: []}).items():
+            self._reasons[unfinished(kernel, why, waiters, over)] = None
+        if not left:
+            self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+
+    def _abort(self, patience: float) -> bool:
         """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
         self.shadow.set_abort(True)
         if self.backend.synchronize(max(2.0, patience)):
             self.shadow.set_abort(False)
             return True
         self.device.lost = True
-        self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
         return False
 
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
@@ -667,8 +678,7 @@ class Session:
         except DeviceLost as error:
             self._device_lost("a kernel", error)
         except KeyboardInterrupt:
-            self._unfinished("a kernel", "interrupted")
-            self._abort("a kernel", 0.0)
+            self._end_running("a kernel", "interrupted", 0.0)
             raise
 
     def _summaries(self, drained: Drained | None) -> list[model.KernelSummary]:

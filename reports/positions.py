@@ -16,6 +16,7 @@ Waiter = Mapping[str, Any]
 SHOWN: Final = 4  # places; the rest is counted
 RUNNING: Final = "running"
 _WAITS: Final = {
+    "waiting": "waiting",
     "barrier": "waiting at barrier {barrier}",
     "warp-barrier": "waiting for lanes of the warp",
     "warp-collective": "waiting for lanes of the warp",
@@ -24,9 +25,10 @@ _WAITS: Final = {
 }
 
 
-def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = ()) -> str:
-    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known."""
+def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = (), more: int = 0) -> str:
+    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known; of `more` it is not."""
     where = positions(waiters)
+    where += f"; and {plural(more, 'more thread')} in loops" if where and more else ""
     return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")
 
 

@@ -108,11 +108,3 @@ def refusal(error: UnsupportedInstruction) -> Step:
         raise error
 
     return effect(refuse, refuse)
-
-
-def polls(instruction: Instruction) -> bool:
-    """Whether a loop around the instruction may wait for another thread."""
-    parts = instruction.parts
-    if parts[0] in ("atom", "nanosleep") or parts[:2] == ("mbarrier", "test_wait"):
-        return True
-    return parts[0] == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(parts)
