@@ -426,7 +426,8 @@ class Session:
             prepared.launched |= handle is prepared.loaded
             if cooperative:
                 self._check_residency(handle, entry, grid, block, shared)
-            with self.progress.launch(entry), self._ending(prepared, entry, handle):
+            threads = math.prod(grid) * math.prod(block)
+            with self.progress.launch(entry), self._ending(prepared, entry, handle, threads):
                 result = self.backend.launch(
                     handle,
                     entry,
@@ -440,10 +441,10 @@ class Session:
                     timeout=self.timeout,
                     stream=stream,
                 )
-                self._after_launch(prepared, entry, result)
+                self._after_launch(prepared, entry, result, threads)
 
     @contextlib.contextmanager
-    def _ending(self, prepared: Prepared, entry: str, handle: Any) -> Iterator[None]:
+    def _ending(self, prepared: Prepared, entry: str, handle: Any, threads: int) -> Iterator[None]:
         """A launch that does not get to its end is in the report, also where the program goes on after the error.
 
         Not so one that the device refuses as such (a `UsageError`): it would not have run without consan either.
@@ -463,7 +464,7 @@ class Session:
             if hasattr(error, faults.STOOD):  # the virtual machine has ended the launch, and tells where it stood
                 self._reasons[faults.interrupted(error, prepared, entry)] = None
             else:
-                self._end_running(entry, "interrupted", 0.0)
+                self._end_running(entry, "interrupted", 0.0, threads)
             raise
         except BaseException as error:
             if type(error) is not UsageError:
@@ -512,7 +513,7 @@ class Session:
         if math.prod(grid) > room:
             raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
 
-    def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
+    def _after_launch(self, prepared: Prepared, entry: str, result: Any, threads: int) -> None:
         if result is not None:  # the virtual machine tells at once how it ended
             result = faults.settled(result, alone=self.alone)
             self.endings |= {result.ending: None} if result.ending else {}
@@ -521,20 +522,23 @@ class Session:
                 self._findings = list(model.merge_findings(self._findings))
             self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry, self.timeout))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
-            self._stop(entry)
+            self._stop(entry, threads)
 
-    def _stop(self, entry: str) -> None:
+    def _stop(self, entry: str, threads: int = 0) -> None:
         """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings["timeout"] = None
-        self._end_running(entry, faults.over_time(self.timeout), self.timeout)
+        self._end_running(entry, faults.over_time(self.timeout), self.timeout, threads)
 
-    def _end_running(self, entry: str, why: str, patience: float) -> None:
-        """End what the device runs in the background, of which `entry` was launched last; the report gets the reason and the places."""
+    def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
+        """End what the device runs in the background; the report gets the reason and the places.
+
+        `entry` was launched last, with so many `threads`, if it is known which launch it is.
+        """
         left = self._abort(patience)
         records, over = self.shadow.take_stands(lost=not left)
-        for kernel, waiters in (stands(records, self._used) or {entry: []}).items():
-            self._reasons[unfinished(kernel, why, waiters, over)] = None
+        for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
+            self._reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
         if not left:
             self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
 

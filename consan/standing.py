@@ -24,32 +24,33 @@ Waiters = list[dict[str, Any]]
 _WAITING: Final = "waiting"
 
 
-def stands(records: npt.NDArray[np.void], modules: Mapping[int, Prepared]) -> dict[str, Waiters]:
-    """Waiters of a report (`block`, `warp`, `lanes`, ...) for each kernel that was running."""
+def stands(records: npt.NDArray[np.void], modules: Mapping[int, Prepared], last: str) -> dict[str, Waiters]:
+    """Waiters of a report (`block`, `warp`, `lanes`, ...) for each kernel that was running; `last` was launched last."""
     merged: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in records:
         prepared = modules.get(int(record["module"]))
         if prepared is None:
             continue
-        block, warp, place = [int(each) for each in record["ctaid"]], int(record["warp"]), int(record["place"])
-        key = (prepared.number, int(record["entry"]), *block, warp, place)
-        waiter = merged.setdefault(key, {"block": block, "warp": warp, "lanes": 0, **_at(prepared, place)})
+        block, warp = [int(each) for each in record["ctaid"]], int(record["warp"])
+        at = _at(prepared, int(record["place"]))
+        key = (prepared.number, int(record["entry"]), *block, warp, at.get("ptx_line", 0))
+        waiter = merged.setdefault(key, {"block": block, "warp": warp, "lanes": 0, **at})
         waiter["lanes"] |= int(record["lanes"])
     found: dict[str, Waiters] = {}
     for (number, entry, *_), waiter in sorted(merged.items()):
-        found.setdefault(_kernel(modules[number], entry), []).append(waiter)
+        found.setdefault(_kernel(modules[number], entry, last), []).append(waiter)
     return found
 
 
-def _kernel(prepared: Prepared, entry: int) -> str:
-    return prepared.entries[entry] if entry < len(prepared.entries) else "a kernel"
+def _kernel(prepared: Prepared, entry: int, last: str) -> str:
+    return prepared.entries[entry] if entry < len(prepared.entries) else last
 
 
 def _at(prepared: Prepared, place: int) -> dict[str, Any]:
-    """What a thread did and where: it waited at a site, or went round a loop around a line of the PTX."""
-    at_site = bool(place & STAND_AT_SITE)
-    found = _site(prepared, place & ~STAND_AT_SITE) if at_site else prepared.instrumented.places.get(place)
-    return {"why": _WAITING if at_site else RUNNING, **(shown_at(found) if found is not None else {})}
+    """What a thread did and where: it waited at the site of a barrier, or went round a loop: around a line of the PTX, or a wait."""
+    found = _site(prepared, place & ~STAND_AT_SITE) if place & STAND_AT_SITE else prepared.instrumented.places.get(place)
+    waiting = getattr(found, "family", "") == "barrier"
+    return {"why": _WAITING if waiting else RUNNING, **(shown_at(found) if found is not None else {})}
 
 
 def _site(prepared: Prepared, number: int) -> Place | Any | None:

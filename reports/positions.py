@@ -6,7 +6,7 @@ places with the most threads first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from consan.reports.model import plural
@@ -25,11 +25,21 @@ _WAITS: Final = {
 }
 
 
-def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = (), more: int = 0) -> str:
-    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known; of `more` it is not."""
-    where = positions(waiters)
-    where += f"; and {plural(more, 'more thread')} in loops" if where and more else ""
+def unfinished(kernel: str, why: str, waiters: Sequence[Waiter] = (), over: int = 0, threads: int = 0) -> str:
+    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known.
+
+    Of `over` threads it is known only that they were in loops; `threads` are all of the launch, if their number is known.
+    """
+    where = "; ".join(filter(None, (positions(waiters), *_others(waiters, over, threads)))) if waiters else ""
     return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")
+
+
+def _others(waiters: Sequence[Waiter], over: int, threads: int) -> Iterator[str]:
+    if over:
+        yield f"and {plural(over, 'more thread')} in loops or at waits"
+    rest = threads - over - _lanes(waiters)
+    if rest > 0:
+        yield f"and {plural(rest, 'more thread')} at a barrier, at the end or not started"
 
 
 def positions(waiters: Iterable[Waiter]) -> str:

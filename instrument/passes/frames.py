@@ -132,6 +132,7 @@ class _Loops:
     entry: int
     begins: dict[str, int] = field(default_factory=dict)  # of each label seen: how many instructions came before it
     before: list[Instruction] = field(default_factory=list)
+    polled: bool = False
 
     def place(self, branch: Instruction) -> Instruction | None:
         """Of a backward branch: where a thread in its loop most likely waits, or the branch."""
@@ -151,6 +152,8 @@ def _statements(context: Context, plan: FunctionPlan, loops: _Loops) -> None:
             last = statement
             _statement(context, plan, statement, loops)
             loops.before.append(statement)
+    if loops.polled and not plan.needs_slot and not plan.is_entry:
+        _at_start(context, plan.function, _declare(context, plan))
     if plan.needs_slot and not _ends(last):
         context.edits.insert_at(body.close, _departure(context, plan, "", is_exit=False))
 
@@ -242,6 +245,7 @@ def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _
 
 def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops, place: Instruction) -> None:
     """Before a backward branch: every 256th time, look whether the launch was told to stop."""
+    loops.polled = True
     snippet = Snippet()
     masked, due, stop = snippet.register("b32"), snippet.register("pred"), snippet.register("b32")
     skip = f"$__consan_go{next(loops.numbers)}"
