@@ -186,7 +186,7 @@ SESSION: Final = (
         "timeout",
         read_seconds,
         "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
-        " machine stops one whose threads poll for 60 s while no memory changes",
+        " machine stops one whose threads poll for 60 s while no memory changes, and nothing else stops one that counts or stores",
         None,
         "SECONDS",
     ),

@@ -232,7 +232,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             deadlock but makes the run incomplete, with where its threads were: by --timeout, by Ctrl-C, or, on the virtual machine,
             after its threads have polled for a minute while no memory changed (loops that count or read a clock; --timeout sets
             another limit). So does a loop that polls global memory while CTAs have not started, or in a program, where the host or
-            another stream could write it. On a GPU, loops that poll plain memory are ended by --timeout only.""",
+            another stream could write it. On a GPU, loops that poll plain memory are ended by --timeout only, and so is everywhere
+            a loop that counts or stores in memory: it may end.""",
         isa="""A barrier waits for the number of threads that it is given, whether or not there are any left to come. A phase of an
             mbarrier is over when no arrival is pending and no byte is outstanding, and not before: a wait for it returns false until
             then.""",

@@ -2,7 +2,8 @@
 
 A kernel takes (or joins) its CTA's slot at entry and leaves it on every `ret` and `exit`. A called function finds the slot
 again and hands the clock over through the thread's record. Loop back-edges look at the abort word now and then, so that
-`--timeout` ends any loop, and where each warp stood is noted first; a thread that is told to stop leaves like any other that exits, which releases barriers.
+`--timeout` ends any loop. A thread that is told to stop notes where it stood and leaves like any other that exits, which releases
+barriers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where the threads of a launch stood that was told to stop, as the device itself notes it: on a GPU, and on the virtual machine run likewise.
+"""Where the threads of a launch stood that was told to stop, as the device itself notes it.
 
-There the launch goes on in a thread of its own, and returns at once; nothing but the abort word ends it.
+On the virtual machine the launch goes on in a thread of its own, as on a GPU: it returns at once, and only the abort word ends it.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from consan.instrument.ptx import Instruction
-
 from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, tensor, wgmma
 from .faults import UnsupportedInstruction
 from .operands import Context
