@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from consan.instrument.isa.polls import may_wait
 from consan.instrument.layout import NO_ENTRY, offsets
 from consan.instrument.layout import SLOT as SLOT_STRUCT
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import CONTROL, COUNT, HEAD, SELF, SLOT, STATE, Snippet, guard_text
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
+from consan.instrument.ptx.polls import may_wait
 
 _POLL_MASK = 255
 _OPEN = 1 << 31

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.isa.polls import polls
+from consan.instrument.ptx.polls import polls
 
 from . import control
 from .address import GlobalLocator

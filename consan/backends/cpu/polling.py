@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.isa.polls import polls
 from consan.instrument.ptx import Address, Instruction, Symbol
+from consan.instrument.ptx.polls import polls
 
 from .access import SPACES
 from .faults import Blocked, Polled

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.isa.polls import polls
 from consan.instrument.ptx import Instruction
+from consan.instrument.ptx.polls import polls
 
 from .operands import is_clock
 from .ops import semantics
