@@ -185,8 +185,8 @@ SESSION: Final = (
         ("--timeout",),
         "timeout",
         read_seconds,
-        "stop a launch that takes longer; the run is incomplete, and the report says where the threads were; default: the virtual"
-        " machine stops a launch whose threads poll for 60 s while no memory changes",
+        "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
+        " machine stops one whose threads poll for 60 s while no memory changes, and nothing else stops one that counts or stores",
         None,
         "SECONDS",
     ),

@@ -41,6 +41,7 @@ from consan.reports.positions import unfinished
 from consan.reports.static import static_findings
 from consan.reports.variables import Layout
 from consan.shadow import Counters, Drained, Room, Shadow, arena_bytes_of
+from consan.standing import stands
 from consan.toolchain.cache import Cache, key
 from consan.unmatched import Launches, why_nothing
 
@@ -432,7 +433,8 @@ class Session:
             prepared.launched |= handle is prepared.loaded
             if cooperative:
                 self._check_residency(handle, entry, grid, block, shared)
-            with self.progress.launch(entry), self._ending(prepared, entry, handle):
+            threads = math.prod(grid) * math.prod(block)
+            with self.progress.launch(entry), self._ending(prepared, entry, handle, threads):
                 result = self.backend.launch(
                     handle,
                     entry,
@@ -446,7 +448,7 @@ class Session:
                     timeout=self.timeout,
                     stream=stream,
                 )
-                self._after_launch(prepared, entry, result)
+                self._after_launch(prepared, entry, result, threads)
 
     def _note_names(self, prepared: Prepared, entry: str) -> None:
         names = self._address_names.setdefault((prepared.number, entry), {})
@@ -460,8 +462,8 @@ class Session:
         return told.pop() if len(told) == 1 else ""
 
     @contextlib.contextmanager
-    def _ending(self, prepared: Prepared, entry: str, handle: Any) -> Iterator[None]:
-        """Report a launch that ends early, also if the program handles the error and goes on.
+    def _ending(self, prepared: Prepared, entry: str, handle: Any, threads: int) -> Iterator[None]:
+        """A launch that does not get to its end is in the report, also where the program goes on after the error.
 
         A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
         """
@@ -477,7 +479,10 @@ class Session:
             self._unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
         except KeyboardInterrupt as error:
-            self._reasons[faults.interrupted(error, prepared, entry)] = None
+            if hasattr(error, faults.STOOD):  # the virtual machine has ended the launch, and tells where it stood
+                self._reasons[faults.interrupted(error, prepared, entry)] = None
+            else:
+                self._end_running(entry, "interrupted", 0.0, threads)
             raise
         except BaseException as error:
             if type(error) is not UsageError:
@@ -526,8 +531,8 @@ class Session:
         if math.prod(grid) > room:
             raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
 
-    def _after_launch(self, prepared: Prepared, entry: str, result: Any) -> None:
-        if result is not None:  # only the virtual machine returns the end of a launch at once
+    def _after_launch(self, prepared: Prepared, entry: str, result: Any, threads: int) -> None:
+        if result is not None:  # the virtual machine tells at once how it ended
             result = faults.settled(result, alone=self.alone)
             self.endings |= {result.ending: None} if result.ending else {}
             self._findings += faults.findings_of(result, prepared, entry)
@@ -535,23 +540,33 @@ class Session:
                 self._findings = list(model.merge_findings(self._findings))
             self._reasons |= dict.fromkeys(faults.endings_of(result, prepared, entry, self.timeout))
         elif self.timeout is not None and not self.backend.synchronize(self.timeout):
-            self._stop(entry)
+            self._stop(entry, threads)
 
-    def _stop(self, entry: str) -> None:
-        """The time limit is over: tell the threads to leave at their next loop back-edge."""
+    def _stop(self, entry: str, threads: int = 0) -> None:
+        """The launch is over time: tell its threads to leave at their next loop back-edge."""
         assert self.timeout is not None
         self.endings["timeout"] = None
-        self._unfinished(entry, faults.over_time(self.timeout))
-        self._abort(entry, self.timeout)
+        self._end_running(entry, faults.over_time(self.timeout), self.timeout, threads)
 
-    def _abort(self, entry: str, patience: float) -> bool:
-        """Tell running kernels to leave, and wait. False if they do not: the device is lost then."""
+    def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
+        """End what the device runs in the background; the report gets the reason and the places.
+
+        `entry` was launched last, with so many `threads`, if it is known which launch it is.
+        """
+        left = self._abort(patience)
+        records, over = self.shadow.take_stands(lost=not left)
+        for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
+            self._reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
+        if not left:
+            self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+
+    def _abort(self, patience: float) -> bool:
+        """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
         self.shadow.set_abort(True)
         if self.backend.synchronize(max(2.0, patience)):
             self.shadow.set_abort(False)
             return True
         self.device.lost = True
-        self._reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
         return False
 
     def _device_lost(self, entry: str, error: DeviceLost) -> None:
@@ -686,8 +701,7 @@ class Session:
         except DeviceLost as error:
             self._device_lost("a kernel", error)
         except KeyboardInterrupt:
-            self._unfinished("a kernel", "interrupted")
-            self._abort("a kernel", 0.0)
+            self._end_running("a kernel", "interrupted", 0.0)
             raise
 
     def _summaries(self, drained: Drained | None) -> list[model.KernelSummary]:

@@ -28,7 +28,8 @@ _TABLES = {
     "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
     "launches": layout.LAUNCH_COUNTERS * 8,
 }
-_RING_BYTES = layout.RING_ENTRIES * layout.size(layout.FINDING)
+_FINDINGS_BYTES = layout.RING_ENTRIES * layout.size(layout.FINDING)
+_RING_BYTES = _FINDINGS_BYTES + layout.STANDS * layout.size(layout.STAND)  # behind the findings: where threads stood
 _MODULE_LIMIT = 1 << 12
 _WORDS = 1 << 16  # of all modules together, for addresses of shared variables: beyond it they are not told
 
@@ -182,16 +183,28 @@ class Shadow:
             self.backend.fill(self._places[name], 0, _TABLES[name])
         for name in ("dropped_findings", "dropped_ctas", "foreign_ctas", "evicted", "checked_ctas"):
             self.backend.write(self.address + self._offsets[name], bytes(8))
-        for name, value in (("ring_count", 0), ("abort", 0), ("cta_limit", cta_limit)):
+        for name, value in (("ring_count", 0), ("abort", 0), ("cta_limit", cta_limit), ("stands", 0), ("stands_over", 0)):
             self.backend.write(self.address + self._offsets[name], value.to_bytes(4, "little"))
 
     def set_abort(self, value: bool) -> None:
         """Tell running kernels to leave (or stop telling them)."""
         self.backend.poke(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
 
+    def take_stands(self, *, lost: bool = False) -> tuple[npt.NDArray[np.void], int]:
+        """Where the threads stood that have left since they were told to stop, and how many there are no places of; forgets them."""
+        behind = self.ring[_FINDINGS_BYTES:]
+        records = behind.view(layout.dtype(layout.STAND)).copy()
+        if lost:
+            return records[records["valid"] == 1], 0
+        over = int(self._read(self.address, layout.RUNTIME, 1)[0]["stands_over"])
+        behind[...] = 0
+        for name in ("stands", "stands_over"):
+            self.backend.write(self.address + self._offsets[name], bytes(4))
+        return records[records["valid"] == 1], over
+
     def drain(self, *, lost: bool = False) -> Drained:
-        """Read everything back. After a lost context only the ring is readable."""
-        ring = self.ring.view(layout.dtype(layout.FINDING)).copy()
+        """Read everything back; after a lost context only the ring is readable."""
+        ring = self.ring[:_FINDINGS_BYTES].view(layout.dtype(layout.FINDING)).copy()
         nothing = Drained(ring, None, Counters(), np.zeros(layout.LAUNCH_COUNTERS, "<u8"))
         if lost:
             return nothing

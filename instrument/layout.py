@@ -35,6 +35,7 @@ HINT_PLACES = 256
 HINT_DEPTH = 32
 TABLE_ENTRIES = 4096
 RING_ENTRIES = 4096
+STANDS = 64  # of a launch that is told to stop: places of warps that are kept, behind the ring; the other threads are counted
 LAUNCH_COUNTERS = 8192
 NAMED_BARRIERS = 18  # per CTA: 16 of the ISA, one for the cluster barrier (in the first CTA), one for alignment
 BARRIER_GENERATIONS = 4
@@ -142,6 +143,7 @@ class Reason(enum.IntEnum):
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
 
 
+STAND_AT_SITE, NO_ENTRY = 1 << 31, (1 << 32) - 1
 FLAG_SAME_WARP = 1
 FLAG_SAME_VALUE = 2
 FLAG_OTHER_ASYNC = 4
@@ -259,7 +261,8 @@ RUNTIME = _struct(
     f"""u64 directory; u64 arena; u64 arena_bytes; u64 arena_next; u64 class_slots; u64 hints; u64 hint_tops;
     u64 table; u64 ring; u64 launches;
     u64 dropped_findings; u64 dropped_ctas; u64 evicted; u64 checked_ctas; u64 foreign_ctas;
-    u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots""",
+    u32 ring_count; u32 abort; u32 class_count[{CLASS_COUNT}]; u32 cta_limit; u32 stolen_slots;
+    u32 stands; u32 stands_over""",
 )
 DIRECTORY = _struct("Directory", "u64 key; u64 slot; u32 exited; u32 pad[3]")
 TABLE_ENTRY = _struct("TableEntry", "u64 key; u32 count; u32 ctas; u32 low; u32 high; u32 ring; u32 pad")
@@ -270,7 +273,10 @@ FINDING = _struct(
     u32 group; u32 commits; u32 retired; u32 shared_bytes; u64 address; u32 operation; u32 barrier; u32 phase; u32 own_operation;
     u64 barrier_state; u32 barrier_expected; u32 parity; u32 cta_bytes; u32 cta_threads; u32 cluster[3]; u32 rank""",
 )
-# A prefix of this record exists in each variant of the runtime (`thread_bytes`). Everything but `range_address` is cleared for the next
+# Where lanes of a warp stood when they were told to stop. `place`: a line of the PTX, or with STAND_AT_SITE a site. `entry`: NO_ENTRY
+# where it is not known, in a function of a kernel without a slot.
+STAND = _struct("StandRecord", "u32 valid; u32 module; u32 entry; u32 place; u32 warp; u32 lanes; u32 ctaid[3]; u32 pad")
+# In parts, of which a variant of the runtime has those up to its own (`thread_bytes`). All but `range_address` is cleared for the next
 # thread.
 _THREAD = f"""u64 state;
     u32 full_barriers; u32 generation; u32 warp_epoch; u32 released; u64 flags_read; u64 syncs[{WARP_SYNCS}];
@@ -336,8 +342,8 @@ SLOT = slot(1)
 
 
 def structs(ctas: int = 1) -> tuple[Struct, ...]:
-    """All records, for clusters of up to `ctas` CTAs."""
-    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, thread(ctas), slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
+    """All records, for clusters of up to so many CTAs."""
+    return (RUNTIME, DIRECTORY, TABLE_ENTRY, FINDING, STAND, thread(ctas), slot(ctas), MBARRIER, engine(ctas), OPERATION, *_globals(ctas))
 
 
 def dtype(struct: Struct) -> np.dtype[np.void]:
@@ -352,7 +358,7 @@ def dtype(struct: Struct) -> np.dtype[np.void]:
 
 def _constants(ctas: int) -> dict[str, int]:
     names = """DIRECTORY_ENTRIES CLASS_COUNT CLASS_SHIFT SLOTS_PER_CLASS HINT_SHAPES HINT_PLACES HINT_DEPTH
-        TABLE_ENTRIES RING_ENTRIES NAMED_BARRIERS LAUNCH_COUNTERS
+        TABLE_ENTRIES RING_ENTRIES STANDS STAND_AT_SITE NO_ENTRY NAMED_BARRIERS LAUNCH_COUNTERS
         BARRIER_GENERATIONS WAIT_HISTORY WARP_SYNCS COPY_RANGES SOURCE_RANGES FLAG_CELLS READ_SITE_LIMIT FLAG_SAME_WARP FLAG_SAME_VALUE
         FLAG_OTHER_ASYNC FLAG_OTHER_ATOMIC FLAG_GLOBAL OPERATIONS OPERATIONS_OVER BLOCK_BYTES
         MAX_WARPGROUPS GROUP_WAITS MATRIX_WAITS MATRIX_OPERANDS COPY_TIES ARRIVALS RESULTS LOST_RESULTS

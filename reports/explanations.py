@@ -233,7 +233,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
             This happens with --timeout, with Ctrl-C, and, on the virtual machine, after the threads have polled for a minute
             while no memory changed (loops that count or read a clock; --timeout sets another limit). It also happens to a
             loop that polls global memory which somebody else could still write: CTAs that have not started or, in a program,
-            the host or another stream. On a GPU, only --timeout ends loops that poll plain memory.""",
+            the host or another stream. On a GPU, only --timeout ends loops that poll plain memory; everywhere, only
+            --timeout ends a loop that counts or stores in memory, because it may end by itself.""",
         isa="""A barrier waits for its number of threads, even if none are left to arrive. A phase of an mbarrier completes
             when no arrival is pending and no byte is outstanding. Until then a wait for it returns false.""",
         sections=("9.7.13.1 bar, barrier", "9.7.13.15.6 Phase Completion of the mbarrier object"),

@@ -6,7 +6,7 @@ places with the most threads come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from consan.reports.model import plural
@@ -16,6 +16,7 @@ Waiter = Mapping[str, Any]
 SHOWN: Final = 4  # places shown; the rest is counted
 RUNNING: Final = "running"
 _WAITS: Final = {
+    "waiting": "waiting",
     "barrier": "waiting at barrier {barrier}",
     "warp-barrier": "waiting for lanes of the warp",
     "warp-collective": "waiting for lanes of the warp",
@@ -24,10 +25,21 @@ _WAITS: Final = {
 }
 
 
-def unfinished(kernel: str, why: str, waiters: Iterable[Waiter] = ()) -> str:
-    """The reason for an interrupted launch: why it ended, and where its threads were, if known."""
-    where = positions(waiters)
+def unfinished(kernel: str, why: str, waiters: Sequence[Waiter] = (), over: int = 0, threads: int = 0) -> str:
+    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known.
+
+    Of `over` threads it is known only that they were in loops; `threads` are all of the launch, if their number is known.
+    """
+    where = "; ".join(filter(None, (positions(waiters), *_others(waiters, over, threads)))) if waiters else ""
     return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")
+
+
+def _others(waiters: Sequence[Waiter], over: int, threads: int) -> Iterator[str]:
+    if over:
+        yield f"and {plural(over, 'more thread')} in loops or at waits"
+    rest = threads - over - _lanes(waiters)
+    if rest > 0:
+        yield f"and {plural(rest, 'more thread')} at a barrier, at the end or not started"
 
 
 def positions(waiters: Iterable[Waiter]) -> str:

@@ -1,20 +1,23 @@
 """Prologues, epilogues, calls and loops: how a thread finds its slot, keeps its clock across calls, and stops early.
 
-A kernel takes or joins its CTA's slot at entry and leaves it at every `ret` and `exit`. A called function finds the slot again and
-passes the clock through the thread's record. Loop back edges test the abort word from time to time, so that `--timeout` ends any
-loop. A thread that is told to stop exits normally, which releases barriers.
+A kernel takes (or joins) its CTA's slot at entry and leaves it on every `ret` and `exit`. A called function finds the slot
+again and hands the clock over through the thread's record. Loop back-edges look at the abort word now and then, so that
+`--timeout` ends any loop. A thread that is told to stop notes where it stood and leaves like any other that exits, which releases
+barriers.
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, field
 
+from consan.instrument.layout import NO_ENTRY, offsets
 from consan.instrument.layout import SLOT as SLOT_STRUCT
-from consan.instrument.layout import offsets
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
+from consan.instrument.ptx.polls import may_wait
 
 _POLL_MASK = 255
 _OPEN = 1 << 31
@@ -26,12 +29,13 @@ mad.lo.u32 {target}, %__consan_x, %__consan_y, %__consan_z;"""
 def run(context: Context) -> None:
     """Insert what each function with a body needs."""
     numbers = itertools.count()
-    for number, plan in enumerate(context.entries()):
-        _prologue(context, plan, number)
+    entries = {plan.function.name: number for number, plan in enumerate(context.entries())}
+    for name, number in entries.items():
+        _prologue(context, context.plans[name], number)
     for plan in context.plans.values():
         if not plan.is_entry and plan.needs_slot:
             _function_prologue(context, plan)
-        _statements(context, plan, numbers)
+        _statements(context, plan, _Loops(numbers, entries.get(plan.function.name, NO_ENTRY)))
 
 
 def _at_start(context: Context, function: Function, text: str) -> None:
@@ -115,18 +119,36 @@ def _store_state(context: Context, snippet: Snippet, guard: str) -> None:
     snippet.call(context.hook("__consan_store_state"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard)
 
 
-def _statements(context: Context, plan: FunctionPlan, numbers: itertools.count[int]) -> None:
+@dataclass
+class _Loops:
+    """What is known of a function's loops while its text is gone through; `entry`: the kernel's number."""
+
+    numbers: itertools.count[int]
+    entry: int
+    begins: dict[str, int] = field(default_factory=dict)  # of each label seen: how many instructions came before it
+    before: list[Instruction] = field(default_factory=list)
+    polled: bool = False
+
+    def place(self, branch: Instruction) -> Instruction | None:
+        """Of a backward branch: where a thread in its loop most likely waits, or the branch."""
+        begin = self.begins.get(getattr(branch.operands[0], "name", ""))
+        return None if begin is None else next(filter(may_wait, self.before[begin:]), branch)
+
+
+def _statements(context: Context, plan: FunctionPlan, loops: _Loops) -> None:
     body = plan.function.body
     assert body is not None
-    seen: set[str] = set()
     last: Instruction | None = None
     for statement in body.walk():
         if isinstance(statement, Label):
-            seen.add(statement.name)
+            loops.begins[statement.name] = len(loops.before)
             last = None  # a branch may target this label
         elif isinstance(statement, Instruction):
             last = statement
-            _statement(context, plan, statement, seen, numbers)
+            _statement(context, plan, statement, loops)
+            loops.before.append(statement)
+    if loops.polled and not plan.needs_slot and not plan.is_entry:
+        _at_start(context, plan.function, _declare(context, plan))
     if plan.needs_slot and not _ends(last):
         context.edits.insert_at(body.close, _departure(context, plan, "", is_exit=False))
 
@@ -135,12 +157,11 @@ def _ends(instruction: Instruction | None) -> bool:
     return instruction is not None and instruction.predicate is None and instruction.parts[0] in ("ret", "exit", "bra", "trap", "brx")
 
 
-def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, seen: set[str], numbers: itertools.count[int]) -> None:
+def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops) -> None:
     word = instruction.parts[0]
     if word == "bra":
-        target = instruction.operands[0]
-        if getattr(target, "name", None) in seen:
-            _poll(context, plan, instruction, next(numbers))
+        if (place := loops.place(instruction)) is not None:
+            _poll(context, plan, instruction, loops, place)
         _not_uniform(context, instruction)
     elif word == "call" and plan.needs_slot:
         _around_call(context, instruction)
@@ -208,11 +229,21 @@ def _call_sequence(instruction: Instruction) -> Node:
     return scope if scope.parent is not None and straight and alone else instruction
 
 
-def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number: int) -> None:
-    """Before a backward branch: test at every 256th iteration whether the launch was told to stop."""
+def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _Loops, place: Instruction) -> None:
+    """Where the thread stood when it was told to stop, for the report."""
+    runtime, ids = control(snippet, 0), control(snippet, 1)
+    module = snippet.register("b32")
+    snippet.add(f"cvt.u32.u64 {module}, {ids};")
+    where = [("b32", module), ("b32", str(loops.entry)), ("b32", str(place.line))]
+    snippet.call(context.hook("__consan_stands"), [("b64", runtime), ("b64", SLOT if plan.needs_slot else "0"), *where])
+
+
+def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops, place: Instruction) -> None:
+    """Before a backward branch: every 256th time, look whether the launch was told to stop."""
+    loops.polled = True
     snippet = Snippet()
     masked, due, stop = snippet.register("b32"), snippet.register("pred"), snippet.register("b32")
-    skip = f"$__consan_go{number}"
+    skip = f"$__consan_go{next(loops.numbers)}"
     snippet.add(f"add.u32 {COUNT}, {COUNT}, 1;")
     snippet.add(f"and.b32 {masked}, {COUNT}, {_POLL_MASK};")
     snippet.add(f"setp.ne.u32 {due}, {masked}, 0;")
@@ -221,10 +252,11 @@ def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, number
     snippet.call(context.hook("__consan_poll"), [("b64", runtime)], result=("b32", stop))
     snippet.add(f"setp.eq.u32 {due}, {stop}, 0;")
     snippet.add(f"@{due} bra {skip};")
+    leave = Snippet()
+    _note_stand(context, plan, leave, loops, place)
     if plan.needs_slot:
-        leave = Snippet()
         _abandon(context, leave)
-        snippet.add(leave.text())
+    snippet.add(leave.text())
     snippet.add("exit;")
     snippet.add(f"{skip}:")
     context.edits.insert_before(instruction, snippet.text())

@@ -558,6 +558,24 @@ HOOK u32 __consan_low() { return reserved_shared(); }
 HOOK u32 __consan_self() { return self_number(); }
 #endif
 
+// Where lanes that were told to stop stand, before they leave: behind the findings, so that it survives a lost context too. `place`: a line of
+// the PTX, or with STAND_AT_SITE a site.
+HOOK void __consan_stands(u64 runtime, u64 slot, u32 module, u32 entry, u32 place) {
+    u32 mask = active_mask();
+    if (!runtime || lane_id() != __ffs(mask) - 1) return;
+    u32 index = gpu_add32(FIELD(runtime, Runtime, stands), 1);
+    if (index >= STANDS) { gpu_add32(FIELD(runtime, Runtime, stands_over), __popc(mask)); return; }
+    StandRecord r;
+    r.valid = 0; r.module = module; r.entry = entry == NO_ENTRY && slot ? load32(FIELD(slot, Slot, entry)) : entry;
+    r.place = place; r.warp = linear_tid() >> 5; r.lanes = mask;
+    r.ctaid[0] = ctaid_x(); r.ctaid[1] = ctaid_y(); r.ctaid[2] = ctaid_z(); r.pad = 0;
+    const u64 *words = (const u64 *)&r;
+    u64 at = load64(FIELD(runtime, Runtime, ring)) + (u64)RING_ENTRIES * sizeof(FindingRecord) + (u64)index * sizeof(StandRecord);
+    for (u32 i = 1; i < sizeof(r) / 8; ++i) host_store64(at + 8 * i, words[i]);
+    host_fence();
+    host_store64(at, words[0] | 1);
+}
+
 HOOK u32 __consan_poll(u64 runtime) { return runtime ? gpu_load32(FIELD(runtime, Runtime, abort)) : 0; }
 
 // A kernel without checked accesses takes no slot. Its launches are counted all the same.

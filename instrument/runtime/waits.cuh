@@ -4,8 +4,16 @@
 #include "exit.cuh"
 
 #if CONSAN_ENGINE
+// Leaves from a wait. If the host has told to stop, and no deadlock is proven, it is noted where.
+COLD void leave_wait(u64 slot, u64 state, u32 me) {
+    u64 runtime = load64(FIELD(slot, Slot, runtime));
+    u32 site = low_word(detail_of(slot, me));
+    if (gpu_load32(FIELD(runtime, Runtime, abort)))
+        __consan_stands(runtime, slot, load32(FIELD(slot, Slot, module)), NO_ENTRY, STAND_AT_SITE | site);
+    __consan_leave(runtime, slot, state, me);
+}
 DEVICE void leave_if_told(u64 slot, u64 state, u32 me) {
-    if (verdict_of(slot) & VERDICT_LEAVE) __consan_leave(load64(FIELD(slot, Slot, runtime)), slot, state, me);
+    if (verdict_of(slot) & VERDICT_LEAVE) leave_wait(slot, state, me);
 }
 
 // A wait in a loop without other effects has failed.

@@ -48,9 +48,8 @@ def test_a_spin_ends_by_the_time_limit(device: str, racy: bool) -> None:
     assert found(report, SPINS) == ({("data-race", "read", "write")} if racy else set())
     (reason,) = report.incomplete
     assert "did not run to its end: stopped after 3 s (--timeout SECONDS)" in reason
-    if bench.on_cpu:
-        (line,) = (line for line, name in markers(SPINS).items() if name == "spin")
-        assert reason.endswith(f"4 warps of 2 CTAs (the first is (0,0,0)), 128 lanes, at kernel.cu:{line}:5, `ld.volatile.global.u32`")
+    (line,) = (line for line, name in markers(SPINS).items() if name == "spin")
+    assert reason.endswith(f"4 warps of 2 CTAs (the first is (0,0,0)), 128 lanes, at kernel.cu:{line}:5, `ld.volatile.global.u32`")
 
 
 def test_a_spin_in_a_kernel_without_shared_memory_ends(device: str) -> None:

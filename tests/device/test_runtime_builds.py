@@ -93,7 +93,7 @@ def test_every_constant_of_the_host_reaches_the_device() -> None:
 def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> None:
     found = library(variant, "sm_90a").functions
     hooks = {f"__consan_{kind}{width}" for kind in ("read", "write", "atomic") for width in (1, 2, 4, 8, 16) if width >= variant.granule}
-    hooks |= {"__consan_enter", "__consan_exit", "__consan_find", "__consan_poll", "__consan_count", "__consan_scrub"}
+    hooks |= {"__consan_enter", "__consan_exit", "__consan_find", "__consan_poll", "__consan_stands", "__consan_count", "__consan_scrub"}
     hooks |= {"__consan_barrier_before", "__consan_barrier_after", "__consan_warp_sync"} if variant.partial else set()
     hooks |= {"__consan_copy4", "__consan_copy16", "__consan_copy_commit", "__consan_copy_wait"} if variant.asynchronous else set()
     assert hooks <= set(found)

@@ -55,7 +55,7 @@ def test_tables_do_not_overlap(shadow: Shadow) -> None:
         "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
         "launches": layout.LAUNCH_COUNTERS * 8,
         "arena": MiB,
-        "ring": layout.RING_ENTRIES * layout.size(layout.FINDING),
+        "ring": layout.RING_ENTRIES * layout.size(layout.FINDING) + layout.STANDS * layout.size(layout.STAND),
     }
     ranges = sorted((int(runtime[name]), int(runtime[name]) + nbytes) for name, nbytes in sizes.items())
     ranges.append((shadow.address, shadow.address + layout.size(layout.RUNTIME)))
@@ -162,7 +162,7 @@ class LostBackend(VirtualBackend):
 def test_the_ring_is_read_when_the_context_is_lost(told: bool) -> None:
     backend = LostBackend()
     shadow = Shadow(backend, arena_bytes=1 * MiB)
-    shadow.ring.view(layout.dtype(layout.FINDING))[3]["valid"] = 1
+    shadow.ring[: layout.RING_ENTRIES * layout.size(layout.FINDING)].view(layout.dtype(layout.FINDING))[3]["valid"] = 1
     backend.lost = True
     drained = shadow.drain(lost=told)
     assert np.flatnonzero(drained.records["valid"]).tolist() == [3]

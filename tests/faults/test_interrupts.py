@@ -156,6 +156,7 @@ def test_a_clean_program_that_is_interrupted_ends_with_130(here: Path) -> None:
     assert "verdict: incomplete" in done.out  # nothing was launched
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the Ctrl-C that was lost
 def test_the_device_works_after_an_interrupted_launch() -> None:
     session = Session(device="cpu")
     prepared = session.prepare(MODULE)
@@ -163,20 +164,23 @@ def test_the_device_works_after_an_interrupted_launch() -> None:
     values = [address.to_bytes(8, "little"), bytes(4)]
     main_thread = threading.main_thread().ident
     assert main_thread is not None
-    done = threading.Event()
+    done, ring = threading.Event(), session.shadow.ring  # its lock is held while the kernel runs
 
-    def interrupt() -> None:  # Python loses one that comes while an object is being freed: who presses Ctrl-C then does so again
-        wait = 0.5
-        while not done.wait(wait):
+    def interrupt() -> None:
+        """Ctrl-C once the race is recorded. Python loses one that comes while an object is being freed, so it comes again."""
+        while not ring.any() and not done.wait(0.05):
+            pass
+        while not done.wait(1.0):
             signal.pthread_kill(main_thread, signal.SIGINT)
-            wait = 5.0
 
     timer = threading.Thread(target=interrupt)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        session.launch(prepared, "spin", (1, 1, 1), (64, 1, 1), values)
-    done.set()
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            session.launch(prepared, "spin", (1, 1, 1), (64, 1, 1), values)
+    finally:
+        done.set()
+        timer.join()
     assert session.report().verdict == "violations"
     for name, verdict in (("clean", "clean"), ("racy", "violations"), ("clean", "clean")):
         out = np.zeros(64, np.uint32)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from consan.instrument.ptx.polls import polls
+
 from . import control
 from .address import GlobalLocator
 from .barriers import CtaBarriers, Waiter, WarpBarriers
 from .cluster import ClusterBarriers
 from .copies import AsyncCopies
-from .decode import decode, polls, refusal
+from .decode import decode, refusal
 from .faults import UnsupportedInstruction
 from .mbarriers import MBarriers
 from .operands import MALFORMED, Context

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from consan.instrument.ptx import Instruction
-
 from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, tensor, wgmma
 from .faults import UnsupportedInstruction
 from .operands import Context
@@ -108,11 +106,3 @@ def refusal(error: UnsupportedInstruction) -> Step:
         raise error
 
     return effect(refuse, refuse)
-
-
-def polls(instruction: Instruction) -> bool:
-    """Whether a loop around the instruction may wait for another thread."""
-    parts = instruction.parts
-    if parts[0] in ("atom", "nanosleep") or parts[:2] == ("mbarrier", "test_wait"):
-        return True
-    return parts[0] == "ld" and not {"volatile", "relaxed", "acquire", "mmio"}.isdisjoint(parts)

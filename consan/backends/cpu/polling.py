@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.ptx import Address, Instruction, Symbol
+from consan.instrument.ptx.polls import polls
 
 from .access import SPACES
-from .decode import polls
 from .faults import Blocked, Polled
 from .memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from .operands import Context

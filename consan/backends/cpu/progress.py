@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.ptx import Instruction
+from consan.instrument.ptx.polls import polls
 
-from .decode import polls
 from .operands import is_clock
 from .ops import semantics
 from .output import BUILTINS
