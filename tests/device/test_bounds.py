@@ -24,8 +24,16 @@ TINY = Variant(epoch_bits=(4, 6), epoch_limit=200)
 
 # Accesses that the compiler neither removes nor moves.
 ACCESS = """#define PUT(to, value) asm volatile("st.shared.u32 [%0], %1;" :: "r"(shared(to)), "r"((unsigned)(value)) : "memory")
-#define BULK_STORE(to, from) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(to), "r"(shared(from)) : "memory")
+#define BULK_STORE(to, from) \\
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(to), "r"(shared(from)) : "memory")
 #define GET(value, from) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared(from)) : "memory")
+"""
+
+STORE128 = """#define STORE128(to, value) \\
+    asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %1}; st.shared.b128 [%0], v; }" :: "r"(shared(to)), "l"(value) : "memory")
+"""
+PUBLISH = """#define PUBLISH \\
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"
 """
 
 Place = tuple[str, ...]
@@ -55,7 +63,7 @@ class Bound:
     @property
     def source(self) -> str:
         """The text that is compiled."""
-        return f"{self.head}\n#define DELAY() for (int i_ = 0; i_ < 3000; i_++) asm volatile(\"\" ::: \"memory\")\n{ACCESS}{self.body}"
+        return f'{self.head}\n#define DELAY() for (int i_ = 0; i_ < 3000; i_++) asm volatile("" ::: "memory")\n{ACCESS}{self.body}'
 
 
 def one(*place: str) -> frozenset[Place]:
@@ -74,15 +82,15 @@ def report_of(bound: Bound, n: int) -> Report:
 def told(report: Report, source: str) -> frozenset[Place]:
     """Kind, severity and sorted markers of each finding."""
     names = markers(source)
-    return frozenset(
-        (f.kind, f.severity, *sorted(names.get(access.line, str(access.line)) for access in f.pair)) for f in report.findings
-    )
+    return frozenset((f.kind, f.severity, *sorted(names.get(access.line, str(access.line)) for access in f.pair)) for f in report.findings)
 
 
 START = 'extern "C" __global__ void kernel(int n, unsigned* x, unsigned* out) {\n    const unsigned t = threadIdx.x;\n'
 
 # The result of a bulk store is read by another warp, after the wait and with no barrier between.
-GLOBAL_RESULT = START + """
+GLOBAL_RESULT = (
+    START
+    + """
     __shared__ alignas(16) unsigned tile[4];
     if (t < 4) tile[t] = t;
     FENCE_PROXY();
@@ -94,6 +102,7 @@ GLOBAL_RESULT = START + """
     if (t == 32) { DELAY(); asm volatile("ld.global.u32 %%0, [%%1];" : "=r"(x[0]) : "l"(out) : "memory"); } /*@read*/
     %s
 }"""
+)
 POLL = """
     unsigned seen;
     do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(x + 64) : "memory"); while (seen);
@@ -102,7 +111,8 @@ POLL = """
 BOUNDS = [
     Bound(
         "last_atomic_of_a_warp",
-        START + """
+        START
+        + """
     __shared__ unsigned count;
     if (t == 0) count = 0;
     __syncwarp();
@@ -114,7 +124,8 @@ BOUNDS = [
     ),
     Bound(
         "warp_syncs",
-        START + """
+        START
+        + """
     __shared__ unsigned word;
     if (t == 0) PUT(&word, 1); /*@write*/
     #pragma unroll 1
@@ -131,7 +142,8 @@ BOUNDS = [
     ),
     Bound(
         "wait_history",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[128];
     if (t < 32) {
         COPY16(&tile[4 * t], &x[4 * t]); /*@copy*/
@@ -148,7 +160,8 @@ BOUNDS = [
     ),
     Bound(
         "copy_ranges",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[256];
     if (t == 0) {
         #pragma unroll 1
@@ -162,7 +175,8 @@ BOUNDS = [
     ),
     Bound(
         "mbarriers",
-        START + """
+        START
+        + """
     __shared__ u64 bars[80];
     if (t == 0)
         #pragma unroll 1
@@ -172,7 +186,8 @@ BOUNDS = [
     ),
     Bound(
         "results",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4];
     if (t < 4) tile[t] = t;
     FENCE_PROXY();
@@ -190,7 +205,8 @@ BOUNDS = [
     ),
     Bound(
         "fetches",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4 * 80];
     __shared__ u64 full;
     if (t == 0) {
@@ -206,7 +222,8 @@ BOUNDS = [
     ),
     Bound(
         "bulk_group_waits",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[8];
     if (t < 8) tile[t] = t;
     fence_async_shared();
@@ -234,7 +251,8 @@ BOUNDS = [
     ),
     Bound(
         "copy_ties",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4 * 20];
     __shared__ u64 full[20];
     if (t < 20) INIT(&full[t], 1);
@@ -252,7 +270,8 @@ BOUNDS = [
     ),
     Bound(
         "copies_at_exit",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4];
     __shared__ u64 full;
     if (t == 0) {
@@ -266,7 +285,8 @@ BOUNDS = [
     ),
     Bound(
         "arrival_speaks_for_the_warp",
-        START + """
+        START
+        + """
     __shared__ unsigned word;
     __shared__ u64 full;
     if (t == 0) INIT(&full, 1);
@@ -284,7 +304,8 @@ BOUNDS = [
     ),
     Bound(
         "flags_of_a_warp",
-        START + """
+        START
+        + """
     __shared__ unsigned word, flag;
     if (t == 0) flag = 0;
     __syncthreads();
@@ -302,8 +323,29 @@ BOUNDS = [
         (Case(0, one("data-race", "error", "read", "store")), Case(1)),
     ),
     Bound(
+        "flag_cells",
+        START
+        + """
+    __shared__ unsigned cells[512];
+    for (int i = t; i < 512; i += 64) PUT(cells + i, 1);
+    __syncthreads();
+    if (t == 0) {
+        PUT(cells, 2); /*@store*/
+        asm volatile("st.release.cta.shared.u32 [%0], 2;" :: "r"(shared(cells + 1)) : "memory");
+    }
+    if (t == 32) {
+        unsigned seen;
+        DELAY();
+        asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(seen) : "r"(shared(cells + n)) : "memory");
+        GET(out[0], cells); /*@read*/
+    }
+}""",
+        (Case(2, one("data-race", "error", "read", "store")), Case(56)),
+    ),
+    Bound(
         "last_relaxed_wait",
-        START + """
+        START
+        + """
     __shared__ unsigned words[2];
     __shared__ u64 full[2];
     if (t < 2) INIT(&full[t], 1);
@@ -322,7 +364,8 @@ BOUNDS = [
     ),
     Bound(
         "fence_before_a_relaxed_arrival",
-        START + """
+        START
+        + """
     __shared__ unsigned word;
     __shared__ u64 first, second;
     if (t == 0) { INIT(&first, 1); INIT(&second, 1); }
@@ -340,7 +383,8 @@ BOUNDS = [
     ),
     Bound(
         "old_reads",
-        START + """
+        START
+        + """
     __shared__ unsigned tile[32];
     if (t < 32) tile[t] = t;
     __syncthreads();
@@ -358,7 +402,8 @@ BOUNDS = [
     ),
     Bound(
         "hash_of_a_value",
-        START + """
+        START
+        + """
     __shared__ unsigned word;
     if (t == 0) PUT(&word, 1); /*@first*/
     if (t == 32) PUT(&word, n); /*@second*/
@@ -367,11 +412,13 @@ BOUNDS = [
     ),
     Bound(
         "values_of_128_bits",
-        START + """
+        STORE128
+        + START
+        + """
     __shared__ alignas(16) unsigned words[4];
     u64 zero = 0;
-    if (t == 0 && n) asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %1}; st.shared.b128 [%0], v; }" :: "r"(shared(words)), "l"(zero) : "memory"); /*@wide*/
-    if (t == 32 && n) asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %1}; st.shared.b128 [%0], v; }" :: "r"(shared(words)), "l"(zero) : "memory"); /*@wide_too*/
+    if (t == 0 && n) STORE128(words, zero); /*@wide*/
+    if (t == 32 && n) STORE128(words, zero); /*@wide_too*/
     if (t == 0 && !n) asm volatile("st.shared.b64 [%0], %1;" :: "r"(shared(words)), "l"(zero) : "memory"); /*@narrow*/
     if (t == 32 && !n) asm volatile("st.shared.b64 [%0], %1;" :: "r"(shared(words)), "l"(zero) : "memory"); /*@narrow_too*/
 }""",
@@ -379,11 +426,13 @@ BOUNDS = [
     ),
     Bound(
         "map_fields",
-        START + """
+        PUBLISH
+        + START
+        + """
     __shared__ SharedMap built;
     if (n && t == 0) set_width(&built, 100);
     __syncwarp();
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" :: "l"(x), "r"(shared(&built)) : "memory"); /*@publish*/
+    asm volatile(PUBLISH :: "l"(x), "r"(shared(&built)) : "memory"); /*@publish*/
 }""",
         (Case(0, one("uninitialized-read", "error", "publish")), Case(1)),
         head=MAPS,
@@ -391,7 +440,8 @@ BOUNDS = [
     ),
     Bound(
         "global_pieces",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4];
     __shared__ u64 full;
     if (t == 0) {
@@ -407,7 +457,8 @@ BOUNDS = [
     ),
     Bound(
         "fence_events",
-        START + """
+        START
+        + """
     __shared__ alignas(16) unsigned tile[4];
     __shared__ u64 full;
     if (t == 0) { INIT(&full, 1); }
@@ -433,7 +484,8 @@ BOUNDS = [
     Bound("waits_and_global_flags", GLOBAL_RESULT % POLL, (Case(0),)),
     Bound(
         "lanes_that_end",
-        START + """
+        START
+        + """
     __shared__ unsigned word;
     if (t == 0) { PUT(&word, 1); if (n) return; } /*@store*/
     __syncthreads();
@@ -443,7 +495,8 @@ BOUNDS = [
     ),
     Bound(
         "masks_that_differ",
-        START + """
+        START
+        + """
     unsigned mask = n && t >= 16 ? 0xffff0000u : 0xffffffffu;
     out[t] = __shfl_sync(mask, t, 0); /*@shuffle*/
 }""",
@@ -456,7 +509,9 @@ BOUNDS = [
     if (threadIdx.x < 16) __syncthreads(); /*@barrier*/
     out[threadIdx.x] = 1;
 }
-""" + START + """
+"""
+        + START
+        + """
     half(out);
     if (n) __syncthreads(); /*@later*/
 }""",
