@@ -299,12 +299,12 @@ OPERATIONS_AT_EXIT: Final = {
     ),
     "exit:bulk store": Situation(
         "a wait that covers {group} before the CTA exits: {wait_name}",
-        "commit it ({commit}), and wait with {wait} ({wait_cpp}) in its thread before the kernel returns",
+        "commit it ({commit}) if it is not, and wait with {wait} ({wait_cpp}) in its thread before the kernel returns",
         "the {operation} at {first_at} can still be reading shared memory when its CTA exits",
     ),
     "exit:wgmma": Situation(
         "a wait that covers {group} before the CTA exits: {wait_name}",
-        "commit it ({commit}), and wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) before the kernel returns",
+        "commit it ({commit}) if it is not, and wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) before the kernel returns",
         "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
     ),
 }

@@ -29,7 +29,10 @@ _WARP_BARRIER = "{warp_barrier_ptx} with both lanes in its mask, between (1) and
 _CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
 
 _NEXT = "put {barrier_call} between two iterations of the loop: after the {first_role} at {first_at}, at the end of the loop's body"
-_HALVES = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
+_HALVES = (
+    "if several threads update the same element, make the update atomic ({atomic_add}); else put {barrier_call} between the"
+    " {first_role} and the {second_role} of the statement at {first_at}"
+)
 _REGISTER = " (load into a register before it, store after it)"
 # A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
@@ -47,7 +50,7 @@ _SHAPED_RACES = {
          " land in either order", ""),
         ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
         ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
-        ("statement", "WAW", "give each thread bytes of its own; or " + _HALVES, _RACE_MESSAGES["WAW"], ""),
+        ("statement", "WAW", "give each thread bytes of its own; " + _HALVES, _RACE_MESSAGES["WAW"], ""),
     )
 }  # fmt: skip
 
@@ -65,7 +68,8 @@ _DATA_RACE = Kind(
         "no-barrier/WAR": Situation(
             _CTA_BARRIER,
             "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}"
-            " (in a loop: at the end of its body)",
+            " (in a loop: at the end of its body); or, if {second_at} updates what {first_at} has loaded, make the update atomic"
+            " ({atomic_add})",
             _RACE_MESSAGES["WAR"],
         ),
         "no-barrier/WAW": Situation(
@@ -208,12 +212,12 @@ _OUT_OF_BOUNDS = Kind(
     {
         "shared": Situation(
             "the CTA has {shared_bytes} of shared memory",
-            "check the index, or launch with more dynamic shared memory",
+            "check the index; if the memory is dynamic, launch with more of it",
             "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
         ),
         "range": Situation(
             "the CTA has {shared_bytes} of shared memory",
-            "check the address and the size of the copy (of a tensor map: its box), or launch with more dynamic shared memory",
+            "check the address and the size of the copy (of a tensor map: its box); if the memory is dynamic, launch with more of it",
             "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
         ),
         GENERAL: Situation("no allocation contains the address", "check the index and the size of the buffer behind {first_at}"),
@@ -238,8 +242,8 @@ _BARRIER_MISUSE = Kind(
         ),
         "counts-disagree": Situation(
             "one thread count for all that meet at {barrier}",
-            "give the same count at {first_at} and {second_at}: all threads that arrive or wait, a multiple of 32",
-            "{barrier} is used with different thread counts at {first_at} and {second_at}",
+            "give the same count at {both_at}: all threads that arrive or wait, a multiple of 32",
+            "{barrier} is used with different thread counts at {both_at}",
         ),
         "divergent": Situation(
             "the other lanes of the warp at {point}: an aligned barrier waits for all that have not exited",
@@ -360,7 +364,7 @@ _SCOPE = Kind(
 )
 
 _NOT_COVERED = "a wait that covers {group} before this {second_role}: wgmma.wait_group"
-_WAIT_BETWEEN = "commit it, and wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) before {second_at}"
+_WAIT_BETWEEN = "commit it if it is not, and wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) before {second_at}"
 
 _REGISTER_HAZARD = Kind(
     "register-hazard",

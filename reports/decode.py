@@ -308,8 +308,10 @@ def _merged(record: Any, table: Records | None) -> tuple[int, int, int, int]:
         return 1, 1, begin, begin + int(record["bytes"])
     entry = table[int(record["table"])]
     # The device keeps the complement of the lower bound, so that zeroed memory is the identity of its maximum.
-    low = int(~entry["low"]) & 0xFFFFFFFF
-    return max(1, int(entry["count"])), max(1, int(entry["ctas"])), low, int(entry["high"])
+    low, high = int(~entry["low"]) & 0xFFFFFFFF, int(entry["high"])
+    # An offset below the CTA's memory is a negative number in 32 bits, whose end wraps.
+    high = high if high > low else low + int(record["bytes"])
+    return max(1, int(entry["count"])), max(1, int(entry["ctas"])), low, high
 
 
 def _is_global(record: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
-from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, Situation
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
@@ -130,10 +130,16 @@ _VERBS: Final = {"read": "read", "write": "write"}
 
 
 def place(access: Access) -> str:
-    """`kernel.cu:14`, or the PTX line where there is no source line."""
+    """`kernel.cu:14`, `helpers.cuh:41 (called at kernel.cu:9)`, or the PTX line where there is no source line."""
     if access.line:
-        return f"{access.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{access.line}"
+        outermost = access.inlined[-1] if access.inlined else None
+        called = f" (called at {_short(outermost)})" if outermost is not None and outermost.file != access.file else ""
+        return _short(access) + called
     return f"PTX line {access.ptx_line}" if access.ptx_line else "an unknown place"
+
+
+def _short(at: Access | Frame) -> str:
+    return f"{at.file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{at.line}"
 
 
 def words_of(finding: Finding, facts: dict[str, Any], framework: str = frameworks.CUDA) -> dict[str, str]:
@@ -168,7 +174,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
     }
 
 
-_ACCESS_WORDS: Final = ("first_at", "second_at", "first_role", "second_role", "second_role_verb", "operation", "group")
+_ACCESS_WORDS: Final = ("first_at", "second_at", "both_at", "first_role", "second_role", "second_role_verb", "operation", "group")
 
 
 def _access_words(finding: Finding) -> dict[str, str]:
@@ -178,10 +184,18 @@ def _access_words(finding: Finding) -> dict[str, str]:
     return dict(
         zip(
             _ACCESS_WORDS,
-            (place(first), place(last), first.role, last.role, _VERBS.get(last.role, "touch"), action.kind if action else "copy", group),
+            (
+                *(place(first), place(last), _both(first, last)),
+                *(first.role, last.role, _VERBS.get(last.role, "touch"), action.kind if action else "copy", group),
+            ),
             strict=True,
         )
     )
+
+
+def _both(first: Access, last: Access) -> str:
+    """The two places, or the one that they are."""
+    return " and ".join(dict.fromkeys((place(first), place(last))))
 
 
 def _bytes_phrase(finding: Finding) -> str:

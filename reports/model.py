@@ -403,13 +403,13 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same.
 
-    A barrier in divergent code comes before what follows from it: races, and reads of what was never written.
+    A misused barrier comes before what follows from it: races, reads of what was never written, deadlocks.
     """
     return tuple(sorted(findings, key=_rank))
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
-    follows = not finding.situation.startswith("divergent")
+    follows = finding.kind != "barrier-misuse"
     return bool(finding.suppressed), SEVERITIES.index(finding.severity), follows, -finding.count, *map(str, merge_key(finding))
 
 

@@ -137,12 +137,11 @@ def test_merging_keeps_the_worst_severity_and_every_waiter_once() -> None:
     assert merged.waiters == ({"warp": 1}, {"warp": 2})
 
 
-def test_divergence_comes_before_what_follows_from_it() -> None:
+def test_a_misused_barrier_comes_before_what_follows_from_it() -> None:
     race = Finding("data-race", "k", count=9)
-    split = Finding("barrier-misuse", "k", situation="divergent")
-    assert sort_findings([race, split]) == (split, race)
-    assert sort_findings([race, replace(split, situation="invalidated")])[0] is race
-    assert sort_findings([race, replace(split, severity="warning")])[0] is race
+    misuse = Finding("barrier-misuse", "k")
+    assert sort_findings([race, misuse]) == (misuse, race)
+    assert sort_findings([race, replace(misuse, severity="warning")])[0] is race
 
 
 def test_findings_are_sorted_by_severity_then_count() -> None:
