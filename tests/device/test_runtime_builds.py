@@ -216,7 +216,7 @@ def test_hooks_of_a_tiled_kernel_do_not_spill(target: str) -> None:
     assembled = assemble(done.ptx, target, options=(f"--maxrregcount={MOST_REGISTERS}",))
     costs = {name: int(stores) for name, stores in _PROPERTIES.findall(assembled.log)}
     assert {"__consan_read4", "__consan_write16", "__consan_enter"} <= set(costs)
-    assert {name: stores for name, stores in costs.items() if stores > 20} == {}  # a few words around a call of the cold path
+    assert {name: stores for name, stores in costs.items() if stores > 32} == {}  # a few words around a call of the cold path
     assert assembled.warnings == ()
 
 

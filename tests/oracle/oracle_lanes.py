@@ -119,7 +119,7 @@ class Paths:
         """The blocks that a lane comes to only after the point at a line, or without it."""
         block = self.of_line[line]
         found = {n for n in self.certain[block] if n != block and block not in self.reached[n] and self._held(n, block)}
-        (point,) = (i for i in self.code.instructions if i.line == line)
+        point = next(i for i in self.code.instructions if i.line == line and is_point(i))
         return found | ({block} if point.predicate is not None and block not in self.reached[block] else set())
 
     def _held(self, block: int, point: int) -> bool:

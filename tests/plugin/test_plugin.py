@@ -384,7 +384,7 @@ def test_notes_pass_strictly_and_are_printed_on_request(project: pytest.Pytester
     [
         ("txt", "== error[data-race]: RAW in kernel racy ="),
         ("sarif", '"ruleId": "data-race"'),
-        ("html", '<article class="finding" data-kind="data-race"'),
+        ("html", 'data-kind="data-race" data-severity="error"'),
     ],
 )
 def test_reports_in_other_formats(project: pytest.Pytester, suffix: str, piece: str) -> None:

@@ -12,7 +12,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     tile[t] = x[t];
 #ifdef RACY
     if (t % 32 < 16) asm volatile("barrier.sync.aligned 0; // here" ::: "memory");  /*@point*/
-    else asm volatile("barrier.sync.aligned 0; // there" ::: "memory");  /*@there*/
+    else asm volatile("barrier.sync.aligned 0; // there" ::: "memory");
 #else
     if (t % 32 < 16) asm volatile("barrier.sync 0; // here" ::: "memory");
     else asm volatile("barrier.sync 0; // there" ::: "memory");

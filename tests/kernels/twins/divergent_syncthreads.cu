@@ -16,7 +16,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         __syncthreads();  /*@point*/
     float mine = tile[63 - t];
     __syncthreads();
-    tile[t] = mine;  /*@there*/
+    tile[t] = mine;
     __syncthreads();
     out[t] = tile[t];
 }
