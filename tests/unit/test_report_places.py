@@ -46,7 +46,7 @@ USERS, VENDORED, LIBRARY = places.USERS, places.VENDORED, places.LIBRARY
         ("/home/user/project/third_party/fast/warp.cuh", VENDORED),
         ("cuda_pipeline_helpers.h", LIBRARY),
         ("<built-in>", LIBRARY),
-        ("/work/cutlass/include/cute/tensor.hpp", LIBRARY),
+        ("/home/dev/cutlass/include/cute/tensor.hpp", LIBRARY),
         ("C:\\venv\\Lib\\site-packages\\triton\\language\\core.py", LIBRARY),
     ],
 )
@@ -57,13 +57,13 @@ def test_rank(file: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("/work/cutlass/include/cute/tensor.hpp", USERS),
-        ("/work/cutlass/.venv/lib/python3.11/site-packages/nvidia/cu13/include/cuda_pipeline.h", LIBRARY),
-        ("/work/cutlass/third_party/cutlass/include/cute/tensor.hpp", LIBRARY),
+        ("/home/dev/cutlass/include/cute/tensor.hpp", USERS),
+        ("/home/dev/cutlass/.venv/lib/python3.11/site-packages/nvidia/cu13/include/cuda_pipeline.h", LIBRARY),
+        ("/home/dev/cutlass/third_party/cutlass/include/cute/tensor.hpp", LIBRARY),
     ],
 )
 def test_who_works_on_a_library_sees_its_lines(file: str, expected: int) -> None:
-    assert places.rank(file, "/work/cutlass") == expected
+    assert places.rank(file, "/home/dev/cutlass") == expected
 
 
 def chain(*files: str) -> Place:
