@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from consan.instrument.isa import lookup
+from consan.instrument.isa import family_of, lookup
 from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, symbols, tensormaps
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
@@ -60,10 +60,15 @@ class Instrumented:
     variant: Variant
     external: tuple[str, ...]
     lines: tuple[int, ...]
-    places: Mapping[int, Place]
+    places: Places
     hazards: tuple[StaticFinding, ...] = ()  # static findings on registers: they hold for each launch of their kernels
     debug: bool = False  # a debug build: its registers were not checked
     communicates: bool = False  # CTAs may wait for each other through global memory
+
+    @property
+    def module(self) -> Module:
+        """The original text, parsed at most once."""
+        return self.places.module
 
     def original(self, line: int) -> Place | None:
         """The instruction at a line of the original text, given a line of the instrumented text."""
@@ -125,7 +130,7 @@ def instrument(
         entries=tuple(plan.function.name for plan in context.entries()),
         variant=variant,
         lines=tuple(context.edits.line_map()),
-        places=_Places(lambda: module),
+        places=Places(lambda: module),
         hazards=_hazards(module, plans.values()),
         debug=is_debug(module),
         communicates=waits_elsewhere,
@@ -137,7 +142,7 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
     for plan in plans.values():
         assert plan.function.body is not None
         plan.stats.families |= {work.row.family for work in plan.work}
-        if any(instruction.parts[0] in ("mapa", "getctarank") for instruction in plan.function.body.instructions()):
+        if any(family_of(instruction) == "cluster-address" for instruction in plan.function.body.instructions()):
             plan.stats.families.add("cluster-address")
 
 
@@ -182,28 +187,24 @@ def _module_header(context: Context, target: str, more: str) -> None:
         edits.insert_after(anchor, text)
 
 
-def places_of(text: str, name: str) -> Mapping[int, Place]:
-    """The places of a module. The module is parsed on the first request."""
-    return _Places(lambda: parse(text, name))
-
-
-class _Places(Mapping[int, Place]):
-    """Instructions by line, computed only when a fault needs a place."""
+class Places(Mapping[int, Place]):
+    """Instructions of the original text by line, computed only when a fault needs a place."""
 
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
 
     @cached_property
-    def _module(self) -> Module:
+    def module(self) -> Module:
+        """The text, read on the first request."""
         return self._read()
 
     @cached_property
     def _lines(self) -> dict[int, Instruction]:
-        bodies = [f.body for f in self._module.functions if f.body is not None]
+        bodies = [f.body for f in self.module.functions if f.body is not None]
         return {i.line: i for body in bodies for i in body.instructions()}
 
     def __getitem__(self, line: int) -> Place:
-        return place_of(self._module, self._lines[line])
+        return place_of(self.module, self._lines[line])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._lines)

@@ -7,6 +7,7 @@ Decides
 - which of two accesses is intended to come first (`order`): the one that the other can follow, if only one can; in a loop, the one that
   reaches the other without a barrier; else the write; of two writes, the first in the text. So a race reads the same whatever order the
   schedule produced;
+- whether a store puts back, changed, what was loaded from its address (`updates`);
 - what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it.
 
 Not handled; the answer is None: accesses in two functions, accesses in a called function (its callers may call it again), and
@@ -22,29 +23,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from consan.instrument.isa import lookup
+from consan.instrument.isa import MemoryAccess, Row, family_of, flow_of, has_action, lookup
+from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.isa.roles import names
+from consan.instrument.loops import loop_around
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Graph, Guard, Key, graph_of, guard_of, key_of, written
-from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, parse
-from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads, Value, is_plain
+from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
+from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, SyncPoint, Thread, Threads, Value, is_plain
+from consan.instrument.signals import signals_of
 from consan.instrument.sites import Place, Site
 
-_FAMILIES: Final = frozenset(
-    (
-        *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier", "warp-collective"),
-        *("cp.async.commit", "cp.async.wait"),
-    )
-)
-_GROUPS: Final = (
-    *("cp.async.bulk.commit_group", "cp.async.bulk.wait_group"),
-    *("wgmma.commit_group", "wgmma.wait_group", "wgmma.fence"),
-)
-_OPCODES: Final = frozenset(
-    ("bar", "barrier", "cp", "mbarrier", "fence", "membar", "wgmma", "call", "shfl", "vote", "match", "redux", "activemask", "elect")
-)
-_ROLES: Final = ("barrier", "group-count", "mask")  # the meaning of `SyncPoint.number`
+_FAMILIES: Final = SYNCHRONISING | {"warp-collective", "cp.async.commit", "cp.async.wait"}
+_GROUPS: Final = ("commit_group", "wait_group", "fence")  # actions of the bulk copies and of wgmma that synchronise
+_MATTER: Final = _FAMILIES | COPIES | {"wgmma", "call"}
+_ROLES: Final = ("barrier", "group-count", "mask", "parity")  # the meaning of `SyncPoint.number`
 _DEPTH: Final = 12  # limit of the arithmetic that is followed for one operand
+_CHAIN: Final = 64  # limit of the instructions that are followed from a stored value to a load
+_BARRIERS_TRIED: Final = 8
 _END: Final = 0  # the vertex that all returns lead to; 1 is the entry
 _ENTRY: Final = 1
 Vertices = set[int]
@@ -56,11 +53,6 @@ class TextRelations:
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
         self._flows: dict[str, _Flow | None] = {}
-
-    @classmethod
-    def of(cls, text: str, name: str) -> TextRelations:
-        """The relations of a module given as text."""
-        return cls(lambda: parse(text, name))
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
@@ -79,6 +71,50 @@ class TextRelations:
         """See `relations.Relations`."""
         found = self._located(first, second)
         return found[0].stretches(*found[1:], threads) if found and not found[0].calls else None
+
+    def in_branches(self, first: Site, second: Site, threads: Threads) -> tuple[bool, bool]:
+        """See `relations.Relations`."""
+        found = self._located(first, second)
+        return found[0].in_branches(*found[1:], threads) if found else (False, False)
+
+    def signals(self, entry: str) -> tuple[Signal, ...]:
+        """See `relations.Relations`."""
+        return signals_of(self._module, entry)
+
+    def follows(self, entry: str, line: int, later: int) -> bool | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.follows(line, later) if flow is not None else None
+
+    def barrier_behind(self, entry: str, line: int, later: int) -> Place | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.barrier_behind(line, later) if flow is not None else None
+
+    def loop(self, entry: str, *lines: int) -> Place | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.loop(lines) if flow is not None else None
+
+    def counted(self, barrier: Site) -> Counted | None:
+        """See `relations.Relations`."""
+        flow = self._flow(barrier.function)
+        return flow.counted(barrier.ptx_line) if flow is not None else None
+
+    def updates(self, write: Site) -> int:
+        """See `relations.Relations`."""
+        flow = self._flow(write.function)
+        return flow.updates(write.ptx_line) if flow is not None else 0
+
+    def stores(self, access: Site) -> Stores | None:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        return flow.stores(access.ptx_line) if flow is not None else None
+
+    def variable(self, access: Site) -> str:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        return flow.variable(access.ptx_line) if flow is not None else ""
 
     @cached_property
     def _module(self) -> Module:
@@ -147,6 +183,8 @@ class _Flow:
     calls: Vertices = field(default_factory=set)  # of functions that synchronise
     branches: dict[int, _Branch] = field(default_factory=dict)  # by the last vertex of a node
     threads: dict[Thread | None, _Edges] = field(default_factory=dict)
+    followed: dict[tuple[int, int], bool | None] = field(default_factory=dict)  # by lines: `follows`
+    loops: dict[tuple[int, ...], Place | None] = field(default_factory=dict)  # by lines: `loop`
 
     def __post_init__(self) -> None:
         graph = graph_of(self.function)
@@ -168,7 +206,7 @@ class _Flow:
                     vertex = self._vertex()
                     self.out[vertex - 1] = [vertex]
                     self.instructions[vertex] = step.instruction
-                    if step.instruction.parts[0] == "call" and accesses.synchronises(step.instruction):
+                    if flow_of(step.instruction) == "call" and accesses.synchronises(step.instruction):
                         self.calls.add(vertex)
             tops.append((top, len(self.out) - 1))
         return tops
@@ -241,7 +279,25 @@ class _Flow:
         """The vertices of an access: all that belong to its source place."""
         return self._places.get(_identity(_place(site)), set())
 
+    def on_line(self, line: int) -> Vertices:
+        """The vertices of a PTX line."""
+        return self._lines.get(line, set())
+
+    @cached_property
+    def _lines(self) -> dict[int, Vertices]:
+        found: dict[int, Vertices] = {}
+        for vertex, instruction in self.instructions.items():
+            found.setdefault(place_of(self.module, instruction).ptx_line, set()).add(vertex)
+        return found
+
     # --- order ---
+
+    def follows(self, line: int, later: int) -> bool | None:
+        """See `relations.Relations`."""
+        if (line, later) not in self.followed:
+            one, other = self.on_line(line), self.on_line(later)
+            self.followed[line, later] = self._reaches(one, other, set()) if one and other else None
+        return self.followed[line, later]
 
     def are_apart(self, one: Vertices, other: Vertices) -> bool:
         """Whether neither can follow the other."""
@@ -267,12 +323,41 @@ class _Flow:
             carried = carried and not _closure(self._onward, first, set()) & second
         return Order(swapped, carried)
 
+    def in_branches(self, first: Vertices, second: Vertices, threads: Threads) -> tuple[bool, bool]:
+        """See `relations.Relations`."""
+        if not _closure(self._onward, first, set()) & second:
+            return False, False
+        return self._avoids(threads[1], first), self._avoids(threads[0], second)
+
+    def _avoids(self, thread: Thread | None, access: Vertices) -> bool:
+        """Whether a thread surely never executes an access."""
+        edges = self.edges(thread)
+        return not (_closure(edges.out, {_ENTRY}, set()) - edges.skipped) & access
+
     def _rank(self, access: Vertices) -> int:
         """The rank of the first vertex."""
         return min(self.ranks[vertex] for vertex in access)
 
     def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
         return bool(_closure(self.out, first, blocked) & second)
+
+    def loop(self, lines: tuple[int, ...]) -> Place | None:
+        """See `relations.Relations`."""
+        if lines not in self.loops:
+            self.loops[lines] = loop_around(self.module, self.function, lines)
+        return self.loops[lines]
+
+    def barrier_behind(self, line: int, later: int) -> Place | None:
+        """See `relations.Relations`. Of many barriers only the first few are looked at."""
+        one, other = self.on_line(line), self.on_line(later)
+        if not one or not other:
+            return None
+        behind = _closure(self.out, one, set()) - _closure(self.edges(None).into, one, set())
+        full = [v for v in behind if v in self.instructions and _is_full(self.instructions[v]) and self.instructions[v].predicate is None]
+        for vertex in sorted(full)[:_BARRIERS_TRIED]:
+            if not self._reaches({_ENTRY}, other, {vertex}):
+                return place_of(self.module, self.instructions[vertex])
+        return None
 
     # --- stretches ---
 
@@ -313,17 +398,92 @@ class _Flow:
                 points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
         return tuple(point for _, point in sorted(points, key=lambda each: each[0], reverse=not back))
 
+    # --- updates ---
+
+    def updates(self, line: int) -> int:
+        """The line of the load that the store of a PTX line puts back, changed, at the same address."""
+        store = next((i for i in self.instructions.values() if place_of(self.module, i).ptx_line == line), None)
+        if store is None or family_of(store) != "store" or not isinstance(address := store.operands[0], Address):
+            return 0
+        base = address.base
+        if isinstance(base, Register) and self._definitions.get(key_of(store.scope, base.name)) is None:
+            return 0  # the address may have changed since the load
+        load = self._load_behind(store, address)
+        return place_of(self.module, load).ptx_line if load is not None else 0
+
+    def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
+        """The load from an address from which the value of a store is computed, through registers that are written once."""
+        pending, seen = [store], set[int]()
+        while pending and len(seen) < _CHAIN:
+            instruction = pending.pop()
+            seen.add(id(instruction))
+            if family_of(instruction) == "load" and instruction.operands[1] == address:
+                return instruction
+            sources = (self._definitions.get(key_of(instruction.scope, name)) for name in names(instruction.operands[1:]))
+            pending += [] if family_of(instruction) == "load" else [each for each in sources if each is not None and id(each) not in seen]
+        return None
+
+    # --- stores to a variable ---
+
+    def stores(self, line: int) -> Stores | None:
+        """The places of the stores to the variable that the access of a PTX line touches, each once."""
+        reader = next((i for i in self.instructions.values() if place_of(self.module, i).ptx_line == line), None)
+        touched = next(_touched(reader, ("read", "rmw")), None) if reader is not None else None
+        wanted = self._variables(touched.address, reader) if touched is not None and reader is not None else set[str]()
+        if len(wanted) != 1 or self.calls or touched is None or reader is None:
+            return None
+        found = [(i, self._variables(each.address, i)) for i in self.instructions.values() for each in _touched(i, ("write", "rmw"))]
+        stores = [i for i, variables in found if wanted & variables]
+        if not stores and not all(variables for _, variables in found):
+            return None
+        size = touched.total_bytes or (self._value(touched.size, reader, _DEPTH).of(None) if touched.size is not None else None)
+        places = {_identity(at): at for at in (place_of(self.module, i) for i in stores)}
+        return Stores(tuple(places.values()), size or 0)
+
+    def variable(self, line: int) -> str:
+        """The shared variable that the access of a PTX line is computed from; empty if there are several, or none."""
+        access = next((i for i in self.instructions.values() if place_of(self.module, i).ptx_line == line), None)
+        touched = next(_touched(access, ("read", "write", "rmw")), None) if access is not None else None
+        found = self._variables(touched.address, access) if touched is not None and access is not None else set[str]()
+        return found.pop() if len(found) == 1 else ""
+
+    def _variables(self, address: Operand | None, user: Instruction) -> set[str]:
+        """The variables that an address is computed from, through registers that are written once."""
+        pending, seen, found = [(address, user)], set[int](), set[str]()
+        while pending and len(seen) < _CHAIN:
+            operand, scope = pending.pop()
+            base = operand.base if isinstance(operand, Address | SymbolOffset) else operand
+            if isinstance(base, Symbol):
+                found.add(base.name)
+            definition = self._definitions.get(key_of(scope.scope, base.name)) if isinstance(base, Register) else None
+            if definition is not None and family_of(definition) != "load" and id(definition) not in seen:
+                seen.add(id(definition))
+                pending += [(each, definition) for each in definition.operands[1:]]
+        return found
+
     # --- points ---
 
     def _point(self, instruction: Instruction) -> SyncPoint | None:
         row = lookup(instruction.parts)
-        if row is None or not (row.family in _FAMILIES or row.name in _GROUPS):
+        if row is None or not _is_sync(row):
             return None
-        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait") or row.name.endswith("wait_group")
+        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait", "mbarrier") or row.action == "wait_group"
         roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
         number = next((self._value(roles[role], instruction, _DEPTH) for role in _ROLES if role in roles), None)
-        count = self._value(roles["count"], instruction, _DEPTH) if "count" in roles else None
+        count = self._value(roles["count"], instruction, _DEPTH) if "count" in roles and row.family != "mbarrier" else None
         return SyncPoint(instruction.opcode, row.family, place_of(self.module, instruction), number, count)
+
+    def counted(self, line: int) -> Counted | None:
+        """See `relations.Relations`."""
+        barrier = next((self.instructions[vertex] for vertex in self.on_line(line)), None)
+        row = lookup(barrier.parts) if barrier is not None else None
+        if barrier is None or row is None or row.family != "barrier":
+            return None
+        operand = dict(zip(row.roles(barrier), barrier.operands, strict=False)).get("count")
+        if operand is None:
+            return None
+        definition = self._definitions.get(key_of(barrier.scope, operand.name)) if isinstance(operand, Register) else None
+        return Counted(self._value(operand, barrier, _DEPTH), place_of(self.module, definition) if definition is not None else None)
 
     def _value(self, operand: Operand, instruction: Instruction, depth: int) -> Value:
         """An operand as arithmetic on the thread index, as far as its registers are written once."""
@@ -385,29 +545,35 @@ def _identity(place: Place) -> tuple[object, ...]:
 
 def _matters(instruction: Instruction) -> bool:
     """Whether an instruction may be an access or synchronises."""
-    if instruction.parts[0] in _OPCODES:
-        return True
     row = lookup(instruction.parts)
-    return row is not None and bool(row.touches)
+    return row is not None and (bool(row.touches) or row.family in _MATTER)
+
+
+def _touched(instruction: Instruction, kinds: tuple[str, ...]) -> Iterator[MemoryAccess]:
+    """The accesses of an instruction to memory that may be shared."""
+    row = lookup(instruction.parts)
+    for access in row.accesses(instruction) if row is not None and row.touches else ():
+        if access.access in kinds and access.space.startswith(("shared", "generic")):
+            yield access
 
 
 def _is_full(instruction: Instruction) -> bool:
     """A barrier for all threads of the CTA: `bar.sync` without a thread count."""
     row = lookup(instruction.parts)
-    if row is None or row.family != "barrier" or "arrive" in instruction.parts:
+    if row is None or row.family != "barrier" or row.action == "arrive":
         return False
     return "count" not in row.roles(instruction)
 
 
 def _is_warp(instruction: Instruction) -> bool:
     operands = instruction.operands
-    if instruction.parts[:2] != ("bar", "warp"):
+    if family_of(instruction) != "warp-barrier":
         return _is_full(instruction)
     return isinstance(operands[0], Immediate) and int(operands[0].value) & 0xFFFFFFFF == 0xFFFFFFFF
 
 
 def _is_cluster(instruction: Instruction) -> bool:
-    return instruction.parts[:3] == ("barrier", "cluster", "wait")
+    return has_action(instruction, "cluster-barrier", "wait")
 
 
 _BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": _is_full, "cluster": _is_cluster}
@@ -435,9 +601,13 @@ class _Syncing:
 
 
 def _syncs(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts) if instruction.parts[0] in _OPCODES else None
-    return row is not None and (row.family in _FAMILIES or row.name in _GROUPS)
+    row = lookup(instruction.parts)
+    return row is not None and _is_sync(row)
+
+
+def _is_sync(row: Row) -> bool:
+    return row.family in _FAMILIES or (row.family in ("bulk", "wgmma") and row.action in _GROUPS)
 
 
 def _callees(function: Function) -> Iterator[str | None]:
-    return (callee(instruction) for instruction in function.instructions() if instruction.parts[0] == "call")
+    return (callee(instruction) for instruction in function.instructions() if flow_of(instruction) == "call")

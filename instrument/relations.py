@@ -31,6 +31,7 @@ _OPERATORS: Final[dict[str, Callable[..., int | None]]] = {
     "not": lambda a: int(not a),  # of predicates only (`is_plain`)
     "shl": lambda a, b: a << min(b, 32),
     "shr": lambda a, b: None if _is_negative(a) else a >> min(b, 32),  # of a negative number it depends on the type
+    "selp": lambda a, b, p: a if p else b,
     "setp.eq": operator.eq,
     "setp.ne": operator.ne,
     "setp.lt": operator.lt,
@@ -85,7 +86,8 @@ class Value:
 class SyncPoint:
     """A synchronising instruction. Several of one source place (an unrolled loop) are one.
 
-    `number` is the group count of a wait, the barrier of a `bar`, the mask of a `bar.warp.sync`; `count` the threads of a `bar`.
+    `number` is the group count of a wait, the barrier of a `bar`, the mask of a `bar.warp.sync`, the
+    parity of a wait for an mbarrier; `count` the threads of a `bar`.
     `always`: every path of its stretch executes it.
     """
 
@@ -131,6 +133,38 @@ class Stretches:
     after_second: tuple[SyncPoint, ...] = ()
 
 
+@dataclass(frozen=True)
+class Signal:
+    """An instruction that signals a barrier or writes shared memory, or waits at a barrier.
+
+    `verb`: initialise, announce (bytes; `mbarrier.arrive.expect_tx` arrives as well), copy, arrive, wait, or write. `symbol`: the shared
+    variable of the address, empty if unknown. `barrier`: the number of a named barrier. `number`: the count or the bytes, if constant.
+    """
+
+    verb: str
+    opcode: str
+    place: Place
+    symbol: str = ""
+    barrier: int | None = None
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The thread count of a barrier, and the instruction that computes it; None if that is not known, or the count is a constant."""
+
+    count: Value
+    computed: Place | None = None
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where a kernel writes a shared variable, each place once, and the bytes that the access reads in all (0: unknown)."""
+
+    places: tuple[Place, ...]
+    bytes: int = 0
+
+
 class Relations(Protocol):
     """What the text of a module says about its sites."""
 
@@ -138,6 +172,51 @@ class Relations(Protocol):
         """The intended order of two accesses in a program that lacks a barrier; None if the text does not tell.
 
         `barriers`: the kind that would order them, of a "warp", a "cta" or a "cluster".
+        """
+        ...
+
+    def signals(self, entry: str) -> tuple[Signal, ...]:
+        """The instructions of a kernel that signal barriers or write shared variables, and the waits at barriers."""
+        ...
+
+    def follows(self, entry: str, line: int, later: int) -> bool | None:
+        """Whether a thread of a kernel can execute the instruction of the PTX line `later` after that of `line`.
+
+        None if the text does not tell.
+        """
+        ...
+
+    def barrier_behind(self, entry: str, line: int, later: int) -> Place | None:
+        """A barrier of the whole CTA that comes only after the instruction of a PTX line, and that every path to that of `later` passes.
+
+        Then the second cannot execute before the first has. None if there is no such barrier, or the text does not tell.
+        """
+        ...
+
+    def loop(self, entry: str, *lines: int) -> Place | None:
+        """The innermost loop of a kernel around the instructions of some PTX lines: the branch that repeats it. None if there is none."""
+        ...
+
+    def counted(self, barrier: Site) -> Counted | None:
+        """The thread count that a barrier is given; None if it has none."""
+        ...
+
+    def updates(self, write: Site) -> int:
+        """The PTX line of the load whose value a store changes and puts back at the same address; 0 if it is no such update."""
+        ...
+
+    def stores(self, access: Site) -> Stores | None:
+        """The stores of the kernel to the shared variable that an access touches. None if the text does not tell."""
+        ...
+
+    def variable(self, access: Site) -> str:
+        """The symbol of the shared variable from which the address of an access is computed; empty if the text does not tell."""
+        ...
+
+    def in_branches(self, first: Site, second: Site, threads: Threads) -> tuple[bool, bool]:
+        """Whether (1) is in a branch that the thread of (2) does not enter, and the other way round.
+
+        False, False also if (2) cannot follow (1) before the next iteration of a loop: then no place lies between the branches.
         """
         ...
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Frame:
+class InlinedCall:
     """One step of an inlining chain: the position at which the inlined code of `function` (a symbol) was called."""
 
     function: str | None
@@ -24,7 +24,7 @@ class Place:
     file: str | None = None
     line: int | None = None
     column: int | None = None
-    inlined: tuple[Frame, ...] = ()
+    inlined: tuple[InlinedCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Site:
     line: int | None = None
     column: int | None = None
     unused: bool = False  # the loaded value goes to registers that nothing reads
-    inlined: tuple[Frame, ...] = ()
+    inlined: tuple[InlinedCall, ...] = ()
 
 
 @dataclass(frozen=True)
-class Unmodelled:
+class UnmodelledInstruction:
     """A memory or synchronisation instruction that consan does not check yet. It makes the verdict `incomplete`."""
 
     opcode: str
@@ -83,7 +83,7 @@ class FunctionStats:
     global_atomics: int = 0  # instructions that read and write it: atomics and reductions
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
     open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
-    unmodelled: list[Unmodelled] = field(default_factory=list)
+    unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from consan.instrument import Instrumented, places_of
+from consan.instrument import Instrumented, Places
 from consan.instrument.passes.registers import StaticFinding
+from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.instrument.sites import Frame, FunctionStats, Place, SharedVariable, Site, Unmodelled
+from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, UnmodelledInstruction
 
 _LAZY = "places"
 
@@ -62,8 +63,8 @@ def _stats(function: FunctionStats) -> list[Any]:
     return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *told]
 
 
-def restore(text: str, plain: str, name: str) -> Instrumented:
-    """The stored module. `plain` is the PTX that it was made from, `name` its present name."""
+def restore(text: str, plain: Callable[[], Module]) -> Instrumented:
+    """The stored module. `plain` gives the PTX that it was made from: it is called at most once, when somebody asks."""
     values = json.loads(text)
     made = {
         "sites": tuple(_site(site) for site in values["sites"]),
@@ -73,13 +74,13 @@ def restore(text: str, plain: str, name: str) -> Instrumented:
         "lines": tuple(values["lines"]),
         "variant": _variant(values["variant"]),
         "hazards": tuple(_hazard(hazard) for hazard in values["hazards"]),
-        _LAZY: places_of(plain, name),
+        _LAZY: Places(plain),
     }
     return Instrumented(**(values | made))
 
 
-def _frames(values: list[list[Any]]) -> tuple[Frame, ...]:
-    return tuple(Frame(*frame) for frame in values)
+def _frames(values: list[list[Any]]) -> tuple[InlinedCall, ...]:
+    return tuple(InlinedCall(*frame) for frame in values)
 
 
 def _named(record: type[Any], values: list[Any]) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def _variant(values: list[Any]) -> Variant:
 
 def _function(values: list[Any]) -> FunctionStats:
     found = _named(FunctionStats, values)
-    unmodelled = [Unmodelled(*each) for each in found["unmodelled"]]
+    unmodelled = [UnmodelledInstruction(*each) for each in found["unmodelled"]]
     sets = {name: set(found[name]) for name in ("calls", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
     return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared, "told": tuple(found["told"])} | sets))
@@ -110,8 +111,8 @@ def _function(values: list[Any]) -> FunctionStats:
 
 def _hazard(values: list[Any]) -> StaticFinding:
     found = _named(StaticFinding, values)
-    for key in ("first", "second"):
-        found[key] = _place(found[key])
+    for key in ("first", "second", "third"):
+        found[key] = None if found[key] is None else _place(found[key])
     for key in ("registers", "kernels"):
         found[key] = tuple(found[key])
     return StaticFinding(**found)

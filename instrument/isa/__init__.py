@@ -1,23 +1,31 @@
 """The opcode table: what every instruction of the PTX ISA touches, in which proxy, and what it orders.
 
-Public: `lookup(parts)` gives the `Row` of an opcode. `Row.describe` and `Row.accesses` say what one instruction does to memory.
+Public: `lookup(parts)` gives the `Row` of an opcode. `Row.event` says what one instruction does that others can notice: its accesses,
+what it orders, which operands are known at run time only. `flow_of` and its neighbours answer questions about control flow and waits.
 `Row.roles`, `destinations` and `sources` name its operands. ``python -m consan.instrument.isa`` prints the table.
 """
 
-from consan.instrument.isa.model import NO_ACCESS, STATUSES, Access, InstructionLike, Row, Touch
+from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
+from consan.instrument.isa.queries import family_of, flow_of, has_action, may_wait, polls
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
 
 __all__ = [
     "NO_ACCESS",
     "ROWS",
     "STATUSES",
-    "Access",
+    "InstructionEvent",
     "InstructionLike",
+    "MemoryAccess",
     "Row",
     "Touch",
     "canonical",
     "destinations",
+    "family_of",
+    "flow_of",
+    "has_action",
     "is_memory_or_sync",
     "lookup",
+    "may_wait",
+    "polls",
     "sources",
 ]

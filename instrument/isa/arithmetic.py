@@ -392,6 +392,7 @@ CONVERSION: list[Row] = [
         "Data Movement and Conversion Instructions: mov",
         "arithmetic",
         "mov{.vec}.type dst, src",
+        action="move",
         classes={"type": "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64", "vec": "v2 v4"},
     ),
     *rows(

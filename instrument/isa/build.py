@@ -36,4 +36,5 @@ def _row(
 ) -> Row:
     form, _, operands = line.partition(" ")
     first = form.partition(".")[0].partition("{")[0]
+    columns = {"action": name.rpartition(".")[2] if "." in name else "", **columns}
     return Row(name or first, form, operands.strip(), section, family, touches=touched, classes=classes, **columns)

@@ -90,6 +90,7 @@ BULK: list[Row] = [
         "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dst-addr], [src-addr], size{, byte-mask}",
         touch=_OUT,
         completion="bulk-group",
+        action="multimem",
     ),
     *_copies(
         "multimem.cp.reduce.async.bulk",
@@ -99,6 +100,7 @@ BULK: list[Row] = [
         """,
         touch=_REDUCE_OUT,
         completion="bulk-group",
+        action="multimem",
     ),
 ]
 

@@ -16,11 +16,11 @@ from consan.instrument.isa.model import Row
 __all__ = ["ROWS"]
 
 CONTROL: list[Row] = [
-    *rows("Control Flow Instructions: bra", "control", "bra{.uni} label"),
-    *rows("Control Flow Instructions: brx.idx", "control", "brx.idx{.uni} src, targets", name="brx.idx"),
-    *rows("Control Flow Instructions: ret", "control", "ret{.uni}"),
-    *rows("Control Flow Instructions: exit", "control", "exit"),
-    *rows("Control Flow Instructions: call", "call", "call{.uni} {(dst), }func{, (args)}{, targets}"),
+    *rows("Control Flow Instructions: bra", "control", "bra{.uni} label", flow="branch"),
+    *rows("Control Flow Instructions: brx.idx", "control", "brx.idx{.uni} src, targets", name="brx.idx", flow="table"),
+    *rows("Control Flow Instructions: ret", "control", "ret{.uni}", flow="return"),
+    *rows("Control Flow Instructions: exit", "control", "exit", flow="exit"),
+    *rows("Control Flow Instructions: call", "call", "call{.uni} {(dst), }func{, (args)}{, targets}", flow="call"),
 ]
 
 WARP: list[Row] = [
@@ -50,7 +50,7 @@ WARP: list[Row] = [
         "match.mode.sync.type dst, src, mask",
         classes={"mode": "any all", "type": "b32 b64"},
     ),
-    *rows("Parallel Synchronization and Communication Instructions: activemask", "warp-collective", "activemask.b32 dst"),
+    *rows("Parallel Synchronization and Communication Instructions: activemask", "warp-collective", "activemask.b32 dst", action="active"),
     *rows(
         "Parallel Synchronization and Communication Instructions: redux.sync",
         "warp-collective",
@@ -64,6 +64,9 @@ WARP: list[Row] = [
     *rows("Parallel Synchronization and Communication Instructions: elect.sync", "warp-collective", "elect.sync dst, mask"),
 ]
 
+_STACK = "Stack Manipulation Instructions: stacksave, stackrestore, alloca"
+_POINTER = {"type": "u32 u64"}
+
 MISCELLANEOUS: list[Row] = [
     *rows(
         "Parallel Synchronization and Communication Instructions: griddepcontrol",
@@ -71,21 +74,14 @@ MISCELLANEOUS: list[Row] = [
         "griddepcontrol.action",
         classes={"action": "launch_dependents wait"},
     ),
-    *rows("Miscellaneous Instructions: brkpt", "special", "brkpt"),
-    *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src"),
+    *rows("Miscellaneous Instructions: brkpt", "special", "brkpt", flow="break"),
+    *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src", action="sleep"),
     *rows("Miscellaneous Instructions: pmevent", "special", "pmevent{.mask} imm"),
-    *rows("Miscellaneous Instructions: trap", "control", "trap"),
+    *rows("Miscellaneous Instructions: trap", "control", "trap", flow="trap"),
     *rows("Miscellaneous Instructions: setmaxnreg", "special", "setmaxnreg.action.sync.aligned.u32 imm", classes={"action": "inc dec"}),
-    *rows(
-        "Stack Manipulation Instructions: stacksave, stackrestore, alloca",
-        "special",
-        """
-        stacksave.type dst
-        stackrestore.type src
-        alloca.type dst, size{, imm}
-        """,
-        classes={"type": "u32 u64"},
-    ),
+    *rows(_STACK, "special", "stacksave.type dst", action="save", classes=_POINTER),
+    *rows(_STACK, "special", "stackrestore.type src", action="restore", classes=_POINTER),
+    *rows(_STACK, "special", "alloca.type dst, size{, imm}", action="alloca", classes=_POINTER),
 ]
 
 _TEXTURE = {

@@ -23,7 +23,7 @@ from itertools import product
 
 from consan.instrument.isa.classes import words
 
-__all__ = ["DATA_TYPES", "SPACES", "Slot", "expand_form", "match_free", "match_ordered"]
+__all__ = ["DATA_TYPES", "SPACES", "ModifierSlot", "expand_form", "match_free", "match_ordered"]
 
 DATA_TYPES = frozenset(
     words(
@@ -38,7 +38,7 @@ _GROUP = re.compile(r"\{([^{}]*)\}|\.([^.{}]+)")
 
 
 @dataclass(frozen=True)
-class Slot:
+class ModifierSlot:
     """One modifier of a form: its class (or the word itself) and the words that it accepts."""
 
     name: str
@@ -47,37 +47,37 @@ class Slot:
     fixed_order: bool = False
 
 
-def _slot(word: str, classes: Mapping[str, tuple[str, ...]], optional: bool) -> Slot:
+def _slot(word: str, classes: Mapping[str, tuple[str, ...]], optional: bool) -> ModifierSlot:
     accepted = frozenset(classes.get(word, (word,)))
-    return Slot(word, accepted, optional, bool(accepted & _POSITIONAL))
+    return ModifierSlot(word, accepted, optional, bool(accepted & _POSITIONAL))
 
 
-def _group(body: str, classes: Mapping[str, tuple[str, ...]]) -> list[list[Slot]]:
+def _group(body: str, classes: Mapping[str, tuple[str, ...]]) -> list[list[ModifierSlot]]:
     """Alternatives of one brace group. A single modifier is an optional slot; ``{.sem.scope}`` is both or neither."""
     if "," in body:
         choice = tuple(word.strip().lstrip(".") for word in body.split(","))
-        return [[Slot("|".join(choice), frozenset(choice), True, bool(_POSITIONAL.intersection(choice)))]]
+        return [[ModifierSlot("|".join(choice), frozenset(choice), True, bool(_POSITIONAL.intersection(choice)))]]
     sequence = body.strip().lstrip(".").split(".")
     if len(sequence) == 1:
         return [[_slot(sequence[0], classes, True)]]
     return [[], [_slot(word, classes, False) for word in sequence]]
 
 
-def expand_form(form: str, name: str, classes: Mapping[str, tuple[str, ...]]) -> list[tuple[Slot, ...]]:
+def expand_form(form: str, name: str, classes: Mapping[str, tuple[str, ...]]) -> list[tuple[ModifierSlot, ...]]:
     """Slots of the modifiers after `name` in `form`; one list for each choice of the multi-word groups."""
     if not form.startswith(name):
         raise ValueError(f"form {form!r} does not begin with its name {name!r}")
     tail = form[len(name) :]
     if _GROUP.sub("", tail):
         raise ValueError(f"not the notation of a form: {form!r}")
-    pieces: list[list[list[Slot]]] = []
+    pieces: list[list[list[ModifierSlot]]] = []
     for found in _GROUP.finditer(tail):
         group, word = found.groups()
         pieces.append(_group(group, classes) if group is not None else [[_slot(word, classes, False)]])
     return [_keep_space_order(_distinct(slot for piece in choice for slot in piece)) for choice in product(*pieces)]
 
 
-def _distinct(slots: Iterable[Slot]) -> tuple[Slot, ...]:
+def _distinct(slots: Iterable[ModifierSlot]) -> tuple[ModifierSlot, ...]:
     """The slots with slots of one class numbered: type, type#2."""
     seen: Counter[str] = Counter()
     named = []
@@ -88,7 +88,7 @@ def _distinct(slots: Iterable[Slot]) -> tuple[Slot, ...]:
     return tuple(named)
 
 
-def _keep_space_order(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+def _keep_space_order(slots: tuple[ModifierSlot, ...]) -> tuple[ModifierSlot, ...]:
     # A copy names its destination space before its source space, so swapping them would make another copy.
     spaces = [slot for slot in slots if slot.words & SPACES]
     if len(spaces) < 2:
@@ -96,12 +96,12 @@ def _keep_space_order(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
     return tuple(replace(slot, fixed_order=slot.fixed_order or slot in spaces) for slot in slots)
 
 
-def match_ordered(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
+def match_ordered(slots: tuple[ModifierSlot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
     """The parts of an opcode assigned to slots in the manual's order; None if they do not match."""
     return next(_ordered(slots, parts), None)
 
 
-def _ordered(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _ordered(slots: tuple[ModifierSlot, ...], parts: tuple[str, ...]) -> Iterator[dict[str, str]]:
     if not slots:
         if not parts:
             yield {}
@@ -114,7 +114,7 @@ def _ordered(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> Iterator[dict[s
         yield from _ordered(rest, parts)
 
 
-def match_free(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
+def match_free(slots: tuple[ModifierSlot, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
     """As `match_ordered`, in any order that keeps the order of the positional slots."""
     if not sum(not slot.optional for slot in slots) <= len(parts) <= len(slots):
         return None
@@ -122,7 +122,7 @@ def match_free(slots: tuple[Slot, ...], parts: tuple[str, ...]) -> dict[str, str
     return None if found is None else {slot.name: found[slot.name] for slot in slots if slot.name in found}
 
 
-def _free(slots: tuple[Slot, ...], left: frozenset[int], last: int, parts: tuple[str, ...]) -> Iterator[dict[str, str]]:
+def _free(slots: tuple[ModifierSlot, ...], left: frozenset[int], last: int, parts: tuple[str, ...]) -> Iterator[dict[str, str]]:
     if not parts:
         if all(slots[index].optional for index in left):
             yield {}

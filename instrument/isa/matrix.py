@@ -209,6 +209,7 @@ WGMMA: list[Row] = [
         wgmma.mma_async.sp.sync.aligned.k64{.satfinite}.s32.byte.byte acc, src, desc, src, imm, src
         """,
         name="wgmma.mma_async.sp",
+        action="mma_async",
         status="not modelled",
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,

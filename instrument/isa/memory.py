@@ -323,7 +323,7 @@ _ADDRESSABLE = {"space": "const global local shared shared::cta shared::cluster 
 
 ADDRESS: list[Row] = [
     *rows(_MOVE + "isspacep", "address", "isspacep.space dst, src", classes=_ADDRESSABLE),
-    *rows(_MOVE + "cvta", "address", "cvta{.to}.space.type dst, src", classes=_ADDRESSABLE),
+    *rows(_MOVE + "cvta", "address", "cvta{.to}.space.type dst, src", action="convert", classes=_ADDRESSABLE),
     *rows(
         _MOVE + "mapa",
         "cluster-address",

@@ -1,8 +1,8 @@
 """What one row of the opcode table says, and what it says about one instruction.
 
 A `Row` describes one instruction form of the PTX ISA: its grammar, the role of each operand, the memory it touches and through which
-proxy, what it orders, and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `Access` for each
-piece of memory that the executing thread names. Chapter 8 of the manual ("Memory Consistency Model") defines `sem`, `scope` and
+proxy, what it orders, and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `MemoryAccess` for
+each piece of memory that the executing thread names. Chapter 8 of the manual ("Memory Consistency Model") defines `sem`, `scope` and
 `is_strong`; 9.7.9.8 "ld" and 9.7.13.5 "atom" define the defaults.
 
 Not handled here: the target of a generic address (known at run time), sizes held in registers (`total_bytes` is then 0), and the threads
@@ -11,16 +11,17 @@ that an operation synchronises with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any, Protocol
 
 from consan.instrument.isa.classes import COMMON
-from consan.instrument.isa.grammar import Slot, expand_form, match_free, match_ordered
-from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, parse_notation
+from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
+from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
 
-__all__ = ["NO_ACCESS", "STATUSES", "Access", "InstructionLike", "Row", "Touch"]
+__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch"]
 
 STATUSES = ("checked", "neutral", "not modelled")
 
@@ -55,7 +56,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Access:
+class MemoryAccess:
     """One memory access or synchronisation, as the text of an instruction gives it."""
 
     space: str
@@ -73,7 +74,63 @@ class Access:
     size: Operand | None = None
 
 
-NO_ACCESS = Access("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
+@dataclass(frozen=True)
+class InstructionEvent:
+    """What one instruction does that a record of an execution must hold.
+
+    `operands`: each with its role. `accesses`: every piece of memory, with its address operand, size, space, proxy and kind. `orders`:
+    "acquire", "release", "sc", "proxy", at `scope`; empty for an instruction that orders nothing.
+    """
+
+    row: Row
+    operands: tuple[tuple[str, Operand], ...]
+    accesses: tuple[MemoryAccess, ...]
+    sem: str
+    scope: str
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """What it orders."""
+        return (*_ORDERS.get(self.sem, ()), *(("proxy",) if "proxy" in self.row.ordering else ()))
+
+    @property
+    def suspends(self) -> bool:
+        """Whether the thread may wait here for others."""
+        return self.row.suspends
+
+    @property
+    def completion(self) -> str:
+        """How the end of its asynchronous part is observed; "sync" without one."""
+        return self.row.completion
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The role of each operand."""
+        return tuple(role for role, _ in self.operands)
+
+    @property
+    def at_run_time(self) -> tuple[str, ...]:
+        """Roles of the operands that it reads and whose values only the execution tells. A size that is not among them is in `accesses`."""
+        return tuple(role for role, operand in self.operands if role != "dst" and not is_constant(operand))
+
+    @property
+    def first(self) -> MemoryAccess:
+        """The first access. For an instruction that touches no memory: only its semantics and scope."""
+        if self.accesses:
+            return self.accesses[0]
+        return MemoryAccess("none", "none", 0, 0, 0, self.sem, self.scope, self.sem != "weak", "none", None, None)
+
+    def operand(self, role: str) -> Operand | None:
+        """The operand with a role; None if the instruction lacks it."""
+        return next((operand for name, operand in self.operands if name == role), None)
+
+
+_ORDERS = {"acquire": ("acquire",), "release": ("release",), "acq_rel": ("acquire", "release"), "sc": ("acquire", "release", "sc")}
+# Families and actions at which a thread may wait for others. test_wait never does.
+_SUSPENDING = frozenset(
+    (("barrier", "sync"), ("barrier", "red"), ("warp-barrier", "sync"), ("cluster-barrier", "wait"), ("mbarrier", "try_wait"))
+)
+NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +139,10 @@ class Row:
 
     `name` is the part of the opcode with a fixed order, `form` the whole grammar, `notation` the operands by role. `ordering` lists the
     semantics that the form can have, `completion` says how the end of its asynchronous part is observed, `sem` and `scope` are the defaults
-    without such a modifier. Rows are compared by identity: the table contains each of them once.
+    without such a modifier. `action` tells the members of a family apart: the last word of the name, where the table gives no other.
+    `flow` says where control goes: "branch", "table" (an indexed branch), "call", "return", "exit", "trap", "break" (brkpt), or empty.
+    `aligned`: the whole warp must execute it together, though its opcode has no such modifier. Rows are compared by identity: the table
+    contains each of them once.
     """
 
     name: str
@@ -96,10 +156,13 @@ class Row:
     completion: str = "sync"
     sem: str = "weak"
     scope: str = "none"
+    action: str = ""
+    flow: str = ""
+    aligned: bool = False
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
-    def _slots(self) -> list[tuple[Slot, ...]]:
+    def _slots(self) -> list[tuple[ModifierSlot, ...]]:
         return expand_form(self.form, self.name, {**COMMON, **self.classes})
 
     @cached_property
@@ -109,6 +172,12 @@ class Row:
     @cached_property
     def _specs(self) -> tuple[OperandSpec, ...]:
         return parse_notation(self.notation)
+
+    @cached_property
+    def _open(self) -> tuple[str, ...]:
+        """Modifiers that are not the same in every opcode of this form, in its order."""
+        everything = self._slots[-1]  # the last choice has every group
+        return tuple(slot.name for slot in everything if not all(_is_fixed(slot.name, slots) for slots in self._slots))
 
     @property
     def access(self) -> str:
@@ -127,6 +196,20 @@ class Row:
         return self.touches[0].proxy if self.touches else "none"
 
     @property
+    def suspends(self) -> bool:
+        """Whether the executing thread may stay here until other threads have come as far."""
+        return (self.family, self.action) in _SUSPENDING
+
+    @property
+    def collective(self) -> bool:
+        """Whether the lanes that a member mask names execute it together."""
+        return self.family == "warp-collective" and "mask" in self.operands
+
+    def is_aligned(self, parts: tuple[str, ...]) -> bool:
+        """Whether the whole warp must execute it together (ISA ".aligned")."""
+        return self.aligned or "aligned" in self.modifiers(parts)
+
+    @property
     def operands(self) -> tuple[str, ...]:
         """Roles of all operands, optional ones included."""
         return tuple(spec.role for spec in self._specs)
@@ -140,6 +223,13 @@ class Row:
         found = (matcher(slots, parts[len(words) :]) for slots in self._slots)
         return next((modifiers for modifiers in found if modifiers is not None), None)
 
+    def opcodes(self) -> Iterator[tuple[str, ...]]:
+        """Every opcode of this form, in the manual's order of modifiers."""
+        name = tuple(self.name.split("."))
+        for slots in self._slots:
+            for words in product(*(("", *sorted(slot.words)) if slot.optional else sorted(slot.words) for slot in slots)):
+                yield (*name, *filter(None, words))
+
     def modifiers(self, parts: tuple[str, ...]) -> dict[str, str]:
         """The modifiers of an opcode for which `lookup` returned this row, in the manual's order."""
         found = self._modifiers.get(parts)
@@ -152,6 +242,11 @@ class Row:
             self._modifiers[parts] = found
         return found
 
+    def choices(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """What the opcode chooses for each modifier that the form leaves open, in the form's order; empty for one that is absent."""
+        modifiers = self.modifiers(parts)
+        return tuple(modifiers.get(name, "") for name in self._open)
+
     def canonical(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The opcode with its modifiers in the manual's order."""
         return (*self.name.split("."), *self.modifiers(parts).values())
@@ -160,11 +255,17 @@ class Row:
         """The role of each operand of the instruction."""
         return align_roles(self._specs, instruction.operands, self.modifiers(instruction.parts))
 
-    def accesses(self, instruction: InstructionLike) -> tuple[Access, ...]:
+    def accesses(self, instruction: InstructionLike) -> tuple[MemoryAccess, ...]:
         """One access for each piece of memory that the instruction touches; barriers and fences give none."""
         modifiers = self.modifiers(instruction.parts)
         roles = self.roles(instruction)
         return tuple(self._access(touch, modifiers, roles, instruction.operands) for touch in self.touches)
+
+    def event(self, instruction: InstructionLike) -> InstructionEvent:
+        """What the instruction does that other threads, and asynchronous operations, can notice."""
+        roles = self.roles(instruction)
+        sem, scope = self.semantics(self.modifiers(instruction.parts))
+        return InstructionEvent(self, tuple(zip(roles, instruction.operands, strict=True)), self.accesses(instruction), sem, scope)
 
     def address_lanes(self, parts: tuple[str, ...]) -> int:
         """The number of threads of the warp, from lane 0 on, that give an address: fewer than 32 for ldmatrix and stmatrix only."""
@@ -174,13 +275,9 @@ class Row:
         rows = 16 if "m16n16" in (modifiers.get("shape"), modifiers.get("m16n16")) else 8
         return min(32, rows * int(modifiers["num"][1:]))
 
-    def describe(self, instruction: InstructionLike) -> Access:
+    def describe(self, instruction: InstructionLike) -> MemoryAccess:
         """The first access. For a form that touches no memory: only its semantics and scope."""
-        found = self.accesses(instruction)
-        if found:
-            return found[0]
-        sem, scope = self.semantics(self.modifiers(instruction.parts))
-        return Access("none", "none", 0, 0, 0, sem, scope, sem != "weak", "none", None, None)
+        return self.event(instruction).first
 
     def semantics(self, modifiers: Mapping[str, str]) -> tuple[str, str]:
         """Memory semantics and scope: the opcode's own, or this form's defaults."""
@@ -190,13 +287,13 @@ class Row:
         written = next((word for word in _SEM_WORDS if word in modifiers), self.sem)
         return modifiers.get("sem", written), _SCOPE_WORDS.get(scope, scope)
 
-    def _access(self, touch: Touch, modifiers: Mapping[str, str], roles: tuple[str, ...], operands: tuple[Any, ...]) -> Access:
+    def _access(self, touch: Touch, modifiers: Mapping[str, str], roles: tuple[str, ...], operands: tuple[Any, ...]) -> MemoryAccess:
         qualified = _space(touch.space, modifiers)
         index = roles.index(touch.role) if touch.role in roles else None
         size = operands[roles.index(touch.width)] if touch.width in roles else None
         width, count = _width(touch.width, modifiers) if size is None else (immediate_value(size), 1)
         sem, scope = self.semantics(modifiers)
-        return Access(
+        return MemoryAccess(
             space=qualified.partition("::")[0],
             access=touch.access,
             width_bytes=width,
@@ -220,6 +317,11 @@ _BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
 _TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
 # membar's levels are older names of scopes ("membar, fence").
 _SCOPE_WORDS = {"gl": "gpu"}
+
+
+def _is_fixed(name: str, slots: tuple[ModifierSlot, ...]) -> bool:
+    """Whether every opcode with these slots has the modifier, as the form spells it."""
+    return any(slot.name == name and not slot.optional and slot.words == {name.partition("#")[0]} for slot in slots)
 
 
 def _space(rule: str, modifiers: Mapping[str, str]) -> str:

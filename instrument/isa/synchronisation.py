@@ -11,6 +11,8 @@ tell which of its operands are present.
 
 from __future__ import annotations
 
+from typing import Any
+
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -21,41 +23,38 @@ _SYNC = "Parallel Synchronization and Communication Instructions: "
 
 _CTA_BARRIER = {"op": "and or"}
 
+_WHOLE: dict[str, Any] = {
+    "status": "checked",
+    "sem": "acq_rel",
+    "scope": "cta",
+    "ordering": ("acquire", "release"),
+    "classes": _CTA_BARRIER,
+}
+_HALF: dict[str, Any] = {"status": "checked", "sem": "release", "scope": "cta", "ordering": ("release",), "action": "arrive"}
+_REDUCTION = """
+        {name}{{.cta}}.red.popc{aligned}.u32 dst, barrier{{, count}}, src
+        {name}{{.cta}}.red.op{aligned}.pred dst, barrier{{, count}}, src
+        """
+
+
+def _cta_barrier(name: str, modifier: str, **columns: Any) -> list[Row]:
+    section = _SYNC + "bar, barrier"
+    return [
+        *rows(section, "barrier", f"{name}{{.cta}}.sync{modifier} barrier{{, count}}", action="sync", **_WHOLE, **columns),
+        *rows(section, "barrier", _REDUCTION.format(name=name, aligned=modifier), action="red", **_WHOLE, **columns),
+        *rows(section, "barrier", f"{name}{{.cta}}.arrive{modifier} barrier, count", **_HALF, **columns),
+    ]
+
+
 BARRIER: list[Row] = [
-    *rows(
-        _SYNC + "bar, barrier",
-        "barrier",
-        """
-        barrier{.cta}.sync{.aligned} barrier{, count}
-        barrier{.cta}.red.popc{.aligned}.u32 dst, barrier{, count}, src
-        barrier{.cta}.red.op{.aligned}.pred dst, barrier{, count}, src
-        bar{.cta}.sync barrier{, count}
-        bar{.cta}.red.popc.u32 dst, barrier{, count}, src
-        bar{.cta}.red.op.pred dst, barrier{, count}, src
-        """,
-        status="checked",
-        sem="acq_rel",
-        scope="cta",
-        ordering=("acquire", "release"),
-        classes=_CTA_BARRIER,
-    ),
-    *rows(
-        _SYNC + "bar, barrier",
-        "barrier",
-        """
-        barrier{.cta}.arrive{.aligned} barrier, count
-        bar{.cta}.arrive barrier, count
-        """,
-        status="checked",
-        sem="release",
-        scope="cta",
-        ordering=("release",),
-    ),
+    *_cta_barrier("barrier", "{.aligned}"),
+    *_cta_barrier("bar", "", aligned=True),
     *rows(
         _SYNC + "bar.warp.sync",
         "warp-barrier",
         "bar.warp.sync mask",
         name="bar.warp",
+        action="sync",
         status="checked",
         sem="acq_rel",
         scope="cta",
@@ -66,6 +65,7 @@ BARRIER: list[Row] = [
         "cluster-barrier",
         "barrier.cluster.arrive{.sem}{.aligned}",
         name="barrier.cluster",
+        action="arrive",
         status="checked",
         sem="release",
         scope="cluster",
@@ -77,6 +77,7 @@ BARRIER: list[Row] = [
         "cluster-barrier",
         "barrier.cluster.wait{.sem}{.aligned}",
         name="barrier.cluster",
+        action="wait",
         status="checked",
         sem="acquire",
         scope="cluster",
@@ -188,6 +189,7 @@ ASYNC_COPY: list[Row] = [
         "mbarrier",
         "cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [mbar]",
         name="cp.async.mbarrier.arrive",
+        action="arrive_after_copies",
         status="checked",
         touch="rmw mbar ss 8",
         completion="mbarrier",

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from consan.instrument.isa import Access
+from consan.instrument.abi.flags import PatternFlags, SiteFlags
+from consan.instrument.abi.hooks import HOOKS, hook
+from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.analyse import MEMORY_FAMILIES
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
+from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import (
     SELF,
-    SLOT,
-    STATE,
     Snippet,
     Unsupported,
     guard_text,
@@ -27,10 +27,9 @@ from consan.instrument.passes.emit import (
     value_words,
     wide_address,
 )
-from consan.instrument.ptx import Instruction, Operand, Underscore, Vector
+from consan.instrument.ptx import Operand, Underscore, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
-_ROWS = {"x1": 8, "x2": 16, "x4": 32}
 _HOOK_WIDTHS = (1, 2, 4, 8, 16)
 
 
@@ -46,14 +45,14 @@ def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
     """Characters that pasting the hooks of a module in line would add."""
     total = 0
     for work in (work for plan in plans for work in plan.work if work.row.family in ("load", "store", "ldmatrix")):
-        access = work.row.describe(work.instruction)
-        name = _hook_name(work, access, _bytes(work, access)).replace("__consan_", "__consan_fast_")
-        total += len(library.functions.get(name, ""))
+        access = work.event.first
+        fast = HOOKS.get(f"fast_{_hook_name(work, access, bytes_of(work, access))}")
+        total += len(library.functions[fast.symbol]) if fast is not None else 0
     return total
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
-    access = next(a for a in work.row.accesses(work.instruction) if a.space in ("shared", "generic", "global"))
+    access = next(a for a in work.event.accesses if a.space in ("shared", "generic", "global"))
     try:
         text = _global_text(context, plan, work, access) if access.space == "global" else _shared_text(context, plan, work, access)
     except Unsupported:
@@ -63,12 +62,13 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
     context.edits.insert_before(work.instruction, text)
 
 
-def _bytes(work: Work, access: Access) -> int:
+def bytes_of(work: Work, access: MemoryAccess) -> int:
+    """The bytes that a thread gives the address of."""
     return 16 if work.row.family in ("ldmatrix", "stmatrix") else access.total_bytes
 
 
-def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:
-    nbytes = _bytes(work, access)
+def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess) -> str:
+    nbytes = bytes_of(work, access)
     if nbytes not in _HOOK_WIDTHS or access.address is None:
         raise Unsupported(f"access of {nbytes} bytes")
     snippet, instruction = Snippet(), work.instruction
@@ -81,20 +81,20 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Acces
         snippet.add(f"cvt.u32.u64 {address}, {wide};")
     else:
         address = shared_address(snippet, access.address, instruction.scope)
-    address = context.located(snippet, address, ranked=is_ranked(instruction, access.space))
+    address = context.located(snippet, address, ranked=is_ranked(access))
     if work.row.family in ("ldmatrix", "stmatrix"):
-        condition = _participates(snippet, instruction.parts)
-    values = [("b32", value) for value in _values(work, access, snippet)]
+        condition = _participates(snippet, work)
+    values = dict(zip("abcd", _values(work, access, snippet), strict=False))
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
-    narrow = _CTA_SCOPE if context.variant.cluster and access.is_strong and access.scope == "cta" else 0
-    for piece in _pieces(plan, work, access, nbytes):
+    narrow = bool(context.variant.cluster and access.is_strong and access.scope == "cta")
+    for piece in pieces(plan, work, access, nbytes):
         site = context.site(plan, work, access.access, access.space, piece.size, unused=piece.unused)
         place = address
         if piece.offset:
             place = snippet.register("b32")
             snippet.add(f"add.u32 {place}, {address}, {piece.offset};")
-        arguments = [*caller_arguments(), ("b32", place), ("b32", str(site.number | narrow))]
-        context.access_hook(snippet, _hook_name(work, access, piece.size), arguments, values, guard)
+        number = SiteFlags(site.number) | SiteFlags.CTA * narrow if access.is_strong else site.number
+        context.access_hook(snippet, hook(_hook_name(work, access, piece.size), address=place, site=number, **values), guard)
     if access.space == "generic" and work.row.family in global_sides.FAMILIES:
         global_sides.add_access(context, work, access, site, snippet)
     if context.variant.flags and access.is_strong:
@@ -111,7 +111,7 @@ class _Piece:
     unused: bool = False
 
 
-def _pieces(plan: FunctionPlan, work: Work, access: Access, nbytes: int) -> list[_Piece]:
+def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) -> list[_Piece]:
     """Split a load into the parts that something reads and the parts that nothing reads (R-UNINIT).
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
@@ -139,18 +139,16 @@ def _joined(left: _Piece, right: _Piece) -> _Piece | None:
     return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
 
-_CTA_SCOPE = 1 << 31  # in the number of a strong access's site, in clusters
-_FLAG_CTA = 2
 _RELEASES = ("release", "acq_rel")
 _ACQUIRES = ("acquire", "acq_rel")
 
 
-def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, address: str, guard: str) -> None:
+def _flag_hooks(context: Context, work: Work, access: MemoryAccess, before: Snippet, address: str, guard: str) -> None:
     """Edges through strong accesses. A release is published before the access; an acquire takes the edge after it."""
-    narrow = _FLAG_CTA if context.variant.cluster and access.scope == "cta" else 0
+    flags = PatternFlags.CTA if context.variant.cluster and access.scope == "cta" else PatternFlags.NONE
     if access.access != "read":
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", address), ("b32", str(int(access.sem in _RELEASES) | narrow))]
-        before.call(context.hook("__consan_flag_write"), arguments, result=("b64", STATE), guard=guard)
+        releases = flags | (PatternFlags.ORDERS if access.sem in _RELEASES else PatternFlags.NONE)
+        context.call(before, hook("flag_write", address=address, releases=releases), guard=guard)
     # A reduction returns nothing, so it forms no acquire pattern (8.11.1).
     if access.access != "write" and work.row.family != "reduction":
         keep, mine = f"%__consan_f{work.instruction.start}", f"%__consan_g{work.instruction.start}"
@@ -158,33 +156,32 @@ def _flag_hooks(context: Context, work: Work, access: Access, before: Snippet, a
         before.add(f"mov.b32 {keep}, {address}; setp.ne.u32 {mine}, 0, 0;")
         before.add(f"{guard}setp.eq.u32 {mine}, 0, 0;")
         after = Snippet()
-        arguments = [("b64", SLOT), ("b32", SELF), ("b32", keep), ("b32", str(int(access.sem in _ACQUIRES) | narrow))]
-        after.call(context.hook("__consan_flag_read"), arguments, guard=f"@{mine} ")
+        acquires = flags | (PatternFlags.ORDERS if access.sem in _ACQUIRES else PatternFlags.NONE)
+        context.call(after, hook("flag_read", address=keep, acquires=acquires), guard=f"@{mine} ")
         context.edits.insert_after(work.instruction, "\n" + after.text())
 
 
-def _participates(snippet: Snippet, parts: tuple[str, ...]) -> str:
-    count = next((rows for part, rows in _ROWS.items() if part in parts), None)
-    if count is None or "m8n8" not in parts:
-        raise Unsupported(".".join(parts))
+def _participates(snippet: Snippet, work: Work) -> str:
+    if "m8n8" not in work.words:
+        raise Unsupported(work.instruction.opcode)
     lane, condition = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"mov.u32 {lane}, %laneid;")
-    snippet.add(f"setp.lt.u32 {condition}, {lane}, {count};")
+    snippet.add(f"setp.lt.u32 {condition}, {lane}, {work.row.address_lanes(work.instruction.parts)};")
     return condition
 
 
-def _hook_name(work: Work, access: Access, nbytes: int) -> str:
+def _hook_name(work: Work, access: MemoryAccess, nbytes: int) -> str:
     if work.row.family in ("atomic", "reduction"):
-        return f"__consan_atomic{nbytes}"
+        return f"atomic{nbytes}"
     verb = "write" if access.access == "write" else "read"
-    return f"__consan_{'strong_' if access.is_strong else ''}{verb}{nbytes}"
+    return f"{'strong_' if access.is_strong else ''}{verb}{nbytes}"
 
 
-def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
+def _values(work: Work, access: MemoryAccess, snippet: Snippet) -> list[str]:
     if access.access != "write" or access.is_strong:
         return []
-    words = max(1, _bytes(work, access) // 4)
-    roles = work.row.roles(work.instruction)
+    words = max(1, bytes_of(work, access) // 4)
+    roles = work.event.roles
     source: Operand = work.instruction.operands[roles.index("src")]
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
     if work.row.family == "stmatrix":
@@ -192,13 +189,13 @@ def _values(work: Work, access: Access, snippet: Snippet) -> list[str]:
         whole = snippet.register("pred")
         mask = snippet.register("b32")
         snippet.add(f"activemask.b32 {mask}; setp.eq.u32 {whole}, {mask}, -1;")
-        return [_row_word(work.instruction, matrices, word, whole, snippet) for word in range(words)]
+        return [_row_word(work, matrices, word, whole, snippet) for word in range(words)]
     if access.width_bytes == 16:
         return [SELF] * words
     return value_words(elements, access.width_bytes, snippet, work.instruction.scope)
 
 
-def _row_word(instruction: Instruction, matrices: list[str], word: int, whole: str, snippet: Snippet) -> str:
+def _row_word(work: Work, matrices: list[str], word: int, whole: str, snippet: Snippet) -> str:
     """A word of the row that this lane addresses, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
 
     Lane L addresses row L % 8 of matrix L / 8. Lanes 4r to 4r + 3 hold the words of row r. With `.trans`, lane 4j + r / 2 holds element j
@@ -206,12 +203,12 @@ def _row_word(instruction: Instruction, matrices: list[str], word: int, whole: s
     another, and a hook must not wait. So lanes exchange data only if all are active (`whole`); otherwise different threads count as
     storing different values.
     """
-    guard = narrow_guard(snippet, instruction, whole)
+    guard, transposed = narrow_guard(snippet, work.instruction, whole), "trans" in work.words
     lane, row, result, of_matrix = (snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
     snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3; mov.b32 {result}, {SELF};")
     for number, matrix in enumerate(matrices):
-        got = _transposed_word(guard, matrix, row, word, snippet) if "trans" in instruction.parts else snippet.register("b32")
-        if "trans" not in instruction.parts:
+        got = _transposed_word(guard, matrix, row, word, snippet) if transposed else snippet.register("b32")
+        if not transposed:
             holder = snippet.register("b32")
             snippet.add(f"mad.lo.u32 {holder}, {row}, 4, {word}; {guard}shfl.sync.idx.b32 {got}, {matrix}, {holder}, 31, -1;")
         snippet.add(f"setp.eq.and.u32 {of_matrix}, {lane}, {number}, {whole}; @{of_matrix} mov.b32 {result}, {got};")
@@ -227,7 +224,7 @@ def _transposed_word(guard: str, matrix: str, row: str, word: int, snippet: Snip
     return low
 
 
-def _global_text(context: Context, plan: FunctionPlan, work: Work, access: Access) -> str:
+def _global_text(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess) -> str:
     snippet = Snippet()
     global_sides.add_access(context, work, access, context.site(plan, work, access.access, "global", access.total_bytes), snippet)
     return snippet.text()

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from consan.instrument.isa import Row, is_memory_or_sync, lookup
+from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
 from consan.instrument.runtime import Variant
-from consan.instrument.sites import FunctionStats, Unmodelled
+from consan.instrument.sites import FunctionStats, UnmodelledInstruction
 
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
 SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
 ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
 MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
-_FLOW_FAMILIES = frozenset({"control", "call"})
+_MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
 _SHARED_SPACES = frozenset({"shared", "generic"})
 _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
@@ -40,27 +41,25 @@ def _plan(function: Function) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction)
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
-    moving = ("barrier", "warp-barrier", "fence", "mbarrier", "proxy-fence", "cluster-barrier", "tensormap")
-    plan.changes_state = any(w.row.family in moving or w.row.describe(w.instruction).is_strong for w in plan.work)
+    plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
     return plan
 
 
 def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
-    parts = instruction.parts
-    row = lookup(parts)
-    if row is not None and (row.touches or row.status == "checked" or row.family in _FLOW_FAMILIES):
+    row = lookup(instruction.parts)
+    if row is not None and (row.touches or row.status == "checked" or row.flow):
         _check_operands(row, instruction)
     if row is not None and row.access in ("write", "rmw"):
         _count_global_writes(plan.stats, row, instruction)
-    if parts[0] == "call":
+    if row is not None and row.flow == "call":
         plan.stats.calls.add(callee(instruction) or "")
         return
     if row is None:
-        if is_memory_or_sync(parts):
-            plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+        if is_memory_or_sync(instruction.parts):
+            plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
         return
     if row.status == "not modelled":
-        plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+        plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
     elif row.status == "checked" and touches_checked_state(row, instruction):
         plan.work.append(Work(instruction, row))
     elif row.touches:
@@ -130,7 +129,7 @@ def external_calls(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> set[st
 def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     """The cheapest variant that is exact for the module."""
     works = [work for plan in plans for work in plan.work]
-    touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.row.accesses(w.instruction)]
+    touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.event.accesses]
     widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
     engine = bool(base.cluster) or any(work.row.family in ENGINE_FAMILIES for work in works)
     flags = engine or _synchronises_by_flags(works)
@@ -151,15 +150,15 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
 def _is_partial(work: Work) -> bool:
     if work.row.family == "warp-barrier" or work.row.family in MAP_FAMILIES:
         return True  # the lanes of a warp synchronise to copy a map
-    return work.row.family == "barrier" and "count" in work.row.roles(work.instruction)
+    return work.row.family == "barrier" and "count" in work.event.roles
 
 
 def _named_barriers(works: list[Work]) -> int:
     """A power of two above the highest id of a barrier with a thread count, so that variants stay few; 0 if there are none."""
     barriers = [work for work in works if work.row.family == "barrier"]
-    named = [(work, work.instruction.operands[work.row.roles(work.instruction).index("barrier")]) for work in barriers]
+    named = [(work, work.instruction.operands[work.event.roles.index("barrier")]) for work in barriers]
     # With bar.arrive in the module, a barrier whose id is in a register may be counted too, with or without a thread count.
-    arrivals = any("arrive" in work.instruction.parts for work in barriers)
+    arrivals = any(work.row.action == "arrive" for work in barriers)
     names = [name for work, name in named if _is_partial(work) or (arrivals and not isinstance(name, Immediate))]
     numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]
     return min(1 << max(numbers).bit_length(), _MOST_BARRIERS) if numbers else 0
@@ -168,7 +167,7 @@ def _named_barriers(works: list[Work]) -> int:
 def _synchronises_by_flags(works: list[Work]) -> bool:
     """Whether a release pattern can meet an acquire pattern (ISA "Release and Acquire Patterns"): a strong store or atomic, a
     strong load or atomic, and an order for each, from a fence or from the operation itself."""
-    accesses = [w.row.describe(w.instruction) for w in works if w.row.family in ("load", "store", "atomic", "reduction")]
+    accesses = [w.event.first for w in works if w.row.family in ("load", "store", "atomic", "reduction")]
     strong = [access for access in accesses if access.is_strong]
     ordered = any(w.row.family == "fence" for w in works) or any(a.sem not in ("relaxed", "volatile", "mmio") for a in strong)
     return ordered and any(a.access != "read" for a in strong) and any(a.access != "write" for a in strong)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 
+from consan.instrument.abi.flags import Threads
+from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.passes.context import Context, FunctionPlan, Work
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate
-
-_ALL_THREADS = "0xffffffff"
-_ALL_MIXED = "0xfffffffe"
 
 
 def run(context: Context) -> None:
@@ -39,7 +39,7 @@ def run(context: Context) -> None:
 
 def _check_operands(work: Work) -> None:
     """The hook after the barrier reads its guard and operands again, so the result must not have overwritten them."""
-    roles, operands = work.row.roles(work.instruction), work.instruction.operands
+    roles, operands = work.event.roles, work.instruction.operands
     results = {operand.text for operand, role in zip(operands, roles, strict=False) if role == "dst"}
     guard = work.instruction.predicate
     read = {operand.text for operand, role in zip(operands, roles, strict=False) if role in ("barrier", "count")}
@@ -52,10 +52,7 @@ def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     if not context.variant.flags:
         return
     snippet = Snippet()
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-    if context.variant.cluster:
-        arguments.append(("b32", str(int("cta" in work.instruction.parts))))
-    snippet.call(context.hook("__consan_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    context.call(snippet, hook("fence", narrow="cta" in work.words), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
@@ -66,7 +63,7 @@ def _whole_cta(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet.add(f"cvt.u32.u64 {low}, {STATE};")
     snippet.add(f"and.b32 {low}, {low}, {context.variant.read_period - 1};")
     snippet.add(f"setp.eq.u32 {due}, {low}, 0;")
-    snippet.call(context.hook("__consan_scrub"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], result=("b64", STATE), guard=f"@{due} ")
+    context.call(snippet, hook("scrub"), guard=f"@{due} ")
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
 
 
@@ -78,58 +75,51 @@ def _arrivals(context: Context) -> set[str | None]:
     found: set[str | None] = set()
     for plan in context.plans.values():
         for work in plan.work:
-            if work.row.family == "barrier" and "arrive" in work.instruction.parts:
+            if work.row.family == "barrier" and work.row.action == "arrive":
                 operand = work.instruction.operands[0]
                 found.add(str(operand.value) if isinstance(operand, Immediate) else None)
     return found
 
 
 def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work: Work) -> None:
-    instruction, roles = work.instruction, work.row.roles(work.instruction)
-    arrive = "arrive" in instruction.parts
-    for hook, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
-        if hook == "after" and arrive:
+    instruction, roles = work.instruction, work.event.roles
+    arrive = work.row.action == "arrive"
+    for when, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
+        if when == "after" and arrive:
             continue
         snippet = Snippet()
         identity = word(instruction.operands[roles.index("barrier")], snippet, instruction.scope)
         if "count" in roles:
             count = word(instruction.operands[roles.index("count")], snippet, instruction.scope)
         else:
-            count = _ALL_MIXED if mixed and (identity in mixed or None in mixed or not identity.isdigit()) else _ALL_THREADS
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", identity), ("b32", count)]
-        if hook == "before":
-            site = context.site(plan, work, "none", "none", 0)
-            arguments += [("b32", str(site.number)), ("b32", str(int(context.proves and not arrive)))]
-        snippet.call(context.hook(f"__consan_barrier_{hook}"), arguments, result=("b64", STATE), guard=guard_text(instruction))
+            some = mixed and (identity in mixed or None in mixed or not identity.isdigit())
+            count = hex(Threads.ALL_MIXED if some else Threads.ALL_THREADS)
+        values: dict[str, Value] = {"id": identity, "count": count}
+        if when == "before":
+            values |= {"site": context.site(plan, work, "none", "none", 0).number, "waits": context.proves and not arrive}
+        context.call(snippet, hook(f"barrier_{when}", **values), guard=guard_text(instruction))
         place(instruction, "\n" + snippet.text())
 
 
 def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     mask = word(instruction.operands[0], snippet, instruction.scope)
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", mask)]
-    snippet.call(context.hook("__consan_warp_sync"), arguments, result=("b64", STATE), guard=guard_text(instruction))
+    context.call(snippet, hook("warp_sync", mask=mask), guard=guard_text(instruction))
     context.edits.insert_after(instruction, "\n" + snippet.text())
-
-
-_CLUSTER_BARRIER, _ALL_OF_CTA = "16", _ALL_MIXED
 
 
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
     """barrier.cluster: arrive is the source and wait the target of an edge (ISA "barrier.cluster")."""
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
-    start = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-    if "arrive" in instruction.parts:
+    if work.row.action == "arrive":
         site = context.site(plan, work, "none", "none", 0)
-        arguments = [*start, ("b32", str(site.number)), ("b32", str(int("relaxed" in instruction.parts)))]
-        snippet.call(context.hook("__consan_cluster_arrive"), arguments, result=("b64", STATE), guard=guard)
+        context.call(snippet, hook("cluster_arrive", site=site.number, relaxed="relaxed" in work.words), guard=guard)
         context.edits.insert_before(instruction, "\n" + snippet.text())
         return
     if context.variant.cluster and context.proves:
         before = Snippet()
         site = context.site(plan, work, "none", "none", 0)
-        before.call(context.hook("__consan_cluster_wait"), [*start, ("b32", str(site.number))], guard=guard)
+        context.call(before, hook("cluster_wait", site=site.number), guard=guard)
         context.edits.insert_before(instruction, "\n" + before.text())
-    arguments = [*start, ("b32", _CLUSTER_BARRIER), ("b32", _ALL_OF_CTA)]
-    snippet.call(context.hook("__consan_barrier_after"), arguments, result=("b64", STATE), guard=guard)
+    context.call(snippet, hook("barrier_after", id=CLUSTER_BARRIER, count=hex(Threads.ALL_MIXED)), guard=guard)
     context.edits.insert_after(instruction, "\n" + snippet.text())

@@ -15,19 +15,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from consan.instrument.isa import Access
-from consan.instrument.layout import Operation
+from consan.instrument.abi.bits import SITES
+from consan.instrument.abi.events import Operation
+from consan.instrument.abi.flags import OperationFlags
+from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, shared_operand, word
+from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, shared_operand, word
 from consan.instrument.passes.mbarriers import barrier_address
 from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
 from consan.instrument.ptx import Operand
 
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 
-_ADDS = 0x400  # in an operation's kind: ADDS of runtime/operation.cuh
-_ASYNC_KINDS = {"st.async": int(Operation.STORE_ASYNC), "red.async": Operation.STORE_ASYNC | _ADDS}
+_ASYNC_KINDS = {"st.async": int(Operation.STORE_ASYNC), "red.async": Operation.STORE_ASYNC | OperationFlags.ADDS}
 
 _GUARD = re.compile(r"@!?\S+\s+")
 
@@ -44,20 +46,13 @@ def run(context: Context) -> None:
 
 
 def _handler(work: Work) -> Callable[[Context, FunctionPlan, Work], None]:
-    name = work.row.name
-    if name == "cp.async.bulk.commit_group":
-        return _commit
-    if name == "cp.async.bulk.wait_group":
-        return _wait
-    if name == "st.bulk":
-        return _fill
-    return _copy
+    return _HANDLERS.get(work.row.name, _copy)
 
 
-def _shared_side(work: Work, access: str) -> Access | None:
+def _shared_side(work: Work, access: str) -> MemoryAccess | None:
     found = (
         a
-        for a in work.row.accesses(work.instruction)
+        for a in work.event.accesses
         if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar")
     )
     return next(found, None)
@@ -71,44 +66,41 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     address = _place(context, work, side, snippet, ranked=written is not None)
     site = context.site(plan, work, side.access, "shared", 0)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number | context.source(site) << 16))]
-    hook = "__consan_bulk_load" if written is not None else "__consan_bulk_store"
+    values: dict[str, Value] = {"address": address, "sites": SITES.pack({"site": site.number, "source": context.source(site)})}
     mbarrier = barrier_address(context, work, snippet) if written is not None else "0"
     global_sides.add_side(context, work, site, mbarrier, snippet)
     if written is not None:
         kind = _ASYNC_KINDS.get(work.row.name, int(Operation.BULK_LOAD))
-        arguments += [("b32", _bytes(context, work, side, snippet)), ("b32", mbarrier)]
-        hook, more = _load_of(context, work, read, snippet, kind)
-        arguments += more
+        nbytes = _bytes(context, work, side, snippet)
+        name, more = _load_of(context, work, read, snippet, kind)
+        context.call(snippet, hook(name, **values, bytes=nbytes, mbarrier=mbarrier, **more))
     elif is_tile(work):
-        hook = "__consan_tensor_store"
-        arguments += map_and_place(work, snippet)
+        context.call(snippet, hook("tensor_store", **values, **map_and_place(work, snippet)))
     else:
-        arguments.append(("b32", _bytes(context, work, side, snippet)))
-    snippet.call(context.hook(hook), arguments)
+        context.call(snippet, hook("bulk_store", **values, bytes=_bytes(context, work, side, snippet)))
     plan.stats.memory_sites += 1
     _in_one_region(context, work, snippet.text())
 
 
-def _place(context: Context, work: Work, side: Access, snippet: Snippet, *, ranked: bool) -> str:
+def _place(context: Context, work: Work, side: MemoryAccess, snippet: Snippet, *, ranked: bool) -> str:
     """The address of a side. Only a written side can be in another CTA (ISA "cp.async.bulk": sources are .shared::cta)."""
     assert side.address is not None
     address = shared_operand(snippet, side.address, side.space, work.instruction.scope, context.window)
-    return context.located(snippet, address, ranked=ranked and is_ranked(work.instruction, side.space))
+    return context.located(snippet, address, ranked=ranked and is_ranked(side))
 
 
-def _load_of(context: Context, work: Work, read: Access | None, snippet: Snippet, kind: int) -> tuple[str, list[tuple[str, str]]]:
-    """The hook of a copy into shared memory, and its last arguments."""
+def _load_of(context: Context, work: Work, read: MemoryAccess | None, snippet: Snippet, kind: int) -> tuple[str, dict[str, Value]]:
+    """The hook of a copy into shared memory, and what only it takes."""
     mask = operand_of(work, "cta-mask")
     if mask is None and read is None:
-        return "__consan_bulk_load", [("b32", str(kind))]
+        return "bulk_load", {"kind": kind}
     if not context.variant.cluster:
         raise Unsupported("other CTAs of a cluster")
     if read is not None:
-        return "__consan_bulk_push", [("b32", _place(context, work, read, snippet, ranked=False))]
+        return "bulk_push", {"source": _place(context, work, read, snippet, ranked=False)}
     assert mask is not None
-    pairs = str(int("cta_group::2" in work.instruction.parts))
-    return "__consan_bulk_multicast", [("b32", str(kind)), ("b32", word(mask, snippet, work.instruction.scope)), ("b32", pairs)]
+    pairs = "cta_group::2" in work.words
+    return "bulk_multicast", {"kind": kind, "mask": word(mask, snippet, work.instruction.scope), "pairs": pairs}
 
 
 def _in_one_region(context: Context, work: Work, text: str) -> None:
@@ -127,7 +119,7 @@ def _in_one_region(context: Context, work: Work, text: str) -> None:
     context.edits.insert_after(instruction, f"\n{label}:\n")
 
 
-def _bytes(context: Context, work: Work, side: Access, snippet: Snippet) -> str:
+def _bytes(context: Context, work: Work, side: MemoryAccess, snippet: Snippet) -> str:
     tensor = operand_of(work, "tensor")
     if tensor is not None:
         return _box_bytes(context, work, tensor, snippet)
@@ -140,30 +132,29 @@ def _bytes(context: Context, work: Work, side: Access, snippet: Snippet) -> str:
 
 
 def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) -> str:
-    target, instruction = snippet.register("b32"), work.instruction
-    times = _GATHERED if any(part in instruction.parts for part in ("tile::gather4", "tile::scatter4")) else 1
-    arguments = [("b64", map_address(work, tensor, snippet)), ("b32", str(times))]
-    snippet.call(context.hook("__consan_tensor_bytes"), arguments, result=("b32", target))
+    target = snippet.register("b32")
+    times = _GATHERED if any(part in work.words for part in ("tile::gather4", "tile::scatter4")) else 1
+    context.call(snippet, hook("tensor_bytes", map=map_address(work, tensor, snippet), times=times), result=target)
     return target
 
 
 def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
     """st.bulk is a weak store of the executing thread, of any size. A generic address must also be in shared memory (ISA "st.bulk")."""
     instruction, size, snippet = work.instruction, operand_of(work, "size"), Snippet()
-    side = next((access for access in work.row.accesses(instruction) if access.access == "write"), None)
+    side = next((access for access in work.event.accesses if access.access == "write"), None)
     if side is None or side.address is None or size is None:
-        raise Unsupported("st.bulk")
+        raise Unsupported("no address or size")
     address = _place(context, work, side, snippet, ranked=True)
     site = context.site(plan, work, "write", "shared", 0)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b32", word(size, snippet, instruction.scope))]
-    snippet.call(context.hook("__consan_fill"), arguments, guard=guard_text(instruction))
+    nbytes = word(size, snippet, instruction.scope)
+    context.call(snippet, hook("fill", address=address, site=site.number, bytes=nbytes), guard=guard_text(instruction))
     plan.stats.memory_sites += 1
     context.edits.insert_before(instruction, snippet.text())
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
-    snippet.call(context.hook("__consan_bulk_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.call(snippet, hook("bulk_commit"), guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
 
@@ -171,9 +162,15 @@ def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
-    only = str(int("read" in work.instruction.parts))
+    only = "read" in work.words
     global_sides.add_wait(context, work, pending, snippet)
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending), ("b32", only)]
-    snippet.call(context.hook("__consan_bulk_wait"), arguments, guard=guard_text(work.instruction))
+    context.call(snippet, hook("bulk_wait", pending=pending, read_only=only), guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
+
+
+_HANDLERS: dict[str, Callable[[Context, FunctionPlan, Work], None]] = {
+    "cp.async.bulk.commit_group": _commit,
+    "cp.async.bulk.wait_group": _wait,
+    "st.bulk": _fill,
+}

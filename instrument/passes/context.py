@@ -7,15 +7,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
-from consan.instrument.isa import Row
-from consan.instrument.layout import SITE_LIMIT
+from consan.instrument.abi.bits import ADDRESS
+from consan.instrument.abi.hooks import HOOKS, HookCall
+from consan.instrument.abi.sizes import SITE_LIMIT
+from consan.instrument.isa import InstructionEvent, Row
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported
 from consan.instrument.ptx import Edits, Function, Instruction, Module, Operand
 from consan.instrument.runtime import RuntimeLibrary, Variant
-from consan.instrument.sites import Frame, FunctionStats, Place, Site, Unmodelled
+from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
 
 _NAME = re.compile(r"[%\w$]+")
+_REGISTERS: Final = {"slot": SLOT, "state": STATE, "me": SELF}
+_HEAD: Final = dict(zip(("writes", "reads", "low", "bytes", "own", "base"), (name for name, _ in HEAD), strict=True))
+_RANK_SHIFT: Final = next(field.at for field in ADDRESS.fields() if field.name == "rank")
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,25 @@ class Work:
     instruction: Instruction
     row: Row
 
+    @cached_property
+    def event(self) -> InstructionEvent:
+        """What the table says of the instruction."""
+        return self.row.event(self.instruction)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The modifiers of the opcode, in the manual's order."""
+        return tuple(self.row.modifiers(self.instruction.parts).values())
+
 
 def operand_of(work: Work, role: str) -> Operand | None:
     """The operand with a role; None if the instruction lacks it."""
-    roles = work.row.roles(work.instruction)
-    return work.instruction.operands[roles.index(role)] if role in roles else None
+    return work.event.operand(role)
+
+
+def is_mbarrier_wait(work: Work) -> bool:
+    """Whether an instruction tests or awaits a phase of an mbarrier."""
+    return work.row.family == "mbarrier" and work.row.action in ("test_wait", "try_wait")
 
 
 @dataclass
@@ -89,21 +109,22 @@ class Context:
     @cached_property
     def proves(self) -> bool:
         """Whether deadlocks can be proven: the module waits at mbarriers, so its threads have places to exit at."""
-        waits = ("mbarrier.test_wait", "mbarrier.try_wait")
-        return any(work.row.name in waits for plan in self.plans.values() for work in plan.work)
+        return any(is_mbarrier_wait(work) for plan in self.plans.values() for work in plan.work)
 
     @cached_property
     def copies(self) -> bool:
         """Whether the module has cp.async."""
         return any(work.row.family == "cp.async" for plan in self.plans.values() for work in plan.work)
 
-    def hook(self, name: str) -> str:
-        """The name of a hook; notes that the module needs it."""
-        self.hooks.add(name)
-        return name
+    def call(self, snippet: Snippet, call: HookCall, *, guard: str = "", result: str = STATE) -> None:
+        """Call a hook (abi/hooks.py); notes that the module needs it. Slot, state and thread are the registers of that name."""
+        target = call.hook
+        self.hooks.add(target.symbol)
+        returned = (target.result_type.replace("u", "b"), result) if target.result else None
+        snippet.call(target.symbol, call.arguments(self.variant, _REGISTERS), result=returned, guard=guard)
 
     def located(self, snippet: Snippet, address: str, *, ranked: bool) -> str:
-        """A 32-bit shared address as hooks take it. In clusters: the address in the CTA of rank 0, with the rank above bit 24.
+        """A 32-bit shared address as hooks take it. In clusters: the address in the CTA of rank 0, with the rank above it.
 
         `ranked`: an address of the shared::cluster window; other addresses belong to the executing CTA.
         """
@@ -112,7 +133,7 @@ class Context:
         inside, rank = snippet.register("b32"), snippet.register("b32")
         snippet.add(f"mapa.shared::cluster.u32 {inside}, {address}, 0;")
         snippet.add(f"getctarank.shared::cluster.u32 {rank}, {address};" if ranked else f"mov.u32 {rank}, %cluster_ctarank;")
-        snippet.add(f"shl.b32 {rank}, {rank}, 24;")
+        snippet.add(f"shl.b32 {rank}, {rank}, {_RANK_SHIFT};")
         snippet.add(f"or.b32 {inside}, {inside}, {rank};")
         return inside
 
@@ -121,16 +142,16 @@ class Context:
         """The window of shared memory for a generic address."""
         return "shared::cluster" if self.variant.cluster else "shared"
 
-    def access_hook(self, snippet: Snippet, name: str, arguments: list[tuple[str, str]], extra: list[tuple[str, str]], guard: str) -> None:
+    def access_hook(self, snippet: Snippet, call: HookCall, guard: str) -> None:
         """Call the hook of a plain load or store, or paste it in line with the slot's geometry in registers."""
-        fast = name.replace("__consan_", "__consan_fast_")
-        if not self.inline or fast not in self.library.functions:
-            snippet.call(self.hook(name), arguments + extra, guard=guard)
+        fast = HOOKS.get(f"fast_{call.hook.name}")
+        if not self.inline or fast is None:
+            self.call(snippet, call, guard=guard)
             return
-        values = [value for _, value in arguments] + [register for register, _ in HEAD] + [value for _, value in extra]
+        arguments = [value for _, value in HookCall(fast, call.values).arguments(self.variant, _REGISTERS | _HEAD)]
         label = f"$__consan_in{len(self.sites)}"
-        self.hooks |= set(self.library.callees[fast])
-        snippet.paste(self.library.inlined(fast, values, label), guard, label)
+        self.hooks |= set(self.library.callees[fast.symbol])
+        snippet.paste(self.library.inlined(fast.symbol, arguments, label), guard, label)
 
     def site(self, plan: FunctionPlan, work: Work, access: str, space: str, nbytes: int, *, unused: bool = False) -> Site:
         """Number an instruction that is instrumented for what its row says."""
@@ -164,7 +185,7 @@ class Context:
 
     def unmodelled(self, plan: FunctionPlan, instruction: Instruction) -> None:
         """Note an instruction that is not checked."""
-        plan.stats.unmodelled.append(Unmodelled(instruction.opcode, instruction.line, plan.function.name))
+        plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
 
 
 def place_of(module: Module, instruction: Instruction) -> Place:
@@ -180,14 +201,9 @@ def place_of(module: Module, instruction: Instruction) -> Place:
     )
 
 
-def _frames(module: Module, instruction: Instruction) -> Iterator[Frame]:
+def _frames(module: Module, instruction: Instruction) -> Iterator[InlinedCall]:
     loc = instruction.loc
     while loc is not None and loc.inlined_at is not None:
         outer, symbol = loc.inlined_at, module.debug_string(loc.function_name or "")
-        yield Frame(symbol or None, module.path(outer.file), outer.line, outer.column)
+        yield InlinedCall(symbol or None, module.path(outer.file), outer.line, outer.column)
         loc = outer
-
-
-def caller_arguments() -> list[tuple[str, str]]:
-    """The first arguments of every access hook: slot, clock, thread."""
-    return [("b64", SLOT), ("b64", STATE), ("b32", SELF)]

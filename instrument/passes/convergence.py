@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 
+from consan.instrument.abi.bits import POINT
+from consan.instrument.abi.flags import What
+from consan.instrument.abi.hooks import hook
 from consan.instrument.isa import lookup
-from consan.instrument.passes.context import Context, FunctionPlan, caller_arguments
+from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.ptx import Instruction
 
 _ALL = "0xffffffff"
-_ALIGNED, _WHOLE, _FIRST_OPCODE, _LAST_OPCODE = 0, 1, 2, 254  # `what` of runtime/convergence.cuh
-_WHAT, _JOIN = 16, 24
 
 
 def run(context: Context) -> None:
@@ -28,10 +29,10 @@ def run(context: Context) -> None:
     any_open = any(point.open for _, points, _ in found for point in points)
     for plan, points, joins in found:
         plan.stats.open_points = sum(point.open for point in points)
-        for join in joins:  # first: at one instruction, a lane is past the points before it, and then comes to the one there
+        for join in joins:  # before the points: a lane passes the earlier points before it reaches the one at this instruction
             _check_join(context, plan, join)
         for point in points:
-            if any_open or not point.certain:  # where all others have joins, a divergence is seen before it
+            if any_open or not point.certain:  # if every other point has joins, those show a divergence before a certain point can
                 _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
 
 
@@ -50,8 +51,8 @@ def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: di
     if guard is not None:
         snippet.add(f"@{'' if guard.negated else '!'}{guard.register} bra {label};")
     mask = _ALL if point.members.mask is None else word(point.members.mask, snippet, instruction.scope)
-    code = _site(context, plan, instruction) | _what(point, opcodes) << _WHAT | point.join << _JOIN
-    _call_if_missing(context, snippet, mask, [("b32", mask), ("b32", str(code))])
+    code = POINT.pack({"site": _site(context, plan, instruction), "what": _what(point, opcodes), "join": point.join}) >> 32
+    _call_if_missing(context, snippet, mask, code)
     if guard is not None:
         snippet.add(f"{label}:")
     return snippet
@@ -60,14 +61,13 @@ def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: di
 def _what(point: Point, opcodes: dict[str, int]) -> int:
     """What identifies a point: the instruction itself, or its opcode if it has a mask, because lanes may meet at two similar ones."""
     if point.members.mask is None:
-        return _WHOLE if point.members.whole else _ALIGNED
-    return min(opcodes.setdefault(point.instruction.opcode, _FIRST_OPCODE + len(opcodes)), _LAST_OPCODE)
+        return What.WHOLE if point.members.whole else What.ALIGNED
+    return min(opcodes.setdefault(point.instruction.opcode, What.FIRST_OPCODE + len(opcodes)), What.LAST_OPCODE)
 
 
 def _check_join(context: Context, plan: FunctionPlan, join: Join) -> None:
     snippet = Snippet()
-    arguments = [("b32", str(_site(context, plan, join.shown))), ("b32", str(join.passes))]
-    snippet.call(context.hook("__consan_joined"), [*caller_arguments(), *arguments])
+    context.call(snippet, hook("joined", site=_site(context, plan, join.shown), joins=join.passes))
     if join.after:
         context.edits.insert_after(join.instruction, "\n" + snippet.text())
     else:
@@ -79,14 +79,14 @@ def _insert_first(context: Context, instruction: Instruction, snippet: Snippet) 
     context.edits.insert_at(instruction.start, "\n" + snippet.text())
 
 
-def _call_if_missing(context: Context, snippet: Snippet, mask: str, arguments: list[tuple[str, str]]) -> None:
+def _call_if_missing(context: Context, snippet: Snippet, mask: str, code: int) -> None:
     """Call the hook if a lane of the mask is not active."""
     active, missing = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"activemask.b32 {active};")
     if mask != _ALL:
         snippet.add(f"and.b32 {active}, {active}, {mask};")
     snippet.add(f"setp.ne.b32 {missing}, {active}, {mask};")
-    snippet.call(context.hook("__consan_split"), [*caller_arguments(), *arguments], guard=f"@{missing} ")
+    context.call(snippet, hook("split", members=mask, code=code), guard=f"@{missing} ")
 
 
 def _site(context: Context, plan: FunctionPlan, instruction: Instruction) -> int:

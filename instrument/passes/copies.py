@@ -6,11 +6,9 @@ commits and waits come after the instruction, so a wait counts only when it has 
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
+from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import (
-    SELF,
-    SLOT,
-    STATE,
     Snippet,
     Unsupported,
     guard_text,
@@ -37,23 +35,23 @@ def run(context: Context) -> None:
 
 def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
-    written = next(a for a in work.row.accesses(instruction) if a.access == "write")
-    read = next(a for a in work.row.accesses(instruction) if a.access == "read")
+    written = next(a for a in work.event.accesses if a.access == "write")
+    read = next(a for a in work.event.accesses if a.access == "read")
     if written.total_bytes not in (4, 8, 16) or written.address is None or read.address is None:
         raise Unsupported("cp.async size")
     address = context.located(snippet, shared_address(snippet, written.address, instruction.scope), ranked=False)
     source = wide_address(snippet, read.address, instruction.scope, "global")
-    size = _source_bytes(work, written.total_bytes, snippet)
+    size = source_bytes(work, written.total_bytes, snippet)
     site = context.site(plan, work, "write", "shared", written.total_bytes)
     plan.stats.memory_sites += 1
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number)), ("b64", source), ("b32", size)]
-    snippet.call(context.hook(f"__consan_copy{written.total_bytes}"), arguments, guard=guard_text(instruction))
+    values: dict[str, Value] = {"address": address, "site": site.number, "source": source, "source_bytes": size}
+    context.call(snippet, hook(f"copy{written.total_bytes}", **values), guard=guard_text(instruction))
     context.edits.insert_before(instruction, snippet.text())
 
 
-def _source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
+def source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
     """Bytes that the copy reads: a src-size register or literal, or 0 if its ignore-src predicate is true."""
-    roles, operands, scope = work.row.roles(work.instruction), work.instruction.operands, work.instruction.scope
+    roles, operands, scope = work.event.roles, work.instruction.operands, work.instruction.scope
     if "src-size" not in roles:
         return str(whole)
     operand: Operand = operands[roles.index("src-size")]
@@ -73,7 +71,7 @@ def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
         plan.stats.sync_sites += 1
         return
     snippet = Snippet()
-    snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.call(snippet, hook("copy_commit"), guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
 
@@ -83,12 +81,11 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     if not context.variant.asynchronous:
         return
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
-    if "wait_all" in instruction.parts:
+    if work.row.action == "wait_all":
         # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all").
-        snippet.call(context.hook("__consan_copy_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard)
+        context.call(snippet, hook("copy_commit"), guard=guard)
         pending = "0"
     else:
         pending = word(instruction.operands[0], snippet, instruction.scope)
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending)]
-    snippet.call(context.hook("__consan_copy_wait"), arguments, guard=guard)
+    context.call(snippet, hook("copy_wait", pending=pending), guard=guard)
     context.edits.insert_after(instruction, "\n" + snippet.text())

@@ -15,16 +15,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from consan.instrument.isa import lookup
+from consan.instrument.isa.families import COPIES, SYNCHRONISING
 from consan.instrument.ptx import Edits, Function, Instruction, Module
 
 SEED: Final = "__consan_delay_seed"
-_FAMILIES: Final = frozenset(
-    (
-        *("barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "mbarrier-fence", "mbarrier"),
-        *("cp.async", "cp.async.commit", "cp.async.wait", "bulk", "tensor", "tensormap"),
-    )
-)
-_ALSO: Final = frozenset(("wgmma.fence", "wgmma.wait_group"))
+_FAMILIES: Final = SYNCHRONISING | COPIES | {"tensormap"}
+_ALSO: Final = ("fence", "wait_group")  # actions of wgmma
 DECLARATION: Final = f".visible .global .align 4 .u32 {SEED};"
 # Murmur3's finaliser (public domain) mixes the inputs. Bits 0 to 2 select the sleepers, bits 3 to 5 the duration.
 _SNIPPET: Final = """{{
@@ -80,6 +76,6 @@ def _sites(function: Function) -> Iterator[Instruction]:
     begins = function.kind == "entry"
     for instruction in function.body.instructions():
         row = lookup(instruction.parts)
-        if begins or (row is not None and (row.family in _FAMILIES or row.name in _ALSO)):
+        if begins or (row is not None and (row.family in _FAMILIES or (row.family == "wgmma" and row.action in _ALSO))):
             yield instruction
         begins = False

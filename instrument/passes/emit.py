@@ -11,6 +11,7 @@ import itertools
 import struct
 from dataclasses import dataclass, field
 
+from consan.instrument.isa import MemoryAccess
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Negated, Operand, Pair, Register, Symbol, Underscore
 
 SLOT = "%__consan_slot"
@@ -133,7 +134,7 @@ def narrow_guard(snippet: Snippet, instruction: Instruction, condition: str) -> 
 
 def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
     """A 32-bit register with an address of the shared state space."""
-    base, offset = _address_parts(address)
+    base, offset = address_parts(address)
     if isinstance(base, Immediate):
         return _constant(snippet, "u32", int(base.value) + offset)
     target = snippet.register("b32")
@@ -148,9 +149,9 @@ def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
     return target
 
 
-def is_ranked(instruction: Instruction, space: str) -> bool:
-    """Whether an address of the instruction may be in the shared::cluster window, and not only in the executing CTA."""
-    return space == "generic" or "shared::cluster" in instruction.parts
+def is_ranked(access: MemoryAccess) -> bool:
+    """Whether an address may be in the shared::cluster window, and not only in the executing CTA."""
+    return access.space == "generic" or access.qualified_space == "shared::cluster"
 
 
 def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block, window: str = "shared") -> str:
@@ -165,7 +166,7 @@ def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block,
 
 def wide_address(snippet: Snippet, address: Operand, scope: Block, space: str = "") -> str:
     """A 64-bit register with a generic or global address. `space`: the state space of a symbol, if it is not generic."""
-    base, offset = _address_parts(address)
+    base, offset = address_parts(address)
     if isinstance(base, Immediate):
         return _constant(snippet, "u64", int(base.value) + offset)
     target = snippet.register("b64")
@@ -182,7 +183,8 @@ def wide_address(snippet: Snippet, address: Operand, scope: Block, space: str = 
     return target
 
 
-def _address_parts(address: Operand) -> tuple[Register | Symbol | Immediate, int]:
+def address_parts(address: Operand) -> tuple[Register | Symbol | Immediate, int]:
+    """The base of an address, and its offset."""
     if isinstance(address, (Register, Symbol)):
         return address, 0
     if not isinstance(address, Address) or address.index is not None:

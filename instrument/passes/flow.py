@@ -18,13 +18,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from consan.instrument.isa import destinations
+from consan.instrument.isa import destinations, flow_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label
 
 _T = TypeVar("_T")
-_ENDS = frozenset({"ret", "exit", "trap"})
-_CONTROL = frozenset({"bra", "brx", *_ENDS})
+ENDS = frozenset({"return", "exit", "trap"})
+"""Flows (`Row.flow`) after which a thread does not go on in this function."""
+
+CONTROL = frozenset({"branch", "table", *ENDS})
+"""Flows that end a node."""
 
 Key = tuple[int, str]
 """A register: the start of the block that declares it, and its name."""
@@ -39,7 +42,7 @@ class Guard:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One instruction of a path. With a guard it may be skipped."""
 
     instruction: Instruction
@@ -47,10 +50,10 @@ class Step:
 
 
 @dataclass
-class Node:
+class BasicBlock:
     """A run of steps. `taken`: targets of the branch that ends it; `falls`: the successor if it does not branch."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PathStep] = field(default_factory=list)
     guard: Guard | None = None
     taken: tuple[int, ...] = ()
     falls: int | None = None
@@ -65,10 +68,10 @@ class Node:
 class Graph:
     """The nodes of a function in text order, and its entry nodes."""
 
-    nodes: list[Node]
+    nodes: list[BasicBlock]
     entries: tuple[int, ...] = (0,)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[PathStep]:
         """All steps in the order of the nodes."""
         return (step for node in self.nodes for step in node.steps)
 
@@ -86,7 +89,7 @@ def graph_of(function: Function) -> Graph:
     for number, node in enumerate(nodes):
         following = number + 1 if number + 1 < len(nodes) else None
         last = node.steps[-1] if node.steps else None
-        if last is None or last.instruction.parts[0] not in _CONTROL:
+        if last is None or flow_of(last.instruction) not in CONTROL:
             node.falls = following
             continue
         node.guard, node.taken = last.guard, _targets(last.instruction, labels, tables)
@@ -94,22 +97,22 @@ def graph_of(function: Function) -> Graph:
     return Graph(nodes)
 
 
-def _nodes(body: Block) -> tuple[list[Node], dict[Key, int], dict[Key, Directive]]:
+def _nodes(body: Block) -> tuple[list[BasicBlock], dict[Key, int], dict[Key, Directive]]:
     """The nodes without their edges, the node of each label, and the lists of branch targets."""
     blocks = [body, *(statement for statement in body.walk() if isinstance(statement, Block))]
     owners = {id(statement): block.start for block in blocks for statement in block.statements}
-    nodes, labels, tables = [Node()], dict[Key, int](), dict[Key, Directive]()
+    nodes, labels, tables = [BasicBlock()], dict[Key, int](), dict[Key, Directive]()
     for statement in body.walk():
         if isinstance(statement, Label):
             if nodes[-1].steps:
-                nodes.append(Node())
+                nodes.append(BasicBlock())
             labels[owners[id(statement)], statement.name] = len(nodes) - 1
         elif isinstance(statement, Directive) and statement.label:
             tables[owners[id(statement)], statement.label] = statement
         elif isinstance(statement, Instruction):
-            nodes[-1].steps.append(Step(statement, guard_of(statement)))
-            if statement.parts[0] in _CONTROL:
-                nodes.append(Node())
+            nodes[-1].steps.append(PathStep(statement, guard_of(statement)))
+            if flow_of(statement) in CONTROL:
+                nodes.append(BasicBlock())
     return nodes, labels, tables
 
 
@@ -120,10 +123,11 @@ def guard_of(instruction: Instruction) -> Guard | None:
 
 
 def _targets(instruction: Instruction, labels: dict[Key, int], tables: dict[Key, Directive]) -> tuple[int, ...]:
-    if instruction.parts[0] in _ENDS:
+    flow = flow_of(instruction)
+    if flow in ENDS:
         return ()
     wanted = [instruction.operands[-1].text]
-    if instruction.parts[0] == "brx":
+    if flow == "table":
         table = _visible(instruction.scope, wanted[0], tables)
         wanted = list(table.targets) if table else []
     found = (_visible(instruction.scope, name, labels) for name in wanted)
@@ -160,24 +164,24 @@ def split(graph: Graph, register: Key, writers: Collection[int]) -> Graph:
     """The graph, doubled by the value of a predicate register. `writers`: ids of the instructions that write it."""
     pieces = [list(_pieces(node, writers)) for node in graph.nodes]
     starts = [2 * total for total in itertools.accumulate(map(len, pieces), initial=0)]
-    nodes: list[Node] = []
+    nodes: list[BasicBlock] = []
     for node, parts, start in zip(graph.nodes, pieces, starts, strict=False):
         for index, steps in enumerate(parts, 1):
             after = start + 2 * index
             for value in (False, True):
                 kept = list(_decided(steps, register, value))
                 if index < len(parts):
-                    nodes.append(Node(kept, taken=(after, after + 1)))
+                    nodes.append(BasicBlock(kept, taken=(after, after + 1)))
                 else:
                     nodes.append(_branch(node, Guard(register, value), kept, starts))
     return Graph(nodes, tuple(starts[entry] + value for entry in graph.entries for value in (0, 1)))
 
 
-def _branch(node: Node, known: Guard, steps: list[Step], starts: list[int]) -> Node:
+def _branch(node: BasicBlock, known: Guard, steps: list[PathStep], starts: list[int]) -> BasicBlock:
     """The end of a node for a known predicate value, with the remaining edges."""
     decided = node.guard is not None and node.guard.register == known.register
     jumps, stays = not decided or node.guard == known, not decided or node.guard != known
-    return Node(
+    return BasicBlock(
         steps,
         None if decided else node.guard,
         tuple(starts[target] + known.value for target in node.taken) if jumps else (),
@@ -185,18 +189,18 @@ def _branch(node: Node, known: Guard, steps: list[Step], starts: list[int]) -> N
     )
 
 
-def _decided(steps: list[Step], register: Key, value: bool) -> Iterator[Step]:
+def _decided(steps: list[PathStep], register: Key, value: bool) -> Iterator[PathStep]:
     """The steps that execute for a given value of the predicate."""
     for step in steps:
         if step.guard is None or step.guard.register != register:
             yield step
         elif step.guard.value == value:
-            yield Step(step.instruction, None)
+            yield PathStep(step.instruction, None)
 
 
-def _pieces(node: Node, writers: Collection[int]) -> Iterator[list[Step]]:
+def _pieces(node: BasicBlock, writers: Collection[int]) -> Iterator[list[PathStep]]:
     """The steps of a node, cut after each write."""
-    piece: list[Step] = []
+    piece: list[PathStep] = []
     for step in node.steps:
         piece.append(step)
         if id(step.instruction) in writers:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from consan.instrument.layout import NO_ENTRY, offsets
-from consan.instrument.layout import SLOT as SLOT_STRUCT
+from consan.instrument.abi.flags import KernelFlags
+from consan.instrument.abi.hooks import hook
+from consan.instrument.abi.records import SLOT as SLOT_RECORD
+from consan.instrument.abi.records import offsets
+from consan.instrument.abi.sizes import NO_ENTRY
+from consan.instrument.isa import family_of, flow_of, has_action, may_wait
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
+from consan.instrument.passes.flow import CONTROL
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
-from consan.instrument.ptx.polls import may_wait
 
 _POLL_MASK = 255
-_OPEN = 1 << 31
 _SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;
 mad.lo.u32 %__consan_x, %__consan_x, %__consan_y, %__consan_z; mov.u32 %__consan_y, %ntid.x; mov.u32 %__consan_z, %tid.x;
 mad.lo.u32 {target}, %__consan_x, %__consan_y, %__consan_z;"""
@@ -59,27 +62,27 @@ def _prologue(context: Context, plan: FunctionPlan, number: int) -> None:
     snippet.add(f"add.u32 {counter}, {counter}, {number};")
     if plan.needs_slot:
         _compute_self(context, snippet)
-        arguments = [("b64", runtime), ("b32", module), ("b32", str(number | _open(context))), ("b32", counter)]
-        snippet.call(context.hook("__consan_enter"), arguments, result=("b64", SLOT))
+        entry = KernelFlags(number) | _open(context)
+        context.call(snippet, hook("enter", runtime=runtime, module=module, entry=entry, counter=counter), result=SLOT)
         _load_state(context, snippet)
         _load_head(context, snippet)
     else:
-        snippet.call(context.hook("__consan_count"), [("b64", runtime), ("b32", counter)])
+        context.call(snippet, hook("count", runtime=runtime, counter=counter))
     _at_start(context, plan.function, _declare(context, plan) + snippet.text())
 
 
-def _open(context: Context) -> int:
+def _open(context: Context) -> KernelFlags:
     """The flag of a kernel whose barriers could be signalled by instructions without hooks: its deadlocks are not proven."""
     plans = context.plans
     seen = all(not plan.stats.unmodelled and not external_calls(plan, plans) for plan in plans.values())
-    return 0 if seen or not context.variant.engine else _OPEN
+    return KernelFlags.NONE if seen or not context.variant.engine else KernelFlags.OPEN
 
 
 def _function_prologue(context: Context, plan: FunctionPlan) -> None:
     snippet = Snippet()
     runtime = control(snippet, 0)
     _compute_self(context, snippet)
-    snippet.call(context.hook("__consan_find"), [("b64", runtime)], result=("b64", SLOT))
+    context.call(snippet, hook("find", runtime=runtime), result=SLOT)
     _load_state(context, snippet)
     _load_head(context, snippet)
     _at_start(context, plan.function, _declare(context, plan) + snippet.text())
@@ -88,7 +91,7 @@ def _function_prologue(context: Context, plan: FunctionPlan) -> None:
 def _compute_self(context: Context, snippet: Snippet) -> None:
     if context.variant.cluster:
         inner = Snippet()
-        inner.call(context.hook("__consan_self"), [], result=("b32", SELF))
+        context.call(inner, hook("self"), result=SELF)
         snippet.add(inner.text())
         return
     snippet.add(".reg .b32 %__consan_x, %__consan_y, %__consan_z;")
@@ -100,7 +103,7 @@ def _load_head(context: Context, snippet: Snippet) -> None:
     if not context.inline:
         return
     (writes, _), (reads, _), (low, _), (nbytes, _), (own, _), (base, _) = HEAD
-    at, present, row = offsets(SLOT_STRUCT), snippet.register("pred"), snippet.register("b32")
+    at, present, row = offsets(SLOT_RECORD), snippet.register("pred"), snippet.register("b32")
     snippet.add(f"setp.ne.u64 {present}, {SLOT}, 0;")
     snippet.add(f"@{present} ld.global.v2.u64 {{{writes}, {reads}}}, [{SLOT}+{at['writes']}];")
     snippet.add(f"@{present} ld.global.v2.u32 {{{low}, {nbytes}}}, [{SLOT}+{at['low']}];")
@@ -111,12 +114,12 @@ def _load_head(context: Context, snippet: Snippet) -> None:
 
 def _load_state(context: Context, snippet: Snippet) -> None:
     inner = Snippet()
-    inner.call(context.hook("__consan_load_state"), [("b64", SLOT), ("b32", SELF)], result=("b64", STATE))
+    context.call(inner, hook("load_state"))
     snippet.add(inner.text())
 
 
 def _store_state(context: Context, snippet: Snippet, guard: str) -> None:
-    snippet.call(context.hook("__consan_store_state"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard)
+    context.call(snippet, hook("store_state"), guard=guard)
 
 
 @dataclass
@@ -125,12 +128,12 @@ class _Loops:
 
     numbers: itertools.count[int]
     entry: int
-    begins: dict[str, int] = field(default_factory=dict)  # of each label seen: how many instructions came before it
+    begins: dict[str, int] = field(default_factory=dict)  # label -> number of instructions before it
     before: list[Instruction] = field(default_factory=list)
     polled: bool = False
 
     def place(self, branch: Instruction) -> Instruction | None:
-        """Of a backward branch: where a thread in its loop most likely waits, or the branch."""
+        """Where a thread in the loop of a backward branch most likely waits; the branch if nothing there waits."""
         begin = self.begins.get(getattr(branch.operands[0], "name", ""))
         return None if begin is None else next(filter(may_wait, self.before[begin:]), branch)
 
@@ -154,24 +157,24 @@ def _statements(context: Context, plan: FunctionPlan, loops: _Loops) -> None:
 
 
 def _ends(instruction: Instruction | None) -> bool:
-    return instruction is not None and instruction.predicate is None and instruction.parts[0] in ("ret", "exit", "bra", "trap", "brx")
+    return instruction is not None and instruction.predicate is None and flow_of(instruction) in CONTROL
 
 
 def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops) -> None:
-    word = instruction.parts[0]
-    if word == "bra":
+    flow = flow_of(instruction)
+    if flow == "branch":
         if (place := loops.place(instruction)) is not None:
             _poll(context, plan, instruction, loops, place)
         _not_uniform(context, instruction)
-    elif word == "call" and plan.needs_slot:
+    elif flow == "call" and plan.needs_slot:
         _around_call(context, instruction)
-    elif word in ("ret", "exit") and plan.needs_slot:
-        context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=word == "exit"))
+    elif flow in ("return", "exit") and plan.needs_slot:
+        context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=flow == "exit"))
 
 
 def _not_uniform(context: Context, instruction: Instruction) -> None:
     """A conditional `.uni` branch on the result of a wait. With hooks, lanes may wait at different times and get different results."""
-    if context.variant.engine and instruction.predicate is not None and "uni" in instruction.parts:
+    if context.variant.engine and instruction.predicate is not None and ".uni" in instruction.opcode:
         context.edits.replace(instruction, instruction.text.replace(instruction.opcode, instruction.opcode.replace(".uni", ""), 1))
 
 
@@ -180,8 +183,7 @@ def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: boo
     snippet = Snippet()
     if plan.is_entry or is_exit:
         if context.copies:
-            arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-            snippet.call(context.hook("__consan_copies_at_exit"), arguments, guard=guard)
+            context.call(snippet, hook("copies_at_exit"), guard=guard)
         _leave(context, snippet, guard)
     elif plan.changes_state:
         _store_state(context, snippet, guard)
@@ -189,8 +191,7 @@ def _departure(context: Context, plan: FunctionPlan, guard: str, *, is_exit: boo
 
 
 def _leave(context: Context, snippet: Snippet, guard: str) -> None:
-    runtime = control(snippet, 0)
-    snippet.call(context.hook("__consan_exit"), [("b64", runtime), ("b64", SLOT), ("b64", STATE)], guard=guard)
+    context.call(snippet, hook("exit", runtime=control(snippet, 0)), guard=guard)
 
 
 def _abandon(context: Context, snippet: Snippet) -> None:
@@ -198,8 +199,7 @@ def _abandon(context: Context, snippet: Snippet) -> None:
     if not context.variant.engine:
         _leave(context, snippet, "")
         return
-    arguments = [("b64", control(snippet, 0)), ("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-    snippet.call(context.hook("__consan_leave"), arguments)
+    context.call(snippet, hook("leave", runtime=control(snippet, 0)))
 
 
 def _around_call(context: Context, instruction: Instruction) -> None:
@@ -223,10 +223,14 @@ def _around_call(context: Context, instruction: Instruction) -> None:
 def _call_sequence(instruction: Instruction) -> Node:
     """The scope around a call, if it contains only moves of parameters; else the call itself."""
     scope = instruction.scope
-    words = ("st", "ld", "call", "mov")
-    straight = all(not isinstance(s, Block) and (not isinstance(s, Instruction) or s.parts[0] in words) for s in scope.statements)
-    alone = sum(isinstance(s, Instruction) and s.parts[0] == "call" for s in scope.statements) == 1
+    straight = all(not isinstance(s, Block) and (not isinstance(s, Instruction) or _passes(s)) for s in scope.statements)
+    alone = sum(isinstance(s, Instruction) and flow_of(s) == "call" for s in scope.statements) == 1
     return scope if scope.parent is not None and straight and alone else instruction
+
+
+def _passes(instruction: Instruction) -> bool:
+    """Whether an instruction may stand among those that pass parameters."""
+    return family_of(instruction) in ("store", "load", "call") or has_action(instruction, "arithmetic", "move")
 
 
 def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _Loops, place: Instruction) -> None:
@@ -234,8 +238,8 @@ def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _
     runtime, ids = control(snippet, 0), control(snippet, 1)
     module = snippet.register("b32")
     snippet.add(f"cvt.u32.u64 {module}, {ids};")
-    where = [("b32", module), ("b32", str(loops.entry)), ("b32", str(place.line))]
-    snippet.call(context.hook("__consan_stands"), [("b64", runtime), ("b64", SLOT if plan.needs_slot else "0"), *where])
+    slot = SLOT if plan.needs_slot else "0"
+    context.call(snippet, hook("stands", runtime=runtime, slot=slot, module=module, entry=loops.entry, place=place.line))
 
 
 def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops, place: Instruction) -> None:
@@ -249,7 +253,7 @@ def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, loops:
     snippet.add(f"setp.ne.u32 {due}, {masked}, 0;")
     snippet.add(f"@{due} bra {skip};")
     runtime = control(snippet, 0)
-    snippet.call(context.hook("__consan_poll"), [("b64", runtime)], result=("b32", stop))
+    context.call(snippet, hook("poll", runtime=runtime), result=stop)
     snippet.add(f"setp.eq.u32 {due}, {stop}, 0;")
     snippet.add(f"@{due} bra {skip};")
     leave = Snippet()

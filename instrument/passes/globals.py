@@ -16,22 +16,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from consan.instrument.isa import Access, lookup
-from consan.instrument.layout import SLOT as SLOT_LAYOUT
-from consan.instrument.layout import offsets
+from consan.instrument.abi.bits import RESULT_SITE
+from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
+from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.abi.records import SLOT as SLOT_RECORD
+from consan.instrument.abi.records import offsets
+from consan.instrument.isa import MemoryAccess, lookup
+from consan.instrument.isa.families import BARRIERS
 from consan.instrument.passes.analyse import propagate
-from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, caller_arguments, operand_of
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
+from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
+from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.passes.tensor_operands import definitions, in_parameter, is_tile, map_address, map_and_place
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.sites import Site
 
 FAMILIES = ("load", "store", "atomic", "reduction")
-_WRITES, _RMW, _EDGES = 1, 2, 64  # Access and GLOBAL_EDGES of the runtime
-_REDUCES = 1
 _MAP_BYTES = 128
-_OFFSETS = offsets(SLOT_LAYOUT)
+_OFFSETS = offsets(SLOT_RECORD)
 
 
 def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) -> GlobalSides:
@@ -52,7 +54,7 @@ def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) 
     if writes and (sides.fetches or sides.maps):
         sides = replace(sides, published=frozenset().union(*(published(plan.function) for plan in plans.values())))
     for name, plan in plans.items():
-        extra = [work for work in found[name] if work.row.describe(work.instruction).space == "global" and _is_met(sides, work)]
+        extra = [work for work in found[name] if work.event.first.space == "global" and _is_met(sides, work)]
         plan.work += extra
         plan.stats.private -= len(extra)
         plan.needs_slot = plan.needs_slot or bool(extra)
@@ -77,7 +79,7 @@ def _writes(work: Work) -> bool:
 
 def _polls(work: Work) -> bool:
     """A strong load, or an acquire atomic. A relaxed atomic counts or distributes work, so it is no poll."""
-    access = work.row.describe(work.instruction)
+    access = work.event.first
     return access.is_strong and (work.row.family == "load" or (work.row.family == "atomic" and access.sem in ("acquire", "acq_rel")))
 
 
@@ -92,7 +94,7 @@ def _is_met(sides: GlobalSides, work: Work) -> bool:
 def _changes_map(work: Work) -> bool:
     """Whether an instruction may change a tensor map in global memory."""
     if work.row.family == "tensormap":
-        return any(access.space in ("global", "generic") for access in work.row.accesses(work.instruction) if access.access == "write")
+        return any(access.space in ("global", "generic") for access in work.event.accesses if access.access == "write")
     return work.row.family in FAMILIES and _writes(work)
 
 
@@ -104,13 +106,13 @@ def _has_map(plan: FunctionPlan) -> bool:
 
 
 # Instructions that can order another thread, or a copy by the same thread, after earlier accesses of this thread.
-_PUBLISHING = frozenset({"barrier", "warp-barrier", "fence", "mbarrier", "cluster-barrier", "atomic", "reduction", "bulk", "tensor"})
+_PUBLISHING = BARRIERS | {"fence", "mbarrier", "atomic", "reduction", "bulk", "tensor"}
 
 
 def published(function: Function) -> set[int]:
-    """The instructions (their `start`) from which a publishing one is reachable. The end of a device function counts as publishing."""
+    """The `start` of each instruction from which a publishing one is reachable. The end of a device function counts as publishing."""
     graph = graph_of(function)
-    # Per node: whether an instruction at or behind its top publishes.
+    # Per node: whether an instruction in it, or reachable from it, publishes.
     after = [any(_publishes(function, step.instruction) for step in node.steps) for node in graph.nodes]
     changed = True
     while changed:
@@ -131,31 +133,31 @@ def _before(function: Function, graph: Graph, after: list[bool]) -> Iterator[int
 
 
 def _publishes(function: Function, instruction: Instruction) -> bool:
-    if instruction.parts[0] in ("call", "ret"):
-        return instruction.parts[0] == "call" or function.kind != "entry"
     row = lookup(instruction.parts)
+    if row is not None and row.flow in ("call", "return"):
+        return row.flow == "call" or function.kind != "entry"
     if row is None or row.family not in (*_PUBLISHING, "store"):
         return False
     if row.family == "store":
         return row.describe(instruction).is_strong
-    return not row.name.endswith((".inval", ".commit_group", ".wait_group"))
+    return row.action not in ("inval", "commit_group", "wait_group")
 
 
-def _side(work: Work, access: str) -> Access | None:
+def _side(work: Work, access: str) -> MemoryAccess | None:
     """The side of a bulk copy in global memory that is read or written; None if the copy has no side in shared memory."""
-    if work.row.family not in ("bulk", "tensor") or work.row.name.startswith("multimem"):
+    if work.row.family not in ("bulk", "tensor") or work.row.action == "multimem":
         return None
-    sides = work.row.accesses(work.instruction)
+    sides = work.event.accesses
     shared = any(side.space == "shared" and side.address is not operand_of(work, "mbar") for side in sides)
     return next((side for side in sides if shared and side.space == "global" and side.access in access), None)
 
 
-def _result(work: Work) -> Access | None:
+def _result(work: Work) -> MemoryAccess | None:
     side = _side(work, "write rmw")
     return side if operand_of(work, "tensor") is None or is_tile(work) else None
 
 
-def _fetch(work: Work) -> Access | None:
+def _fetch(work: Work) -> MemoryAccess | None:
     side = _side(work, "read")
     return side if operand_of(work, "tensor") is None or is_tile(work) else None
 
@@ -168,90 +170,88 @@ def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: S
     if operand_of(work, "cta-mask") is not None:
         mbarrier = str(0xFFFFFFFF)  # the mbarriers of several CTAs signal completion of a multicast; not followed
     if context.sides.maps and (tensor := operand_of(work, "tensor")) is not None:
-        flags = str(_WRITES * (_side(work, "read") is None) | _EDGES * context.sides.elsewhere)
-        arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", map_address(work, tensor, snippet))]
-        snippet.call(context.hook("__consan_map_use"), [*arguments, ("b32", mbarrier), ("b32", flags)])
+        flags = _edges(context) | (GlobalFlags.WRITE if _side(work, "read") is None else GlobalFlags.NONE)
+        context.call(snippet, hook("map_use", site=site.number, map=map_address(work, tensor, snippet), mbarrier=mbarrier, flags=flags))
     if (side := _result(work)) is not None and context.sides.results:
-        _call(context, work, side, "result", [("b32", str(site.number | (_REDUCES << 16) * (side.access == "rmw")))], snippet)
+        reduces = ResultFlags.REDUCES if side.access == "rmw" else ResultFlags.NONE
+        _call(context, work, side, "result", {"sites": RESULT_SITE.pack({"site": site.number, "flags": reduces})}, snippet)
     if (side := _fetch(work)) is not None and (context.sides.fetches or context.sides.polls):
-        _call(context, work, side, "fetch", [("b32", str(site.number)), ("b32", mbarrier)], snippet)
+        _call(context, work, side, "fetch", {"site": site.number, "mbarrier": mbarrier}, snippet)
 
 
-def _call(context: Context, work: Work, side: Access, name: str, first: list[tuple[str, str]], snippet: Snippet) -> None:
-    """The hook of a side. After the `first` arguments come the map and the place of a tensor copy, or address and bytes of another copy."""
-    arguments = [*caller_arguments(), *first]
+def _edges(context: Context) -> GlobalFlags:
+    return GlobalFlags.EDGES if context.sides.elsewhere else GlobalFlags.NONE
+
+
+def _call(context: Context, work: Work, side: MemoryAccess, name: str, values: dict[str, Value], snippet: Snippet) -> None:
+    """The hook of a side, with the map and the place of a tensor copy, or address and bytes of another copy."""
     if is_tile(work):
-        snippet.call(context.hook(f"__consan_tensor_{name}"), [*arguments, *map_and_place(work, snippet)])
+        context.call(snippet, hook(f"tensor_{name}", **values, **map_and_place(work, snippet)))
         return
     size = operand_of(work, "size")
     if side.address is None or size is None:
         raise Unsupported("no size")
     address = wide_address(snippet, side.address, work.instruction.scope, "global")
-    snippet.call(context.hook(f"__consan_{name}"), [*arguments, ("b64", address), ("b32", word(size, snippet, work.instruction.scope))])
+    context.call(snippet, hook(name, **values, address=address, bytes=word(size, snippet, work.instruction.scope)))
 
 
 def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for a proxy fence that covers global memory. If it covers shared memory too, another hook advances the epoch."""
-    last = work.instruction.parts[-1]
+    last = work.words[-1]
     if (context.sides.fetches or context.sides.polls) and last in ("async", "global"):
-        advances = str(int(last == "global"))
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", advances)]
-        snippet.call(context.hook("__consan_global_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+        context.call(snippet, hook("global_fence", advances=last == "global"), guard=guard_text(work.instruction))
 
 
 def add_map_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for fence.proxy.tensormap. An acquire names the map."""
     if context.sides.maps:
         operands = work.instruction.operands
-        address = wide_address(snippet, operands[0], work.instruction.scope) if "acquire" in work.instruction.parts else "0"
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b64", address)]
-        snippet.call(context.hook("__consan_map_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+        address = wide_address(snippet, operands[0], work.instruction.scope) if "acquire" in work.words else "0"
+        context.call(snippet, hook("map_fence", map=address), guard=guard_text(work.instruction))
 
 
 def add_map_change(context: Context, plan: FunctionPlan, work: Work, snippet: Snippet) -> None:
     """The hook for tensormap.replace and tensormap.cp_fenceproxy if they may write global memory."""
-    access = next((a for a in work.row.accesses(work.instruction) if a.access == "write" and a.space in ("global", "generic")), None)
+    access = next((a for a in work.event.accesses if a.access == "write" and a.space in ("global", "generic")), None)
     if context.sides.maps and access is not None and access.address is not None:
         site = context.site(plan, work, "write", access.space, _MAP_BYTES)
-        flags = str(int(work.row.name == "tensormap.cp_fenceproxy") | _EDGES * context.sides.elsewhere)
+        flags = MapFlags.RELEASES if work.row.action == "cp_fenceproxy" else MapFlags.NONE
+        flags |= MapFlags.EDGES if context.sides.elsewhere else MapFlags.NONE
         address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
-        arguments = [*caller_arguments(), ("b32", str(site.number)), ("b64", address), ("b32", flags)]
-        snippet.call(context.hook("__consan_map_change"), arguments, guard=guard_text(work.instruction))
+        context.call(snippet, hook("map_change", site=site.number, map=address, flags=flags), guard=guard_text(work.instruction))
 
 
 def add_wait(context: Context, work: Work, pending: str, snippet: Snippet) -> None:
     """The hook for a wait that covers results too: one without .read."""
-    if context.sides.results and "read" not in work.instruction.parts:
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending)]
-        snippet.call(context.hook("__consan_result_wait"), arguments, guard=guard_text(work.instruction))
+    if context.sides.results and "read" not in work.words:
+        context.call(snippet, hook("result_wait", pending=pending), guard=guard_text(work.instruction))
 
 
 # ---- generic accesses ----------------------------------------------------------------------------------------------------------------
 
 
-def add_access(context: Context, work: Work, access: Access, site: Site, snippet: Snippet) -> None:
+def add_access(context: Context, work: Work, access: MemoryAccess, site: Site, snippet: Snippet) -> None:
     """Check an access that may be to global memory."""
     if access.address is None:
         raise Unsupported("no address")
     address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
-    arguments = [*caller_arguments(), ("b64", address), ("b32", str(site.number)), ("b32", str(access.total_bytes))]
+    values: dict[str, Value] = {"address": address, "site": site.number, "bytes": access.total_bytes}
     writes = access.access != "read"
     if context.sides.copies and writes and access.space == "global":
-        snippet.call(context.hook("__consan_global_write"), arguments, guard=guard_text(work.instruction))
+        context.call(snippet, hook("global_write", **values), guard=guard_text(work.instruction))
     if context.sides.polls and _polls(work):
         guard = _in_global(work, access, address, snippet)
-        snippet.call(context.hook("__consan_global_poll"), [*caller_arguments(), ("b32", str(site.number))], guard=guard)
+        context.call(snippet, hook("global_poll", site=site.number), guard=guard)
     if work.instruction.start in context.sides.published and writes:
         guard = _in_global(work, access, address, snippet)
-        snippet.call(context.hook("__consan_global_written"), arguments, guard=guard)
+        context.call(snippet, hook("global_written", **values), guard=guard)
     if context.sides.results or ((context.sides.maps or context.sides.fetches) and writes):
-        flags = _RMW if access.access == "rmw" else _WRITES * writes
+        kind = {"rmw": GlobalFlags.RMW, "write": GlobalFlags.WRITE}.get(access.access, GlobalFlags.NONE)
         guard = _within(context, work, "flight_low" if writes else "result_low", address, access.total_bytes, snippet)
-        arguments.append(("b32", str(flags | _EDGES * context.sides.elsewhere)))
-        snippet.call(context.hook("__consan_global_access"), arguments, guard=guard)
+        context.call(snippet, hook("global_access", **values, flags=kind | _edges(context)), guard=guard)
 
 
-def _in_global(work: Work, access: Access, address: str, snippet: Snippet) -> str:
+def _in_global(work: Work, access: MemoryAccess, address: str, snippet: Snippet) -> str:
     """A guard that is true if the instruction's guard is true and the address is in global memory."""
     if access.space == "global":
         return guard_text(work.instruction)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.isa import lookup
+from consan.instrument.isa import has_action, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, key_of, written
@@ -46,7 +46,7 @@ def _ignored(function: Function) -> list[Instruction]:
     if function.body is None:
         return []
     instructions = list(function.instructions())
-    waits = [each for each in instructions if each.parts[:2] == ("mbarrier", "try_wait")]
+    waits = [each for each in instructions if has_action(each, "mbarrier", "try_wait")]
     if not waits:
         return []
     readers: dict[Key, list[Instruction]] = {}

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, word
+from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate, Operand, Vector
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
 _ROWS_OF_A = 64
-_CHUNK_ROWS = 8  # 16-bit elements in a chunk; only these can be transposed
 _K_CHUNKS = 2  # an instruction is always 32 bytes deep
 
 
@@ -41,9 +41,8 @@ def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     site = context.site(plan, work, "read", "shared", 0)
     for descriptor, rows, depth, major in operands_in_memory(work):
-        arguments = [*caller_arguments(), ("b64", descriptor.text), ("b32", str(site.number))]
-        arguments += [("b32", str(number)) for number in (rows, depth, major)]
-        snippet.call(context.hook("__consan_matrix_operand"), arguments, guard=guard_text(instruction))
+        values: dict[str, Value] = {"descriptor": descriptor.text, "site": site.number, "rows": rows, "depth": depth, "major": major}
+        context.call(snippet, hook("matrix_operand", **values), guard=guard_text(instruction))
     plan.stats.memory_sites += 1
     context.edits.insert_before(instruction, snippet.text())
 
@@ -51,7 +50,7 @@ def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
 def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
     """Descriptor, rows, depth (chunks along K, or elements if transposed) and major of B, and of A if it is in memory."""
     instruction = work.instruction
-    shape = next((m for part in instruction.parts if (m := _SHAPE.match(part))), None)
+    shape = next((m for word in work.words if (m := _SHAPE.match(word))), None)
     operands = instruction.operands
     if shape is None or len(operands) < 3:
         raise Unsupported(instruction.opcode)
@@ -69,7 +68,7 @@ def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
-    snippet.call(context.hook("__consan_matrix_commit"), [("b64", SLOT), ("b64", STATE), ("b32", SELF)], guard=guard_text(work.instruction))
+    context.call(snippet, hook("matrix_commit"), guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
 
@@ -77,8 +76,7 @@ def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF), ("b32", pending)]
-    snippet.call(context.hook("__consan_matrix_wait"), arguments, guard=guard_text(work.instruction))
+    context.call(snippet, hook("matrix_wait", pending=pending), guard=guard_text(work.instruction))
     context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
 

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from consan.instrument.abi.flags import ArriveFlags, WaitFlags
+from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments, operand_of
-from consan.instrument.passes.emit import SELF, SLOT, STATE, Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
+from consan.instrument.passes.context import Context, FunctionPlan, Work, is_mbarrier_wait, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
 from consan.instrument.passes.waits import pure_waits
 
 Handler = Callable[[Context, FunctionPlan, Work], None]
-
-_WAITS = ("mbarrier.test_wait", "mbarrier.try_wait")
-_DROP, _RELAXED, _NO_COMPLETE, _ARRIVE_CTA = 1, 2, 4, 8
-_WAIT_RELAXED, _WAIT_TRY, _WAIT_PURE, _WAIT_CTA = 2, 4, 8, 16
 
 
 def run(context: Context) -> None:
     """Insert hooks at every mbarrier instruction and proxy fence."""
     for plan in context.plans.values():
-        plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if work.row.name in _WAITS))
+        plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if is_mbarrier_wait(work)))
         for work in plan.work:
             if handler := _handler(work):
                 try:
@@ -45,12 +43,12 @@ def _handler(work: Work) -> Handler | None:
 
 def barrier_address(context: Context, work: Work, snippet: Snippet) -> str:
     """The mbarrier operand as a 32-bit shared address."""
-    access = next(a for a in work.row.accesses(work.instruction) if a.address is operand_of(work, "mbar"))
+    access = next(a for a in work.event.accesses if a.address is operand_of(work, "mbar"))
     if access.address is None:
         raise Unsupported("no mbarrier operand")
     instruction = work.instruction
     address = shared_operand(snippet, access.address, access.space, instruction.scope, context.window)
-    return context.located(snippet, address, ranked=is_ranked(instruction, access.space))
+    return context.located(snippet, address, ranked=is_ranked(access))
 
 
 def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
@@ -58,68 +56,66 @@ def _number(work: Work, role: str, snippet: Snippet, default: str) -> str:
     return default if operand is None else word(operand, snippet, work.instruction.scope)
 
 
-def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, list[tuple[str, str]]]:
-    """A snippet and the common first arguments of these hooks."""
+def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, dict[str, Value]]:
+    """A snippet and the common arguments of these hooks."""
     snippet = Snippet()
     address = barrier_address(context, work, snippet)
-    site = context.site(plan, work, "none", "shared", 8)
-    return snippet, [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
+    return snippet, {"address": address, "site": context.site(plan, work, "none", "shared", 8).number}
 
 
 def _init(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet, arguments = _start(context, plan, work)
-    arguments.append(("b32", _number(work, "count", snippet, "1")))
-    snippet.call(context.hook("__consan_mbarrier_init"), arguments, guard=guard_text(work.instruction))
+    snippet, place = _start(context, plan, work)
+    count = _number(work, "count", snippet, "1")
+    context.call(snippet, hook("mbarrier_init", **place, count=count), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet, arguments = _start(context, plan, work)
-    snippet.call(context.hook("__consan_mbarrier_inval"), arguments, guard=guard_text(work.instruction))
+    snippet, place = _start(context, plan, work)
+    context.call(snippet, hook("mbarrier_inval", **place), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
-def _is_cta_scope(parts: tuple[str, ...]) -> bool:
+def _is_cta_scope(work: Work) -> bool:
     """Whether the scope of an arrival or a wait is .cta, the default (ISA "mbarrier.arrive", "mbarrier.test_wait, mbarrier.try_wait")."""
-    return not {"cluster", "gpu", "sys"} & set(parts)
+    return work.event.scope == "cta"
 
 
 def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet, arguments = _start(context, plan, work)
-    parts = work.instruction.parts
-    flags = _DROP * (parts[1] == "arrive_drop") | _RELAXED * ("relaxed" in parts) | _NO_COMPLETE * ("noComplete" in parts)
-    flags |= _ARRIVE_CTA * _is_cta_scope(parts)
-    count = _number(work, "count", snippet, "1")
-    arguments += [("b32", count), ("b32", _number(work, "tx-count", snippet, "0")), ("b32", str(flags))]
-    snippet.call(context.hook("__consan_mbarrier_arrive"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    snippet, place = _start(context, plan, work)
+    words = work.words
+    flags = ArriveFlags.DROP * (work.row.action == "arrive_drop") | ArriveFlags.RELAXED * ("relaxed" in words)
+    flags |= ArriveFlags.NO_COMPLETE * ("noComplete" in words) | ArriveFlags.CTA * _is_cta_scope(work)
+    count, nbytes = _number(work, "count", snippet, "1"), _number(work, "tx-count", snippet, "0")
+    guard = guard_text(work.instruction)
+    context.call(snippet, hook("mbarrier_arrive", **place, count=count, bytes=nbytes, flags=ArriveFlags(flags)), guard=guard)
     context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet, arguments = _start(context, plan, work)
+    snippet, place = _start(context, plan, work)
     count = _number(work, "tx-count", snippet, "0")
-    if work.instruction.parts[1] == "complete_tx":
+    if work.row.action == "complete_tx":
         negative = snippet.register("b32")
         snippet.add(f"neg.s32 {negative}, {count};")
         count = negative
-    snippet.call(context.hook("__consan_mbarrier_tx"), [*arguments, ("b32", count)], guard=guard_text(work.instruction))
+    context.call(snippet, hook("mbarrier_tx", **place, bytes=count), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _copies(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet, arguments = _start(context, plan, work)
-    arguments.append(("b32", str(int("noinc" in work.instruction.parts))))
-    snippet.call(context.hook("__consan_mbarrier_copies"), arguments, guard=guard_text(work.instruction))
+    snippet, place = _start(context, plan, work)
+    context.call(snippet, hook("mbarrier_copies", **place, noinc="noinc" in work.words), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, guard = work.instruction, guard_text(work.instruction)
-    before, arguments = _start(context, plan, work)
+    before, place = _start(context, plan, work)
     kept, ran = f"%__consan_s{instruction.start}", f"%__consan_w{instruction.start}"
     before.outer.append(f".reg .b64 {kept}; .reg .pred {ran};")
     before.add(f"mov.u64 {kept}, 0; setp.ne.u32 {ran}, 0, 0;")
-    before.call(context.hook("__consan_mbarrier_before"), arguments, result=("b64", kept), guard=guard)
+    context.call(before, hook("mbarrier_before", **place), result=kept, guard=guard)
     before.add(f"{guard}setp.eq.u32 {ran}, 0, 0;")
     context.edits.insert_before(instruction, before.text())
     after = Snippet()
@@ -127,16 +123,10 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     _parity(work, after, parity)
     result = operand_of(work, "dst")
     assert result is not None
-    fixed = _WAIT_RELAXED * ("relaxed" in instruction.parts) | _WAIT_TRY * (instruction.parts[1] == "try_wait")
-    fixed |= _WAIT_PURE * (instruction.start in plan.pure_waits) | _WAIT_CTA * _is_cta_scope(instruction.parts)
-    after.add(f"selp.b32 {flags}, {fixed | 1}, {fixed}, {predicate_of(result)[0]};")
-    site = arguments[-1]
-    after.call(
-        context.hook("__consan_mbarrier_after"),
-        [*caller_arguments(), ("b64", kept), site, ("b32", parity), ("b32", flags)],
-        result=("b64", STATE),
-        guard=f"@{ran} ",
-    )
+    fixed = WaitFlags.RELAXED * ("relaxed" in work.words) | WaitFlags.TRY * (work.row.action == "try_wait")
+    fixed |= WaitFlags.PURE * (instruction.start in plan.pure_waits) | WaitFlags.CTA * _is_cta_scope(work)
+    after.add(f"selp.b32 {flags}, {int(fixed | WaitFlags.DONE)}, {int(fixed)}, {predicate_of(result)[0]};")
+    context.call(after, hook("mbarrier_after", snapshot=kept, site=place["site"], parity=parity, flags=flags), guard=f"@{ran} ")
     context.edits.insert_after(instruction, "\n" + after.text())
 
 
@@ -160,23 +150,19 @@ def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     if not context.variant.cluster:
         return
     snippet = Snippet()
-    arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-    snippet.call(context.hook("__consan_fence_inits"), arguments, guard=guard_text(work.instruction))
+    context.call(snippet, hook("fence_inits"), guard=guard_text(work.instruction))
     context.edits.insert_before(work.instruction, snippet.text())
 
 
 def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
-    parts = work.instruction.parts
+    words = work.words
     snippet = Snippet()
-    if "tensormap::generic" in parts:
+    if "tensormap::generic" in words:
         global_sides.add_map_fence(context, work, snippet)
     else:
         global_sides.add_fence(context, work, snippet)
-    if not {"tensormap::generic", "alias", "global"} & set(parts):
-        arguments = [("b64", SLOT), ("b64", STATE), ("b32", SELF)]
-        if context.variant.cluster:
-            arguments.append(("b32", str(int("shared::cta" in parts))))
-        snippet.call(context.hook("__consan_proxy_fence"), arguments, result=("b64", STATE), guard=guard_text(work.instruction))
+    if not {"tensormap::generic", "alias", "global"} & set(words):
+        context.call(snippet, hook("proxy_fence", own_cta="shared::cta" in words), guard=guard_text(work.instruction))
     if snippet.lines:
         context.edits.insert_before(work.instruction, snippet.text())
 

@@ -12,19 +12,17 @@ function, which a thread may enter again, and where a kernel needs more than 32 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from consan.instrument.isa import lookup
-from consan.instrument.passes.flow import Graph, Node, graph_of
+from consan.instrument.isa import family_of, flow_of, lookup
+from consan.instrument.isa.families import BARRIERS, COPIES
+from consan.instrument.passes.flow import BasicBlock, Graph, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
-_MASKED = frozenset({"shfl", "vote", "match", "redux", "elect"})
-_MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wmma"})
-_EFFECTS = frozenset(
-    {"st", "atom", "red", "call", "bar", "barrier", "cp", "mbarrier", "multimem", "wgmma", "stmatrix", "tcgen05", "wmma", "sust"}
-)
-_WORKS = _EFFECTS | _MASKED | _MATRIX
+_MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "wmma"})
+_WRITES = frozenset({"store", "atomic", "reduction", "stmatrix", "wmma", "multimem", "surface"})
+_EFFECTS = _WRITES | BARRIERS | COPIES | {"call", "wgmma", "tcgen05", "mbarrier"}
 _ALL = 0xFFFFFFFF
 MOST_JOINS = 32
 
@@ -50,7 +48,7 @@ class Point:
     members: Members
     join: int = 0
     open: bool = False
-    certain: bool = False  # every lane of the kernel comes to it, once
+    certain: bool = False  # every lane of the kernel reaches it exactly once
 
 
 @dataclass
@@ -59,20 +57,20 @@ class Join:
 
     instruction: Instruction
     after: bool
-    shown: Instruction  # what a reader is shown of it: the first access or wait there
-    passes: int = 0  # the numbers of these points' joins, as bits
+    shown: Instruction  # the instruction that a report names: the first access or wait there
+    passes: int = 0  # bit n - 1: points whose join number is n
 
 
 def members_of(instruction: Instruction) -> Members | None:
     """Who must reach an instruction together; None for one that each thread executes by itself."""
-    parts = instruction.parts
-    if parts[0] == "bar" and parts[1:2] == ("warp",):
+    row = lookup(instruction.parts)
+    if row is None:
+        return None
+    if row.family == "warp-barrier":
         return Members(instruction.operands[0])
-    if "aligned" in parts or (parts[0] == "bar" and parts[1:2] != ("warp",)):
-        return Members(whole=parts[0] in _MATRIX)
-    if parts[0] in _MASKED and "sync" in parts and instruction.operands:
-        return Members(instruction.operands[-1])
-    return None
+    if row.is_aligned(instruction.parts):
+        return Members(whole=row.family in _MATRIX)
+    return Members(instruction.operands[-1]) if row.collective and instruction.operands else None
 
 
 def find_points(function: Function) -> tuple[list[Point], list[Join]]:
@@ -88,13 +86,13 @@ def find_points(function: Function) -> tuple[list[Point], list[Join]]:
     return [point for _, _, point in found], list(joins.found.values()) if joins else []
 
 
-def _points(node: Node) -> Iterator[tuple[int, Point]]:
+def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
     """The points of a run of instructions: the first one that all lanes come to makes those after it superfluous."""
     together = False
     for index, step in enumerate(node.steps):
         instruction = step.instruction
         members = members_of(instruction)
-        if instruction.parts[0] == "call":
+        if flow_of(instruction) == "call":
             together = False
         if members is None or (together and step.guard is None):
             continue
@@ -108,12 +106,12 @@ class _Joins:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.found: dict[tuple[int, int], Join] = {}  # by place
-        self.numbers: dict[tuple[tuple[int, int], ...], int] = {}  # of the joins of a point, by their places
+        self.numbers: dict[tuple[tuple[int, int], ...], int] = {}  # the places of a point's joins -> their number
         self.around: dict[frozenset[int], int] = {}
         self.after = _post_dominators(graph)
         self.cycle = _cycles(graph)
         self.sizes = Counter(self.cycle)
-        self.effects, self.works = _leading_to(graph, _EFFECTS), _leading_to(graph, _WORKS)
+        self.effects, self.works = _leading_to(graph, _has_effect), _leading_to(graph, _works)
         self.always = self.after[graph.entries[0]]
 
     def join(self, node: int, index: int, point: Point) -> None:
@@ -151,8 +149,8 @@ class _Joins:
             if passed and not self._reached_around(frozenset(passed)) >> join & 1:
                 continue
             passed.append(join)
-            # Lanes that go from here straight to the exit have ended early: the point does not wait for them. If nothing follows
-            # the point either, it serves nothing but those that were to be held there. Matrix instructions allow no exited lanes.
+            # Lanes that only exit from here on are not waited for by the point. It is checked all the same if nothing follows the
+            # point (its only use is then to hold these lanes), and for matrix instructions, which allow no exited lanes.
             held = point.members.whole or self.works[join] or not self._effect_follows(node, index)
             if held and self.graph.nodes[join].steps:
                 yield join, 0
@@ -179,7 +177,13 @@ class _Joins:
 
 
 def _has_effect(instruction: Instruction) -> bool:
-    return instruction.parts[0] in _EFFECTS
+    return family_of(instruction) in _EFFECTS
+
+
+def _works(instruction: Instruction) -> bool:
+    """Whether an instruction has an effect, or computes with other lanes."""
+    row = lookup(instruction.parts)
+    return row is not None and (row.family in _EFFECTS or row.family in _MATRIX or row.collective)
 
 
 def _is_shown(instruction: Instruction) -> bool:
@@ -187,11 +191,15 @@ def _is_shown(instruction: Instruction) -> bool:
     return row is not None and instruction.loc is not None and (bool(row.touches) or _has_effect(instruction))
 
 
-def _leading_to(graph: Graph, opcodes: frozenset[str]) -> list[bool]:
-    """For each node, whether it or something that it leads to has one of some instructions."""
-    found = [any(step.instruction.parts[0] in opcodes for step in node.steps) for node in graph.nodes]
+def _leading_to(graph: Graph, wanted: Callable[[Instruction], bool]) -> list[bool]:
+    """For each node, whether it or something that it leads to has an instruction of a kind."""
+    return _spread_back(graph, [any(wanted(step.instruction) for step in node.steps) for node in graph.nodes])
+
+
+def _spread_back(graph: Graph, found: list[bool]) -> list[bool]:
+    """Mark also the nodes from which a marked one is reachable."""
     before = _predecessors(graph)
-    pending = [number for number, effect in enumerate(found) if effect]
+    pending = [number for number, marked in enumerate(found) if marked]
     while pending:
         for number in before[pending.pop()]:
             if not found[number]:
@@ -211,7 +219,7 @@ def _predecessors(graph: Graph) -> list[list[int]]:
 def _post_dominators(graph: Graph) -> list[int]:
     """For each node the set of nodes that all its paths to the exit take, as bits. Paths into a trap do not count."""
     everything = (1 << len(graph.nodes)) - 1
-    live = _reaches_exit(graph)
+    live = _spread_back(graph, [_is_exit(node) for node in graph.nodes])
     after = [everything] * len(graph.nodes)
     before = _predecessors(graph)
     pending = [n for n in range(len(graph.nodes)) if live[n]]
@@ -233,22 +241,10 @@ def _post_dominators(graph: Graph) -> list[int]:
     return after
 
 
-def _is_exit(node: Node) -> bool:
+def _is_exit(node: BasicBlock) -> bool:
     """Whether a thread may end in this node."""
-    last = node.steps[-1].instruction.parts[0] if node.steps else ""
-    return last in ("ret", "exit") or not (node.successors or last == "trap")
-
-
-def _reaches_exit(graph: Graph) -> list[bool]:
-    found = [_is_exit(node) for node in graph.nodes]
-    before = _predecessors(graph)
-    pending = [number for number, is_exit in enumerate(found) if is_exit]
-    while pending:
-        for number in before[pending.pop()]:
-            if not found[number]:
-                found[number] = True
-                pending.append(number)
-    return found
+    last = flow_of(node.steps[-1].instruction) if node.steps else ""
+    return last in ("return", "exit") or not (node.successors or last == "trap")
 
 
 def _bits(value: int) -> Iterator[int]:

@@ -47,17 +47,20 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from typing import Any
 
+from consan.instrument.isa import flow_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Graph, Key, Step, graph_of, repeated_guards, split, written
-from consan.instrument.passes.wgmma_state import Event, Hazard, Report, State, apply, events_of, ignore
+from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, repeated_guards, split, written
+from consan.instrument.passes.nearby import third_event
+from consan.instrument.passes.wgmma_state import RegisterEvent, RegisterHazard, Report, State, apply, events_of, ignore
 from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.sites import Place
 
 _SPLITS = 64  # limit of predicates tried to show that a hazard has no path
 _DOUBLINGS = 4  # limit of kept splits: the graph is at most 16 times as large
-Found = dict[tuple[str, int, int], Hazard]
+Found = dict[tuple[str, int, int], RegisterHazard]
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,11 @@ class StaticFinding:
     kernels: tuple[str, ...]
     kind: str = "register-hazard"
     serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
+    third: Place | None = None  # what stands nearby and does not serve (`nearby.py`)
+    third_role: str = ""  # "late", "short" or "fence"
 
 
-def _solve(graph: Graph, events: dict[int, Event], fenced: bool) -> Found:
+def _solve(graph: Graph, events: dict[int, RegisterEvent], fenced: bool) -> Found:
     """The hazards of a graph, reported once the states at its nodes no longer grow."""
     relevant = [[(step, events[id(step.instruction)]) for step in node.steps if id(step.instruction) in events] for node in graph.nodes]
     states: dict[int, State] = {entry: State(fenced=fenced) for entry in graph.entries}
@@ -96,13 +101,13 @@ def _solve(graph: Graph, events: dict[int, Event], fenced: bool) -> Found:
                 states[successor] = state.copy()
             if grown and successor not in pending:
                 heapq.heappush(pending, successor)
-    found: list[Hazard] = []
+    found: list[RegisterHazard] = []
     for number in sorted(states):
         _through(states[number], relevant[number], found.append)
     return {hazard.identity: hazard for hazard in reversed(found)}
 
 
-def _through(state: State, steps: list[tuple[Step, Event]], report: Report) -> State:
+def _through(state: State, steps: list[tuple[PathStep, RegisterEvent]], report: Report) -> State:
     if not steps:
         return state
     state = state.copy()
@@ -111,7 +116,7 @@ def _through(state: State, steps: list[tuple[Step, Event]], report: Report) -> S
     return state
 
 
-def _hazards(function: Function) -> tuple[list[Hazard], dict[int, Instruction]]:
+def _hazards(function: Function) -> tuple[list[RegisterHazard], dict[int, Instruction]]:
     """The feasible hazards of one function, and its instructions by their order."""
     events = events_of(function)
     if not events:
@@ -123,7 +128,7 @@ def _hazards(function: Function) -> tuple[list[Hazard], dict[int, Instruction]]:
     return list(found.values()), {event.order: event.instruction for event in events.values()}
 
 
-def _feasible(graph: Graph, events: dict[int, Event], fenced: bool, found: Found) -> Found:
+def _feasible(graph: Graph, events: dict[int, RegisterEvent], fenced: bool, found: Found) -> Found:
     """The hazards that remain without the paths on which one predicate has two values.
 
     A split that removes no hazard is dropped, so the graph doubles a few times only.
@@ -165,9 +170,15 @@ def _findings(module: Module, function: Function) -> list[StaticFinding]:
             function.name,
             kernels,
             serialised=hazard.serialised,
+            **_third(module, function, hazard, instructions),
         )
         for hazard in sorted(hazards, key=lambda each: (each.second, each.first, each.reason))
     ]
+
+
+def _third(module: Module, function: Function, hazard: RegisterHazard, instructions: dict[int, Instruction]) -> dict[str, Any]:
+    found = third_event(function, hazard, instructions)
+    return {} if found is None else {"third_role": found[0], "third": place_of(module, found[1])}
 
 
 def is_debug(module: Module) -> bool:
@@ -182,7 +193,7 @@ def kernels_reaching(module: Module, wanted: str) -> tuple[str, ...]:
     callers: dict[str, set[str]] = {name: set() for name in bodies}
     for name, function in bodies.items():
         for instruction in function.instructions():
-            if instruction.parts[0] == "call":
+            if flow_of(instruction) == "call":
                 target = callee(instruction)
                 for each in anything if target is None else [target] if target in bodies else []:
                     callers[each].add(name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.abi.hooks import hook
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import SELF, Snippet, control
 from consan.instrument.ptx import Function, Variable
@@ -63,7 +64,7 @@ def _stores(context: Context, symbols: tuple[str, ...], first: int) -> str:
     words, place = control(snippet, _WORD), snippet.register("b32")
     due = _is_first(snippet, words)
     low, bias = snippet.register("b32"), snippet.register("b32")
-    snippet.call(context.hook("__consan_low"), [], result=("b32", low))
+    context.call(snippet, hook("low"), result=low)
     snippet.add(f"sub.u32 {bias}, 1, {low};")
     for number, symbol in enumerate(symbols, first):
         snippet.add(f"mov.u32 {place}, {symbol};")

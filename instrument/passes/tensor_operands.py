@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from consan.instrument.abi.hooks import Value
+from consan.instrument.isa import has_action, lookup
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
 from consan.instrument.passes.flow import Key, key_of, written
@@ -13,7 +15,7 @@ _OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_n
 
 def is_tile(work: Work) -> bool:
     """Whether a copy moves a box that its coordinates alone determine."""
-    return operand_of(work, "tensor") is not None and _OTHER_MODES.isdisjoint(work.instruction.parts)
+    return operand_of(work, "tensor") is not None and _OTHER_MODES.isdisjoint(work.words)
 
 
 def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
@@ -45,19 +47,29 @@ def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
         seen.add(key)
         for instruction in made.get(key, ()):
             source = instruction.operands[-1]
-            if instruction.parts[0] == "mov" and isinstance(source, (Register, Symbol)):
+            if has_action(instruction, "arithmetic", "move") and isinstance(source, (Register, Symbol)):
                 pending.append(key_of(instruction.scope, source.name))
-            elif instruction.parts[:2] != ("cvta", "param"):
+            elif not _gives_parameter(instruction):
                 return False
         if key not in made:
             return False
     return True
 
 
-def map_and_place(work: Work, snippet: Snippet) -> list[tuple[str, str]]:
+def _gives_parameter(instruction: Instruction) -> bool:
+    """Whether the result is the generic address of a kernel parameter."""
+    row = lookup(instruction.parts)
+    if row is None or (row.family, row.action) != ("address", "convert"):
+        return False
+    modifiers = row.modifiers(instruction.parts)
+    return modifiers["space"] == "param" and "to" not in modifiers
+
+
+def map_and_place(work: Work, snippet: Snippet) -> dict[str, Value]:
     """The map and the coordinates of a tile, padded to five coordinates."""
     tensor = operand_of(work, "tensor")
     address = map_address(work, tensor, snippet)
     assert isinstance(tensor, TensorAddress)
     place = [word(coordinate, snippet, work.instruction.scope) for coordinate in tensor.coords]
-    return [("b64", address), *(("b32", value) for value in place + ["0"] * (_DIMENSIONS - len(place)))]
+    values: dict[str, Value] = {f"x{dimension}": "0" for dimension in range(_DIMENSIONS)}
+    return {"map": address} | values | {f"x{dimension}": coordinate for dimension, coordinate in enumerate(place)}

@@ -8,10 +8,11 @@ globals.py handles maps in global memory.
 
 from __future__ import annotations
 
-from consan.instrument.isa import Access
+from consan.instrument.abi.hooks import hook
+from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, caller_arguments
-from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
+from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
 from consan.instrument.ptx import Operand
 
 _MAP_BYTES = 128
@@ -31,7 +32,7 @@ def run(context: Context) -> None:
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
-    access = next((each for each in work.row.accesses(work.instruction) if each.space in ("shared", "generic")), None)
+    access = next((each for each in work.event.accesses if each.space in ("shared", "generic")), None)
     snippet = Snippet()
     if access is not None:
         _in_shared(context, plan, work, access, snippet)
@@ -39,20 +40,16 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
     context.edits.insert_before(work.instruction, snippet.text())
 
 
-def _in_shared(context: Context, plan: FunctionPlan, work: Work, access: Access, snippet: Snippet) -> None:
+def _in_shared(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess, snippet: Snippet) -> None:
     if access.address is None:
         raise Unsupported("no address")
     guard, address = _where(context, snippet, work, access, access.address)
     address = context.located(snippet, address, ranked=access.space == "generic")
     site = context.site(plan, work, access.access, access.space, _MAP_BYTES)
-    arguments = [*caller_arguments(), ("b32", address), ("b32", str(site.number))]
-    if access.access == "write":
-        snippet.call(context.hook("__consan_map_write"), arguments, guard=guard)
-    else:
-        snippet.call(context.hook("__consan_map_copy"), arguments, result=("b64", STATE), guard=guard)
+    context.call(snippet, hook("map_write" if access.access == "write" else "map_copy", address=address, site=site.number), guard=guard)
 
 
-def _where(context: Context, snippet: Snippet, work: Work, access: Access, operand: Operand) -> tuple[str, str]:
+def _where(context: Context, snippet: Snippet, work: Work, access: MemoryAccess, operand: Operand) -> tuple[str, str]:
     """The hook's guard and the address of the map. A generic address may also point to a map in global memory."""
     instruction = work.instruction
     if access.space == "shared":

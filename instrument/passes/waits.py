@@ -10,19 +10,22 @@ several barriers or call a function, and loops that keep the result in memory (c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
-from consan.instrument.isa import lookup
-from consan.instrument.passes.flow import Graph, Key, Step, graph_of, key_of, written
+from consan.instrument.isa import flow_of, lookup
+from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Symbol
 
 _HARMLESS = frozenset({"arithmetic", "address", "load", "warp-collective", "cluster-address", "fence"})
-_ENDS = frozenset({"ret", "exit", "trap"})
 _LIMIT = 4000  # limit of steps followed for one wait
 _MASK = (1 << 64) - 1
 _FALSE, _TRUE = 0, 1
 
 Known = dict[Key, int]
+Modifiers = Mapping[str, str]
+Values = list[int | None]
 _Place = tuple[int, int]
 
 
@@ -81,7 +84,7 @@ def _first(graph: Graph, number: int, known: Known) -> Iterator[tuple[_Place, Kn
     yield (number, 0), known
 
 
-def _runs(step: Step, known: Known) -> bool | None:
+def _runs(step: PathStep, known: Known) -> bool | None:
     """Whether the guard is true; None if unknown."""
     if step.guard is None:
         return True
@@ -89,22 +92,18 @@ def _runs(step: Step, known: Known) -> bool | None:
     return None if value is None else bool(value) == step.guard.value
 
 
-def _harmless(step: Step, known: Known) -> bool:
+def _harmless(step: PathStep, known: Known) -> bool:
     """Whether a thread that passes the step has had no effect yet, and will reach another step."""
     instruction = step.instruction
     if _runs(step, known) is False:
         return True
-    if instruction.parts[0] in _ENDS:
-        return False
-    if instruction.parts[0] in ("bra", "nanosleep"):
-        return True
     row = lookup(instruction.parts)
-    return row is not None and row.family in _HARMLESS
+    return row is not None and (row.flow == "branch" or row.action == "sleep" or row.family in _HARMLESS)
 
 
-def _after(step: Step, known: Known) -> Known:
+def _after(step: PathStep, known: Known) -> Known:
     runs = _runs(step, known)
-    if runs is False or step.instruction.parts[0] == "bra":
+    if runs is False or flow_of(step.instruction) == "branch":
         return known
     result = _value(step.instruction, known) if runs else None
     after = dict(known)
@@ -127,27 +126,52 @@ def _known(instruction: Instruction, operand: Operand, known: Known) -> int | No
 
 def _value(instruction: Instruction, known: Known) -> int | None:
     """The result of an instruction with known operands, for the instructions that compilers put between a predicate and a branch."""
-    word, operands = instruction.parts[0], instruction.operands
-    if not operands or not isinstance(operands[0], (Register, Symbol)):
+    row, operands = lookup(instruction.parts), instruction.operands
+    if row is None or row.name not in _RESULTS or not operands or not isinstance(operands[0], (Register, Symbol)):
         return None
     values = [_known(instruction, operand, known) for operand in operands[1:]]
-    if word == "selp":
-        chosen = values[2]
-        return None if chosen is None else values[0] if chosen else values[1]
-    if any(value is None for value in values):
-        return None
-    given = [value for value in values if value is not None]
-    if word in ("mov", "cvt") and len(given) == 1:
-        return given[0] if word == "mov" or given[0] in (_FALSE, _TRUE) else None
-    if word == "not" and instruction.parts[1] == "pred":
-        return _TRUE - given[0]
-    if word == "setp" and len(given) == 2 and instruction.parts[1] in ("eq", "ne") and len(instruction.parts) == 3:
-        return int((given[0] == given[1]) == (instruction.parts[1] == "eq"))
-    return _combined(word, given)
+    return _RESULTS[row.name](row.modifiers(instruction.parts), values)
 
 
-def _combined(word: str, given: list[int]) -> int | None:
-    if len(given) != 2:
+def _selected(_modifiers: Modifiers, values: Values) -> int | None:
+    chosen = values[2]
+    return None if chosen is None else values[0] if chosen else values[1]
+
+
+def _moved(_modifiers: Modifiers, values: Values) -> int | None:
+    return values[0] if len(values) == 1 else None
+
+
+def _converted(modifiers: Modifiers, values: Values) -> int | None:
+    """A truth value is the same in every type."""
+    return _moved(modifiers, values) if values[0] in (_FALSE, _TRUE) else None
+
+
+def _inverted(modifiers: Modifiers, values: Values) -> int | None:
+    return _TRUE - values[0] if modifiers["type"] == "pred" and values[0] is not None else None
+
+
+def _compared(modifiers: Modifiers, values: Values) -> int | None:
+    if len(values) != 2 or None in values or modifiers["CmpOp"] not in ("eq", "ne") or set(modifiers) != {"CmpOp", "type"}:
         return None
-    first, second = given
-    return {"and": first & second, "or": first | second, "xor": first ^ second}.get(word)
+    return int((values[0] == values[1]) == (modifiers["CmpOp"] == "eq"))
+
+
+def _combined(operation: Callable[[int, int], int]) -> Callable[[Modifiers, Values], int | None]:
+    def result(_modifiers: Modifiers, values: Values) -> int | None:
+        given = [value for value in values if value is not None]
+        return operation(*given) if len(given) == len(values) == 2 else None
+
+    return result
+
+
+_RESULTS: Final[dict[str, Callable[[Modifiers, Values], int | None]]] = {
+    "selp": _selected,
+    "mov": _moved,
+    "cvt": _converted,
+    "not": _inverted,
+    "setp": _compared,
+    "and": _combined(operator.and_),
+    "or": _combined(operator.or_),
+    "xor": _combined(operator.xor),
+}

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from consan.instrument.isa import sources
+from consan.instrument.isa import has_action, lookup, sources
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Key, Step, key_of, written
+from consan.instrument.passes.flow import Key, PathStep, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Vector
 
 _InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[%$\w]+")
 
 
 @dataclass(frozen=True)
-class Event:
+class RegisterEvent:
     """One relevant instruction. `name` is that of the wgmma instruction, "call", or "touch"; `order` is its position in the text."""
 
     order: int
@@ -45,7 +45,9 @@ class Event:
     @property
     def shape(self) -> str:
         """The shape of a matrix instruction."""
-        return next(part for part in self.instruction.parts if part.startswith("m64"))
+        row = lookup(self.instruction.parts)
+        assert row is not None
+        return next(word for word in row.modifiers(self.instruction.parts).values() if word.startswith("m64"))
 
     @property
     def discards(self) -> bool:
@@ -55,10 +57,10 @@ class Event:
         return isinstance(scale, Immediate) and not scale.value
 
 
-def events_of(function: Function) -> dict[int, Event]:
+def events_of(function: Function) -> dict[int, RegisterEvent]:
     """The events of a function by the id of the instruction; empty if it has no matrix instruction."""
     instructions = list(function.instructions())
-    matrix = [i for i in instructions if i.parts[:2] == ("wgmma", "mma_async")]
+    matrix = [i for i in instructions if has_action(i, "wgmma", "mma_async")]
     watched = {key for i in matrix for group in _matrix_registers(i) for key in group}
     spelled = {name for _, name in watched}
     found = {}
@@ -77,21 +79,21 @@ def _matrix_registers(instruction: Instruction) -> tuple[tuple[Key, ...], tuple[
     return fragments, tuple(key_of(scope, name) for name in names(accumulators))
 
 
-def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set[str]) -> Event | None:
-    parts = instruction.parts
-    if parts[0] == "wgmma":
-        if parts[1] == "mma_async":
-            return Event(order, parts[1], instruction, *_matrix_registers(instruction))
+def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set[str]) -> RegisterEvent | None:
+    row = lookup(instruction.parts)
+    if row is not None and row.family == "wgmma":
+        if row.action == "mma_async":
+            return RegisterEvent(order, row.action, instruction, *_matrix_registers(instruction))
         leave = instruction.operands[0] if instruction.operands else None
         count = int(leave.value) if isinstance(leave, Immediate) else 0
-        return Event(order, parts[1], instruction, count=count)
-    if parts[0] == "call":
-        return Event(order, "call", instruction)
+        return RegisterEvent(order, row.action, instruction, count=count)
+    if row is not None and row.flow == "call":
+        return RegisterEvent(order, row.flow, instruction)
     if spelled.isdisjoint(_WORD.findall(instruction.text)):  # reading all operands takes several times longer
         return None
     writes = tuple(key for key in written(instruction) if key in watched)
     reads = tuple(key for key in _read(instruction) if key in watched)
-    return Event(order, "touch", instruction, reads, writes) if reads or writes else None
+    return RegisterEvent(order, "touch", instruction, reads, writes) if reads or writes else None
 
 
 def _read(instruction: Instruction) -> Iterator[Key]:
@@ -106,7 +108,7 @@ def _read(instruction: Instruction) -> Iterator[Key]:
 
 
 @dataclass
-class Line:
+class StraightLine:
     """What has executed without a guard and without a branch before this point; never joined with another path."""
 
     touches: set[int] = field(default_factory=set)  # after the last fence, by their order
@@ -124,7 +126,7 @@ class State:
     unfenced: dict[_Access, int] = field(default_factory=dict)
     fenced: bool = False
     used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside a batch
-    line: Line = field(default_factory=Line)
+    line: StraightLine = field(default_factory=StraightLine)
 
     def copy(self) -> State:
         """A copy that may be changed, at the start of a straight line of instructions."""
@@ -150,7 +152,7 @@ class State:
         return (self.accumulators, self.fragments)
 
 
-def _unguarded(event: Event) -> bool:
+def _unguarded(event: RegisterEvent) -> bool:
     return event.instruction.predicate is None
 
 
@@ -164,7 +166,7 @@ def _least(mine: dict[_K, _V], other: dict[_K, _V]) -> bool:
 
 
 @dataclass(frozen=True)
-class Hazard:
+class RegisterHazard:
     """A finding by the order of its instructions in the text."""
 
     reason: str
@@ -183,24 +185,24 @@ class Hazard:
         return (self.reason, self.second, self.first if self.reason not in _FENCES else 0)
 
 
-Report = Callable[[Hazard], None]
+Report = Callable[[RegisterHazard], None]
 
 
-def ignore(hazard: Hazard) -> None:
+def ignore(hazard: RegisterHazard) -> None:
     """A report function that drops hazards, for the time while states still grow."""
 
 
 # --- what each event does to the state ----------------------------------------------------------------------------------------
 
 
-def _commit(state: State, event: Event, report: Report) -> None:
+def _commit(state: State, event: RegisterEvent, report: Report) -> None:
     state.used = None  # the batch is over; the next one needs its own fence
     for table in state.flights():
         for key, (age, order, early) in table.items():
             table[key] = (min(age + 1, _OLDEST), order, early)
 
 
-def _wait(state: State, event: Event, report: Report) -> None:
+def _wait(state: State, event: RegisterEvent, report: Report) -> None:
     for table in state.flights():
         for key, (age, order, _) in list(table.items()):
             if age >= event.count:
@@ -211,21 +213,21 @@ def _wait(state: State, event: Event, report: Report) -> None:
                 state.line.waited.add(order)
 
 
-def _fence(state: State, event: Event, report: Report) -> None:
+def _fence(state: State, event: RegisterEvent, report: Report) -> None:
     state.unfenced.clear()
     state.fenced, state.used = True, set()
     state.line.touches.clear()
     state.line.written.clear()
 
 
-def _call(state: State, event: Event, report: Report) -> None:
+def _call(state: State, event: RegisterEvent, report: Report) -> None:
     state.unfenced.clear()
     for table in state.flights():
         table.clear()
-    state.fenced, state.used, state.line = True, None, Line()
+    state.fenced, state.used, state.line = True, None, StraightLine()
 
 
-def _touch(state: State, event: Event, report: Report) -> None:
+def _touch(state: State, event: RegisterEvent, report: Report) -> None:
     _early(state, state.accumulators, event.reads, event, ("RAW", "wgmma accumulator", "read"), report)
     _early(state, state.accumulators, event.writes, event, ("WAW", "wgmma accumulator", "write"), report)
     _early(state, state.fragments, event.writes, event, ("WAR", "wgmma A operand", "write"), report)
@@ -238,7 +240,7 @@ def _touch(state: State, event: Event, report: Report) -> None:
 
 
 def _early(
-    state: State, table: dict[Key, _InFlight], keys: tuple[Key, ...], event: Event, words: tuple[str, str, str], report: Report
+    state: State, table: dict[Key, _InFlight], keys: tuple[Key, ...], event: RegisterEvent, words: tuple[str, str, str], report: Report
 ) -> None:
     """Report accesses to registers in flight, and forget the matrix instruction: later hazards on this path are the same defect."""
     hit: dict[_InFlight, list[str]] = {}
@@ -248,7 +250,7 @@ def _early(
     for (age, order, early), registers in hit.items():
         reason = "not-committed" if early else "touched-before-wait"
         report(
-            Hazard(
+            RegisterHazard(
                 reason,
                 words[0],
                 order,
@@ -265,7 +267,7 @@ def _early(
                 del each[key]
 
 
-def _matrix(state: State, event: Event, report: Report) -> None:
+def _matrix(state: State, event: RegisterEvent, report: Report) -> None:
     fragments, accumulators = event.reads, event.writes
     _early(state, state.accumulators, fragments, event, ("RAW", "wgmma accumulator", "wgmma A operand"), report)
     _unfenced(state, event, report)
@@ -283,7 +285,7 @@ def _matrix(state: State, event: Event, report: Report) -> None:
         state.line.waited.discard(event.order)
 
 
-def _unfenced(state: State, event: Event, report: Report) -> None:
+def _unfenced(state: State, event: RegisterEvent, report: Report) -> None:
     """Report accesses that no fence separates from this instruction, and forget them: later hazards are the same defect."""
     uses = {**dict.fromkeys(event.reads, "A"), **dict.fromkeys(event.writes, event.shape)}
     found = sorted((order, key, how) for (key, how), order in state.unfenced.items() if _conflicts(how, uses.get(key)))
@@ -292,10 +294,11 @@ def _unfenced(state: State, event: Event, report: Report) -> None:
         hazard = _hazard(how, uses[key], event.discards)
         registers = tuple(dict.fromkeys(name for _, (_, name), _ in found))
         sunk = all(touch in state.line.touches and register in state.line.written for touch, register, _ in found)
-        report(Hazard("written-after-fence" if sunk else "no-fence", hazard, order, event.order, _role(how), _role(uses[key]), registers))
+        kind = "written-after-fence" if sunk else "no-fence"
+        report(RegisterHazard(kind, hazard, order, event.order, _role(how), _role(uses[key]), registers))
     elif not state.fenced:
         registers = tuple(name for _, name in uses)
-        report(Hazard("no-fence", "WAW" if event.discards else "RAW", event.order, event.order, _role(""), _role(""), registers))
+        report(RegisterHazard("no-fence", "WAW" if event.discards else "RAW", event.order, event.order, _role(""), _role(""), registers))
     state.fenced = True
     for _, key, how in found:
         del state.unfenced[key, how]
@@ -318,7 +321,7 @@ def _hazard(how: str, use: str, discards: bool) -> str:
     return "WAW" if discards and use != "A" else "RAW"
 
 
-_EFFECTS: dict[str, Callable[[State, Event, Report], None]] = {
+_EFFECTS: dict[str, Callable[[State, RegisterEvent, Report], None]] = {
     "mma_async": _matrix,
     "fence": _fence,
     "commit_group": _commit,
@@ -328,7 +331,7 @@ _EFFECTS: dict[str, Callable[[State, Event, Report], None]] = {
 }
 
 
-def apply(state: State, step: Step, event: Event, report: Report) -> None:
+def apply(state: State, step: PathStep, event: RegisterEvent, report: Report) -> None:
     """Apply one step. If the step may not execute, the paths without it remain."""
     before = state.copy() if step.guard is not None and event.name not in ("touch", "call") else None
     _EFFECTS[event.name](state, event, report)

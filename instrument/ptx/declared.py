@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _NUMERIC = re.compile(r"(?:[busf]|bf|tf)(8|16|32|64|128)(?:x([248]))?|(?:e[2-5]m[0-3]|ue8m0)(?:x([248]))?", re.ASCII)
@@ -44,13 +43,6 @@ class VarName:
         if self.dims and self.dims[0] == 0:
             return self.initializer_items * math.prod(self.dims[1:])
         return math.prod(self.dims)
-
-    def all_names(self) -> Iterator[str]:
-        """The names that it declares."""
-        if self.count is None:
-            yield self.name
-        else:
-            yield from (f"{self.name}{number}" for number in range(self.count))
 
 
 @dataclass

@@ -186,7 +186,7 @@ class Block(Node):
         self.parent = parent
         self.owner: Function | None = None
         self.statements: list[Statement] = []
-        self._registers: dict[str, Variable] | None = None
+        self._registers: dict[str, Variable | None] | None = None
         self._ranges: list[tuple[str, int, Variable]] = []
 
     @property
@@ -215,8 +215,8 @@ class Block(Node):
         """All instructions in order, including those of nested blocks."""
         return (statement for statement in self.walk() if isinstance(statement, Instruction))
 
-    def _declare(self) -> dict[str, Variable]:
-        registers: dict[str, Variable] = {}
+    def _declare(self) -> dict[str, Variable | None]:
+        registers: dict[str, Variable | None] = {}
         for statement in self.statements:
             if isinstance(statement, Variable):
                 for name in statement.names:
@@ -230,9 +230,11 @@ class Block(Node):
     def declared(self, name: str) -> Variable | None:
         """The declaration of a name in this block itself."""
         names = self._declare() if self._registers is None else self._registers
-        found = names.get(name)
-        if found is not None:
-            return found
+        if name not in names:
+            names[name] = self._in_a_range(name)
+        return names[name]
+
+    def _in_a_range(self, name: str) -> Variable | None:
         for prefix, count, variable in self._ranges:
             number = name[len(prefix) :]
             if name.startswith(prefix) and number.isdecimal() and len(number) < 10 and str(int(number)) == number and int(number) < count:

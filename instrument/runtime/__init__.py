@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from consan.instrument.layout import header
+from consan.instrument.abi.header import header
+from consan.instrument.abi.variant import Variant
+
+__all__ = ["Compiler", "RuntimeLibrary", "Variant", "load", "runtime_architecture", "source"]
 
 _ROOT = "consan.cuh"  # includes all hooks
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"\n', re.M)
@@ -22,55 +25,10 @@ _DROPPED = re.compile(r"^\s*\.(?:(?:loc|file)\b|pragma \"used_bytes_mask).*\n|^\
 _CALLEE = re.compile(r"call(?:\.uni)?\s+(?:\([^)]*\),\s*)?([\w$]+)")
 
 
-@dataclass(frozen=True)
-class Variant:
-    """What a module needs from the runtime. Each field is a macro of the runtime (runtime/base.cuh).
-
-    `epoch_bits` (read, write) and `epoch_limit` shrink the counters for tests that force every wrap.
-    """
-
-    granule: int = 4
-    partial: bool = False
-    asynchronous: bool = False
-    flags: bool = False  # fences and strong accesses may synchronise; needs `partial`
-    cluster: int = 0  # CTAs of the largest cluster (0: no clusters; else a power of two up to 16); needs `engine`
-    engine: bool = False  # mbarriers, bulk copies, matrix products, proxies; needs `partial` and `asynchronous`
-    named: int = 0  # with `engine`: upper bound of the ids of barriers with a thread count (0, or a power of two up to 16)
-    isa: bool = False  # --policy isa: report the points on which shipped code and a strict reading of the ISA differ (D1, D2)
-    epoch_bits: tuple[int, int] = (12, 20)
-    epoch_limit: int = 1 << 26
-
-    def defines(self) -> dict[str, str]:
-        """Preprocessor definitions."""
-        return {
-            "CONSAN_GRANULE": str(self.granule),
-            "CONSAN_PARTIAL": str(int(self.partial)),
-            "CONSAN_ASYNC": str(int(self.asynchronous)),
-            "CONSAN_CLUSTER": str(self.cluster),
-            "CONSAN_ENGINE": str(int(self.engine)),
-            "CONSAN_NAMED": str(int(self.named)),
-            "CONSAN_ISA": str(int(self.isa)),
-            "CONSAN_READ_EPOCH_BITS": str(self.epoch_bits[0]),
-            "CONSAN_WRITE_EPOCH_BITS": str(min(self.epoch_bits[1], 30 - self.thread_bits)),
-            "CONSAN_THREAD_BITS": str(self.thread_bits),
-            "CONSAN_EPOCH_LIMIT": f"{self.epoch_limit}u",
-        }
-
-    @property
-    def thread_bits(self) -> int:
-        """Bits of a thread number in a write record."""
-        return 10 + max(self.cluster - 1, 0).bit_length()
-
-    @property
-    def read_period(self) -> int:
-        """Barriers between two scrubs of old read records (a power of two)."""
-        return 1 << (self.epoch_bits[0] - 2)
-
-
 @cache
-def source(ctas: int = 1) -> str:
-    """The runtime as one CUDA C++ translation unit, for clusters of up to `ctas` CTAs."""
-    return f"{header(ctas)}\n{_with_includes(_ROOT, set())}"
+def source(variant: Variant) -> str:
+    """The runtime as one CUDA C++ translation unit, for a variant."""
+    return f"{header(variant)}\n{_with_includes(_ROOT, set())}"
 
 
 def _with_includes(name: str, done: set[str]) -> str:
@@ -133,4 +91,4 @@ def runtime_architecture(target: str) -> str:
 
 def load(variant: Variant, target: str, compile_ptx: Compiler) -> RuntimeLibrary:
     """Compile (or fetch from the caller's cache) and cut the runtime."""
-    return RuntimeLibrary.from_ptx(compile_ptx(source(max(variant.cluster, 1)), runtime_architecture(target), variant.defines()))
+    return RuntimeLibrary.from_ptx(compile_ptx(source(variant), runtime_architecture(target), variant.defines()))

@@ -14,127 +14,45 @@
 // Granule: 1, 2 or 4 bytes, the narrowest access of the module. Therefore no record needs a byte mask.
 #pragma once
 
-#include "clock.cuh"
+#include "order.cuh"
 #include "report.cuh"
 
-enum Access : u32 { ACCESS_READ = 0, ACCESS_WRITE = 1, ACCESS_RMW = 2, ACCESS_STRONG = 4, ACCESS_COPY = 8, ACCESS_BARRIER = 16, ACCESS_ENGINE = 32, ACCESS_CTA = 64, ACCESS_WIDE_WAIT = 128, ACCESS_WIDE = 256 };
-
-struct Caller { u64 slot, state; u32 me, site, flags, offset, bytes; };
-
-#define HIGH_ASYNC 2u
-#define HIGH_OLD 1u
-#define LOW_ATOMIC (1u << 15)
-#define LOW_MARKER (1u << 14)
-#define LOW_PAYLOAD 0x3fffu
 // With HIGH_ASYNC the two flags give the type of the record: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its
 // number), LOW_ATOMIC a cp.async that completes with a phase (payload: number of the mbarrier, low byte of the phase).
 #define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
 // In clusters, with the width of a strong access: its scope is the CTA.
 #define CTA_SCOPE 0x40u
 
-DEVICE u32 record_site(u64 r) { return (u32)r >> 16; }
 DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flags) {
-    return pack(site << 16 | low_flags, (epoch & WRITE_EPOCH_MASK) << EPOCH_SHIFT | me << 2 | high_flags);
+    return pack(site << RECORD_SITE_SHIFT | low_flags, (epoch & RECORD_EPOCH_MASK) << RECORD_EPOCH_SHIFT | me << RECORD_THREAD_SHIFT | high_flags);
 }
 DEVICE u32 make_entry(u32 epoch, u32 me, u32 site, u32 flags) {
-    return (epoch & READ_EPOCH_MASK) << 20 | min(site, READ_SITE_LIMIT) << 7 | flags | (me & 31);
+    return (epoch & ENTRY_EPOCH_MASK) << ENTRY_EPOCH_SHIFT | min(site, READ_SITE_LIMIT) << ENTRY_SITE_SHIFT | flags | (me & 31);
 }
-#define ENTRY_ATOMIC (1u << 6)  // an atomic, or a strong load
-#define ENTRY_LOAD (1u << 19)   // with ENTRY_ATOMIC: a strong load
 DEVICE bool of_atomic(u32 entry) { return (entry & (ENTRY_ATOMIC | ENTRY_LOAD)) == ENTRY_ATOMIC; }
-static_assert(READ_SITE_LIMIT < 1u << 12, "bits 7 to 18 are the site's");
-#define ENTRY_SEVERAL (1u << 5)
-
-// The full epoch from its low bits. Records are scrubbed while they are younger than a quarter of the truncated range.
-DEVICE u32 widen(u32 truncated, u32 now, u32 mask) { return now - ((now - truncated) & mask); }
-
-DEVICE u32 epoch_of_warp(u64 slot, u32 warp, u32 own) {
-#if CONSAN_PARTIAL
-    (void)own;
-    return load32(FIELD(slot, Slot, epochs) + 4 * warp);
-#else
-    return own;
-#endif
-}
+static_assert(READ_SITE_LIMIT <= ENTRY_SITE_MASK, "the highest number stands for all above");
 
 DEVICE u32 write_epoch(const Caller &c, u64 record) {
-    return widen((u32)(record >> 32 + EPOCH_SHIFT), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), WRITE_EPOCH_MASK);
-}
-
-// The latest epoch of `warp` that happens before this thread's next access.
-DEVICE u32 seen_of_warp(const Caller &c, u32 warp) {
-    u32 seen = same_cta(c.slot, warp, c.me >> 5) ? high_word(c.state) - 1 : 0;
-#if CONSAN_PARTIAL
-#if CONSAN_ENGINE
-    u32 vector = clock_entry(c.slot, c.me, warp);
-#else
-    u32 vector = load32(own_vector(c.slot, c.me) + 4 * warp);
-#endif
-#if CONSAN_CLUSTER
-    if (c.flags & ACCESS_WIDE_WAIT) vector = max(vector, clock_entry(c.slot, c.me, WIDE_WAITED + warp));
-    if (c.flags & ACCESS_WIDE) vector = max(vector, clock_entry(c.slot, c.me, WIDE_ARRIVED + warp));
-#endif
-    // Clocks are not cleared between CTAs. Entries of an earlier CTA are below the start of this interval.
-    seen = max(seen, vector);
-#endif
-    return seen;
-}
-
-// Whether a warp barrier orders the caller after `lane` of its warp at `epoch`.
-DEVICE bool lanes_synced(const Caller &c, u32 lane, u32 epoch) {
-#if CONSAN_PARTIAL
-    u64 thread = thread_record(c.slot, c.me);
-    if (epoch < max(load32(THREAD_FIELD(thread, warp_epoch)), high_word(c.state))) return true;
-    for (u32 i = 0; i < WARP_SYNCS; ++i) {
-        u64 sync = load64(THREAD_WORD(thread, syncs, i));
-        if ((high_word(sync) >> lane & 1) && epoch < low_word(sync)) return true;
-    }
-    return false;
-#else
-    (void)lane;
-    return epoch < high_word(c.state);
-#endif
-}
-
-// Whether the access of thread `other` at `epoch` happens before the caller's access.
-DEVICE bool ordered(const Caller &c, u32 other, u32 epoch) {
-    if (other == c.me) return true;
-    if (other >> 5 != c.me >> 5) return epoch <= seen_of_warp(c, other >> 5);
-    if (lanes_synced(c, other & 31, epoch)) return true;
-#if CONSAN_ENGINE
-    return lanes_arrived(c.slot, c.me, epoch) >> (other & 31) & 1;
-#else
-    return false;
-#endif
-}
-
-// As `ordered`, for a record that names one lane of the caller's warp and may stand for others.
-DEVICE bool all_ordered(const Caller &c, u32 lane, u32 epoch) {
-    if (lanes_synced(c, lane, epoch)) return true;
-#if CONSAN_ENGINE
-    return !lanes_behind(c.slot, c.me, epoch);
-#else
-    return false;
-#endif
-}
-
-// As `ordered`, for a read entry.
-DEVICE bool reads_ordered(const Caller &c, u32 entry, u32 other, u32 epoch) {
-    return entry & ENTRY_SEVERAL && other >> 5 == c.me >> 5 ? all_ordered(c, other & 31, epoch) : ordered(c, other, epoch);
+    return widen(record_epoch(record), epoch_of_warp(c.slot, record_warp(record), low_word(c.state)), RECORD_EPOCH_MASK);
 }
 
 DEVICE bool alive(const Caller &c, u64 record, u32 epoch) {
     return record && ((u32)(record >> 32) & HIGH_OLD || epoch - load32(FIELD(c.slot, Slot, base)) < 0x80000000u);
 }
 
-DEVICE Finding make_finding(const Caller &c, u32 kind, u32 hazard, u32 other_site, u32 other, u32 flags) {
+// A finding at the caller's instruction. The fields of its type are 0.
+DEVICE Finding make_finding(const Caller &c, u32 kind, u32 reason, u32 other_site = 0) {
     Finding f;
-    f.kind = kind; f.hazard = hazard; f.site = c.site; f.other_site = other_site; f.me = c.me; f.other = other;
-    f.offset = c.offset; f.bytes = c.bytes; f.epoch = low_word(c.state); f.other_epoch = 0; f.flags = flags;
-    f.reason = (c.me >> 5 == other >> 5) ? REASON_NO_WARP_SYNC : REASON_NO_BARRIER;
-    if (c.me >> 5 == other >> 5) f.flags |= FLAG_SAME_WARP;
-    f.group = f.commits = f.retired = 0; f.address = c.offset;
-    f.operation = f.own_operation = f.barrier = f.phase = f.barrier_expected = f.parity = 0; f.barrier_state = 0;
+    f.kind = kind; f.reason = reason; f.flags = 0; f.site = c.site; f.other_site = other_site; f.thread = c.me; f.offset = c.offset; f.bytes = c.bytes;
+    for (u32 i = 0; i < sizeof(f.words) / 8; ++i) f.words[i] = 0;
+    return f;
+}
+
+// The caller's access conflicts with one of thread `other`.
+DEVICE Finding make_conflict(const Caller &c, u32 kind, u32 hazard, u32 other_site, u32 other, u32 flags) {
+    bool same_warp = c.me >> 5 == other >> 5;
+    Finding f = make_finding(c, kind, same_warp ? REASON_NO_WARP_SYNC : REASON_NO_BARRIER, other_site);
+    f.flags = flags | (same_warp ? FLAG_SAME_WARP : 0); f.conflict.hazard = hazard; f.conflict.other_thread = other;
     return f;
 }
 
@@ -153,13 +71,12 @@ template <typename F> DEVICE void look_for_scope(const Caller &c, Finding &f, F 
 // R-SCOPE for an access by a thread of another CTA.
 DEVICE void look_for_scope(const Caller &c, Finding &f, u32 other, u32 epoch) {
     if (same_cta(c.slot, other >> 5, c.me >> 5)) return;
-    look_for_scope(c, f, [&](const Caller &wide) { return ordered(wide, other, epoch); });
+    look_for_scope(c, f, [&](const Caller &wide) { return happens_before(wide, other, epoch); });
 }
 #endif
 
 COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 flags) {
-    Finding f = make_finding(c, KIND_DATA_RACE, hazard, site, other, flags);
-    f.other_epoch = epoch;
+    Finding f = make_conflict(c, KIND_DATA_RACE, hazard, site, other, flags);
 #if CONSAN_CLUSTER
     look_for_scope(c, f, other, epoch);
 #endif
@@ -173,93 +90,27 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
 
 // The warps that may access a place: those of its CTA, and those of CTAs that have visited it.
 #if CONSAN_CLUSTER
-DEVICE u32 ranks_near(u64 slot, u32 offset) {
+DEVICE u32 ranks_that_may_access(u64 slot, u32 offset) {
     u32 home = offset / cta_bytes(slot);
     return load32(FIELD(slot, Slot, visitors) + 4 * home) | 1u << home;
 }
 // The next warp after `warp` that belongs to one of `ranks`.
-DEVICE u32 next_near(u64 slot, u32 ranks, u32 warp) {
+DEVICE u32 next_of_ranks(u64 slot, u32 ranks, u32 warp) {
     u32 shift = cta_shift(slot), rank = warp >> shift;
     if (rank < 32 && ranks >> rank & 1) return warp;
     u32 rest = rank < 31 ? ranks >> rank << rank : 0;
     return rest ? (u32)(__ffs(rest) - 1) << shift : ~0u;
 }
-#define EACH_WARP_NEAR(SLOT, OFFSET, W) _Pragma("unroll 1") \
-    for (u32 near_ranks = ranks_near(SLOT, OFFSET), W = next_near(SLOT, near_ranks, 0); W != ~0u; W = next_near(SLOT, near_ranks, W + 1))
+#define EACH_WARP_THAT_MAY_ACCESS(SLOT, OFFSET, W) _Pragma("unroll 1") \
+    for (u32 may_access_ranks = ranks_that_may_access(SLOT, OFFSET), W = next_of_ranks(SLOT, may_access_ranks, 0); W != ~0u; W = next_of_ranks(SLOT, may_access_ranks, W + 1))
 // Whether the scopes of two strong accesses include each other. `payload`: the payloads of both records, or-ed.
 DEVICE bool mutual_scope(const Caller &c, u32 warp, u32 payload) {
     return same_cta(c.slot, warp, c.me >> 5) || !(payload & CTA_SCOPE || c.flags & ACCESS_CTA);
 }
 #else
-#define EACH_WARP_NEAR(SLOT, OFFSET, W) _Pragma("unroll 1") for (u32 W = 0; W < load32(FIELD(SLOT, Slot, warp_count)); ++W)
+#define EACH_WARP_THAT_MAY_ACCESS(SLOT, OFFSET, W) _Pragma("unroll 1") for (u32 W = 0; W < load32(FIELD(SLOT, Slot, warp_count)); ++W)
 DEVICE bool mutual_scope(const Caller &, u32, u32) { return true; }
 #endif
-
-// ---- completion of cp.async, as observed by another thread --------------------------------------------------------------
-
-struct Copy { u32 group, commits, retired, wait_epoch, tie; bool done, waited; };
-
-// Epoch of the earliest wait in the history that covers a group; 0 if there is none. The history is an unordered ring. Its thread may
-// append meanwhile; what it appends is later than the wait in question.
-DEVICE u32 covering_wait(u64 thread, u32 group) {
-    u32 epoch = 0;
-    for (u32 i = 0; i < WAIT_HISTORY; ++i) {
-        u64 wait = load64(THREAD_WORD(thread, waits, i));
-        if (wait && high_word(wait) > group && (!epoch || low_word(wait) < epoch)) epoch = low_word(wait);
-    }
-    return epoch;
-}
-
-#if CONSAN_ENGINE
-#define TIE_PHASE (MBARRIERS <= 64 ? 8u : 6u)  // bits of the phase
-#define TIE_MASK ((1u << TIE_PHASE) - 1)
-DEVICE u32 tie_of(u32 index, u32 phase) { return LOW_ATOMIC | (index << TIE_PHASE | phase & TIE_MASK); }
-DEVICE u32 tie_index(u32 tie) { return tie >> TIE_PHASE & (MBARRIERS - 1); }
-static_assert(MBARRIERS <= 256, "the payload of a tie");
-
-// Copies before a cp.async.mbarrier.arrive complete with the phase that it arrives at. The latest such arrivals of each thread are
-// kept. For an older one that nobody has looked at, it is unknown whether the caller has observed the copies; that is counted.
-DEVICE void look_for_tie(const Caller &c, u64 thread, Copy &s) {
-    u32 count = load32(THREAD_FIELD(thread, ties)), nearest = 0xffffffffu;
-    for (u32 i = 0; i < min(count, COPY_TIES); ++i) {
-        u64 tie = load64(THREAD_WORD(thread, copy_ties, i));
-        if (low_word(tie) <= s.group) continue;
-        u32 index = high_word(tie) >> 24, phase = high_word(tie) & 0xffffff;
-        bool seen = clock_entry(c.slot, c.me, PHASES + index) > phase;
-        if (seen) s.done = true;
-        if (seen || (low_word(tie) < nearest && !s.done)) s.tie = tie_of(index, phase);
-        nearest = min(nearest, low_word(tie));
-    }
-    if (s.done || s.waited || count <= COPY_TIES || nearest == s.group + 1 || nearest != s.commits + 1 - COPY_TIES) return;
-    s.done = true;
-    count_evicted(c.slot);
-}
-#endif
-
-// The issuer's own wait retires a group for the issuer; other threads also need an edge from that wait (R-CP1, R-CP2).
-DEVICE Copy copy_state(const Caller &c, u32 issuer, u32 group) {
-    Copy s;
-    u64 thread = thread_record(c.slot, issuer);
-    s.commits = load32(THREAD_FIELD(thread, commits));
-    s.retired = load32(THREAD_FIELD(thread, retired));
-    s.group = group; s.tie = 0;
-    s.waited = s.group < s.retired;
-    s.done = s.waited && issuer == c.me;
-    s.wait_epoch = s.waited ? covering_wait(thread, s.group) : 0;
-#if CONSAN_ENGINE
-    if (!s.done) look_for_tie(c, thread, s);
-#endif
-    if (s.done || !s.waited) return s;
-    s.done = s.wait_epoch && ordered(c, issuer, s.wait_epoch);
-    // The covering wait has left the history and no remaining one is observed. The answer is unknown, and is counted.
-    if (!s.done && load32(THREAD_FIELD(thread, lost_waits)) > s.group) { s.done = true; s.wait_epoch = 0; count_evicted(c.slot); }
-    return s;
-}
-
-// A record keeps the low bits of its group. `scrub_copies` keeps records younger than a period, so they do not alias.
-DEVICE u32 group_of(u64 slot, u64 record) {
-    return widen((u32)record & LOW_PAYLOAD, load32(THREAD_FIELD(thread_record(slot, record_thread(record)), commits)), LOW_PAYLOAD);
-}
 
 // ---- reads --------------------------------------------------------------------------------------------------------------
 
@@ -268,20 +119,18 @@ DEVICE u32 group_of(u64 slot, u64 record) {
 COLD void read_uninitialised(Caller c, u64 cell_at, u64 seen) {
     u64 marker = make_record(low_word(c.state), c.me, c.site, 0, LOW_MARKER | (c.flags & ACCESS_STRONG ? LOW_ATOMIC : 0));
     if (swap64(cell_at, seen, marker) != seen) return;  // a write came in between; it will look at our read record
-    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
-    f.reason = REASON_NONE; f.flags = 0;
-    report(c.slot, f);
+    report(c.slot, make_finding(c, KIND_UNINITIALIZED_READ, REASON_NONE));
 }
 
 // A plain read also conflicts with atomics of other warps that a later atomic has replaced in the write record.
 COLD void look_for_atomics(Caller c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads));
     u32 stride = load32(FIELD(c.slot, Slot, row));
-    EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
+    EACH_WARP_THAT_MAY_ACCESS(c.slot, cell * CONSAN_GRANULE, w) {
         u32 entry = load32(reads + (u64)(w + 1) * stride + 4 * cell);
         if (!of_atomic(entry) || w == c.me >> 5) continue;
-        u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
-        if (!ordered(c, w << 5 | (entry & 31), epoch)) { report_race(c, HAZARD_RAW, entry >> 7 & READ_SITE_LIMIT, w << 5 | (entry & 31), epoch, FLAG_OTHER_ATOMIC); return; }
+        u32 epoch = widen(entry_epoch(entry), epoch_of_warp(c.slot, w, low_word(c.state)), ENTRY_EPOCH_MASK);
+        if (!happens_before(c, w << 5 | entry_lane(entry), epoch)) { report_race(c, HAZARD_RAW, entry_site(entry), w << 5 | entry_lane(entry), epoch, FLAG_OTHER_ATOMIC); return; }
     }
 }
 
@@ -290,7 +139,7 @@ COLD void look_for_atomics(Caller c, u32 cell) {
 // issuer, any of its waits. `retires` holds the epoch of the last wait, what it retired, and what waits of earlier epochs retired.
 DEVICE bool copy_settled(const Caller &c, u64 record, u32 base) {
     u32 high = (u32)(record >> 32), own = low_word(c.state);
-    if (high & HIGH_OLD || ((own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK) > own - base) return false;
+    if (high & HIGH_OLD || ((own - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK) > own - base) return false;
     u64 word = load64(THREAD_FIELD(thread_record(c.slot, record_thread(record)), retires));
     bool all = record_thread(record) == c.me || low_word(word) != own;
     u32 behind = ((all ? high_word(word) : high_word(word) >> 16) - (u32)record) & LOW_PAYLOAD;
@@ -305,7 +154,7 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     if (high & HIGH_ASYNC) return copy_settled(c, record, base);
 #endif
     if (!record || high & (HIGH_ASYNC | HIGH_OLD)) return false;
-    u32 age = (own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
+    u32 age = (own - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK;
 #if CONSAN_CLUSTER
     if (!same_cta(c.slot, record_warp(record), c.me >> 5)) return false;
 #endif
@@ -313,39 +162,39 @@ DEVICE bool settled(const Caller &c, u64 record, u32 base) {
     // Epochs of warps differ. Only what is certainly older than this interval is settled here.
     return age > own - high_word(c.state) && age <= min(own - base, WRITE_PERIOD) && own - high_word(c.state) < WRITE_PERIOD;
 #else
-    return (age != 0 || (high >> 2 & THREAD_MASK) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
+    return (age != 0 || (high >> RECORD_THREAD_SHIFT & RECORD_THREAD_MASK) == c.me) && age <= own - base && !((u32)record & (LOW_MARKER | LOW_ATOMIC) && age == 0);
 #endif
 }
 
 // The granules of one store have records with equal upper halves, and a record of an earlier interval is decided by its upper half. So
-// one record per store is enough. No record has both flags, so NONE_SETTLED matches none.
-#define NONE_SETTLED (HIGH_ASYNC | HIGH_OLD)
-DEVICE bool settled_like(const Caller &c, u64 record, u32 base, u32 &like) {
+// one look per store is enough: `memo` is the upper half that was decided last. No record has both flags, so EMPTY_MEMO matches none.
+#define EMPTY_MEMO (HIGH_ASYNC | HIGH_OLD)
+DEVICE bool settled_by_memo(const Caller &c, u64 record, u32 base, u32 &memo) {
     u32 high = (u32)(record >> 32);
-    if (high == like && record) return true;
+    if (high == memo && record) return true;
     if (!settled(c, record, base)) return false;
-    if (!(high & HIGH_ASYNC) && (CONSAN_PARTIAL || (low_word(c.state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK)) like = high;
+    if (!(high & HIGH_ASYNC) && (CONSAN_PARTIAL || (low_word(c.state) - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK)) memo = high;
     return true;
 }
 
 // ---- writes -------------------------------------------------------------------------------------------------------------
 
 COLD void conflict_with_read(Caller c, u32 warp, u32 entry) {
-    u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
+    u32 other = warp << 5 | entry_lane(entry), epoch = widen(entry_epoch(entry), epoch_of_warp(c.slot, warp, low_word(c.state)), ENTRY_EPOCH_MASK);
     if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) return;
     if (entry & ENTRY_ATOMIC && c.flags & (ACCESS_RMW | ACCESS_STRONG) && mutual_scope(c, warp, 0)) return;
     // Several lanes of this warp have read, so one of them is another lane.
     if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
-    if (!reads_ordered(c, entry, other, epoch)) report_race(c, HAZARD_WAR, entry >> 7 & READ_SITE_LIMIT, other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
+    if (!happens_before(c, other, epoch, entry & ENTRY_SEVERAL)) report_race(c, HAZARD_WAR, entry_site(entry), other, epoch, entry & ENTRY_ATOMIC ? FLAG_OTHER_ATOMIC : 0);
 }
 
 DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 #if CONSAN_PARTIAL
     (void)own;
-    return entry && (int)(widen(entry >> 20, warp_epoch_now, READ_EPOCH_MASK) - start) >= 0;
+    return entry && (int)(widen(entry_epoch(entry), warp_epoch_now, ENTRY_EPOCH_MASK) - start) >= 0;
 #else
     (void)warp_epoch_now; (void)start;
-    return entry && entry >> 20 == (own & READ_EPOCH_MASK);
+    return entry && entry_epoch(entry) == (own & ENTRY_EPOCH_MASK);
 #endif
 }
 
@@ -377,7 +226,7 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
         start = high_word(c.state);
         if (!read_in_interval<COUNT>(reads, start)) return;
     }
-    EACH_WARP_NEAR(c.slot, c.offset, w) {
+    EACH_WARP_THAT_MAY_ACCESS(c.slot, c.offset, w) {
         u64 at = reads + (u64)stride * (w + 1);
 #else
     u32 warps = load32(FIELD(c.slot, Slot, warp_count)), start = high_word(c.state);
@@ -393,7 +242,7 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
         for (u32 i = 0; i < COUNT; ++i) {
             u32 entry = entries[i];
             if (!read_is_recent(entry, own, now, start)) continue;
-            if (w == c.me >> 5 && (entry & 31) == (c.me & 31) && !(entry & ENTRY_SEVERAL)) continue;
+            if (w == c.me >> 5 && entry_lane(entry) == (c.me & 31) && !(entry & ENTRY_SEVERAL)) continue;
             conflict_with_read(c, w, entry);
         }
     }
@@ -404,13 +253,13 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
 DEVICE bool own_plain_write(const Caller &c, u64 record) {
     u32 high = (u32)(record >> 32);
     return record && (high & (HIGH_ASYNC | HIGH_OLD)) == 0 && !((u32)record & (LOW_ATOMIC | LOW_MARKER)) && record_thread(record) == c.me &&
-           (high >> EPOCH_SHIFT) == (low_word(c.state) & WRITE_EPOCH_MASK);
+           (high >> RECORD_EPOCH_SHIFT) == (low_word(c.state) & RECORD_EPOCH_MASK);
 }
 
 DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     if ((u32)(record >> 32) & (HIGH_ASYNC | HIGH_OLD) || (u32)record & (LOW_ATOMIC | LOW_MARKER)) return false;
     u32 epoch = write_epoch(c, record);
-    return alive(c, record, epoch) && !ordered(c, record_thread(record), epoch);
+    return alive(c, record, epoch) && !happens_before(c, record_thread(record), epoch);
 }
 
 // A copy replaces an earlier copy of its own thread that the thread has waited for, as pipelines do in each stage.
@@ -418,7 +267,7 @@ DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #if CONSAN_ENGINE
     u32 high = (u32)(record >> 32), own = low_word(c.state), behind = (retired - (u32)record) & LOW_PAYLOAD;
     if ((high & (HIGH_ASYNC | HIGH_OLD)) != HIGH_ASYNC || (u32)record & LOW_TYPE || record_thread(record) != c.me) return false;
-    return behind && behind <= LOW_PAYLOAD / 2 && ((own - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK) <= own - base;
+    return behind && behind <= LOW_PAYLOAD / 2 && ((own - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK) <= own - base;
 #else
     return false;
 #endif
@@ -447,9 +296,7 @@ struct Together {
 #endif
 
 COLD void out_of_bounds(Caller c) {
-    Finding f = make_finding(c, KIND_OUT_OF_BOUNDS, HAZARD_NONE, 0, c.me, 0);
-    f.reason = REASON_NONE; f.flags = 0;
-    report(c.slot, f);
+    report(c.slot, make_finding(c, KIND_OUT_OF_BOUNDS, REASON_NONE));
 }
 
 struct Head { u64 writes, reads; u32 low, bytes, own, base; };  // own: distance of this warp's read row from the summary
@@ -474,7 +321,7 @@ static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offse
 #if CONSAN_CLUSTER
 // The offset of an address among the cluster's offsets.
 DEVICE u32 offset_of(u64 slot, u32 address) {
-    return (address >> ADDRESS_RANK) * cta_bytes(slot) + (address & (1u << ADDRESS_RANK) - 1) - load32(FIELD(slot, Slot, low));
+    return address_rank(address) * cta_bytes(slot) + address_inside(address) - load32(FIELD(slot, Slot, low));
 }
 
 #else
@@ -483,8 +330,8 @@ DEVICE u32 offset_of(u64 slot, u32 address) { return address - load32(FIELD(slot
 
 // In clusters, the site number says whether the scope is the CTA.
 #if CONSAN_CLUSTER
-#define SITE_MASK 0x7fffffffu
-DEVICE u32 scope_flag(u32 site) { return site >> 31 ? ACCESS_CTA : 0; }
+#define SITE_MASK ~SITE_CTA
+DEVICE u32 scope_flag(u32 site) { return site & SITE_CTA ? ACCESS_CTA : 0; }
 #else
 #define SITE_MASK ~0u
 DEVICE u32 scope_flag(u32) { return 0; }

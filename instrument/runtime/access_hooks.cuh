@@ -30,7 +30,7 @@ COLD void read_slow(Caller c, u32 cell) {
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = (u32)record & LOW_ATOMIC;
     if (atomic && c.flags & ACCESS_STRONG && ((u32)record & LOW_PAYLOAD & ~CTA_SCOPE) == c.bytes && mutual_scope(c, record_warp(record), (u32)record)) return;
-    bool before = ordered(c, record_thread(record), epoch);
+    bool before = happens_before(c, record_thread(record), epoch);
     if (!before) report_race(c, HAZARD_RAW, record_site(record), record_thread(record), epoch, atomic ? FLAG_OTHER_ATOMIC : 0);
     // A race within the caller's warp is only a warning: an atomic that the record replaced may be the worse partner.
     if (atomic && (before || record_thread(record) >> 5 == c.me >> 5)) look_for_atomics(c, cell);
@@ -42,18 +42,16 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
     if (low & LOW_MARKER) {
         // The read record of that thread reports the race. This only tells the host that the uninitialised read has its write.
-        if (ordered(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
+        if (happens_before(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
-        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
-        f.reason = REASON_NONE; f.flags = 0;
-        return report(c.slot, f);
+        return report(c.slot, make_finding(reader, KIND_READ_EXPLAINED, REASON_NONE));
     }
     if ((u32)(record >> 32) & HIGH_OLD) return;
     bool atomic = low & LOW_ATOMIC;
     // Morally strong only with complete overlap (8.7): the widths must agree.
     if (atomic && c.flags & (ACCESS_RMW | ACCESS_STRONG) && !((low ^ (u32)mine) & LOW_PAYLOAD & ~CTA_SCOPE) && mutual_scope(c, other >> 5, low | (u32)mine)) return;
-    if (ordered(c, other, epoch)) return;
+    if (happens_before(c, other, epoch)) return;
     bool same = !atomic && !(c.flags & (ACCESS_RMW | ACCESS_COPY)) && !((low ^ (u32)mine) & LOW_PAYLOAD);
     report_race(c, HAZARD_WAW, record_site(record), other, epoch, (atomic ? FLAG_OTHER_ATOMIC : 0) | (same ? FLAG_SAME_VALUE : 0));
 }
@@ -65,9 +63,7 @@ DEVICE void check_rmw_source(const Caller &c, u64 old, u32 cell) {
 #if CONSAN_ENGINE
     if (written_by_operation(c, cell)) return;
 #endif
-    Finding f = make_finding(c, KIND_UNINITIALIZED_READ, HAZARD_NONE, 0, c.me, 0);
-    f.reason = REASON_NONE; f.flags = 0;
-    report(c.slot, f);
+    report(c.slot, make_finding(c, KIND_UNINITIALIZED_READ, REASON_NONE));
 }
 
 DEVICE void atomic_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
@@ -89,21 +85,21 @@ DEVICE void atomic_cell(const Caller &c, u64 at, u32 cell, u64 mine, u32 base) {
 template <u32 COUNT> DEVICE void plain_cells(const Caller &c, u64 at, u32 high, const u32 *lows, u32 base, u32 retired) {
     constexpr u32 MOST = CONSAN_ENGINE ? 4 : 2, STEP = COUNT < MOST ? COUNT : MOST;
     u64 last = 0;
-    u32 like = NONE_SETTLED;
+    u32 memo = EMPTY_MEMO;
     for (u32 first = 0; first < COUNT; first += STEP) {
         u64 old[STEP];
         for (u32 i = 0; i < STEP; ++i) old[i] = exchange64(at + 8 * (first + i), pack(lows[first + i], high));
         for (u32 i = 0; i < STEP; ++i) {
             bool again = old[i] == last && (u32)(old[i] >> 32) & HIGH_ASYNC;
             last = old[i];
-            if (last && !again && !settled_like(c, last, base, like) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
+            if (last && !again && !settled_by_memo(c, last, base, memo) && !own_copy_over(c, last, base, retired)) write_slow(c, last, lows[first + i]);
         }
     }
 }
 
 #if CONSAN_CLUSTER
 DEVICE bool enter_access(Caller &c, const Head &head, u32 address) {
-    u32 rank = address >> ADDRESS_RANK, inside = (address & (1u << ADDRESS_RANK) - 1) - head.low;
+    u32 rank = address_rank(address), inside = address_inside(address) - head.low;
     c.offset = rank * cta_bytes(c.slot) + inside;
     if (rank >= cta_count(c.slot) || inside > head.bytes || inside + c.bytes > head.bytes) { out_of_bounds(c); return false; }
     if (rank != rank_of(c.slot, c.me)) visit(c, rank);
@@ -129,7 +125,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     u32 entries[COUNT];
     load_entries<COUNT>(row, entries);
     for (u32 i = 0; i < COUNT; ++i) {
-        bool other_lane = entries[i] && entries[i] >> 20 == entry >> 20 && (entries[i] & 63) != (me & 31);
+        bool other_lane = entries[i] && !((entries[i] ^ entry) >> ENTRY_EPOCH_SHIFT) && (entries[i] & 63) != (me & 31);
         if (flags & ACCESS_STRONG && outranks(c, entries[i])) continue;
         entries[i] = entry | (other_lane ? ENTRY_SEVERAL : 0);
     }
@@ -137,7 +133,7 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     u32 marks[COUNT];
     for (u32 i = 0; i < COUNT; ++i) marks[i] = high_word(state);
 #if CONSAN_CLUSTER
-    if (address >> ADDRESS_RANK == rank_of(slot, me))
+    if (address_rank(address) == rank_of(slot, me))
 #endif
     store_entries<COUNT>(summary, marks);
 #if CONSAN_ENGINE
@@ -147,13 +143,13 @@ template <u32 BYTES> DEVICE void read_hook(u64 slot, u64 state, u32 me, u32 addr
     load_entries<COUNT>(row, entries);
     u64 records[COUNT];
     load_records<COUNT>(writes, records);
-    u32 like = NONE_SETTLED;
+    u32 memo = EMPTY_MEMO;
     for (u32 i = 0; i < COUNT; ++i) {
         // Lanes of one instruction that read the same granule overwrite each other's entry. The lane whose entry was lost adds `several`.
-        if ((entries[i] & 31) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
+        if (entry_lane(entries[i]) != (me & 31) && !(flags & ACCESS_STRONG && outranks(c, entries[i]))) store32(row + 4 * i, entry | ENTRY_SEVERAL);
         // A 16-byte copy leaves equal records, so one look serves them all.
         if (i && records[i] == records[i - 1]) continue;
-        if (!settled_like(c, records[i], base, like)) read_slow(c, cell + i);
+        if (!settled_by_memo(c, records[i], base, memo)) read_slow(c, cell + i);
     }
 #if CONSAN_ENGINE
     look_for_operations(c);
@@ -219,7 +215,7 @@ template <u32 BYTES> DEVICE void atomic_hook(u64 slot, u64 state, u32 me, u32 ad
     for (u32 i = 0; i < COUNT; ++i) {
         if (!outranks(c, load32(row + 4 * i))) store32(row + 4 * i, make_entry(low_word(state), me, site, ENTRY_ATOMIC));
 #if CONSAN_CLUSTER
-        if (address >> ADDRESS_RANK == rank_of(slot, me))
+        if (address_rank(address) == rank_of(slot, me))
 #endif
         store32(summary + 4 * i, high_word(state));
     }

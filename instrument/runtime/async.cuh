@@ -9,8 +9,6 @@
 #include "access_hooks.cuh"
 
 #if CONSAN_ASYNC
-DEVICE u32 range_group(u64 info) { return (u32)(info >> 5) & 0x3fffffff; }
-
 static_assert(offsetof(Slot, sources) % 16 == 0, "both ends of an interval are read at once");
 
 // Whether one of the intervals contains all (first function) or any (second) of a range.
@@ -20,7 +18,7 @@ DEVICE bool source_bounded(u64 slot, u64 low, u64 high) {
     for (u32 i = 0; i < SOURCE_RANGES; ++i) outside &= low < ends[2 * i] || high > ends[2 * i + 1];
     return !outside;
 }
-DEVICE bool near_source(u64 slot, u64 low, u64 high) {
+DEVICE bool sources_may_overlap(u64 slot, u64 low, u64 high) {
     u64 ends[2 * SOURCE_RANGES], inside = 0;
     load_records<2 * SOURCE_RANGES>(source_range(slot, 0), ends);
     for (u32 i = 0; i < SOURCE_RANGES; ++i) inside |= low < ends[2 * i + 1] && high > ends[2 * i];
@@ -36,8 +34,8 @@ COLD void bound_source(u64 slot, u64 low, u64 high) {
         u64 at = source_range(slot, i), begin = load64(at);
         if (begin == ~0ull) begin = swap64(at, ~0ull, low);
         if (begin == ~0ull) begin = low;  // it was free, and now belongs to this source
-        bool near = low + SOURCE_GAP >= begin && low <= max(load64(at + 8), begin) + SOURCE_GAP;
-        if (!near && i < SOURCE_RANGES - 1) continue;
+        bool close = low + SOURCE_GAP >= begin && low <= max(load64(at + 8), begin) + SOURCE_GAP;
+        if (!close && i < SOURCE_RANGES - 1) continue;
         if (low < begin) lower64(at, low);
         raise64(at + 8, high);
         return;
@@ -56,9 +54,9 @@ DEVICE SourcePlace source_place(u64 slot, u64 thread, u64 source, u32 bytes) {
 }
 
 DEVICE void lose_source(u64 thread, const SourcePlace &p) {
-    u32 group = range_group(p.info);
+    u32 group = source_group(p.info);
     if (group < p.retired) return;
-    u64 low = load64(THREAD_WORD(thread, range_address, p.position % COPY_RANGES)), high = low + (p.info & 31);
+    u64 low = load64(THREAD_WORD(thread, range_address, p.position % COPY_RANGES)), high = low + source_bytes(p.info);
     if (load32(THREAD_FIELD(thread, lost_groups)) > p.retired) {  // ranges lost before are in flight too
         low = min(low, load64(THREAD_FIELD(thread, lost_low)));
         high = max(high, load64(THREAD_FIELD(thread, lost_high)));
@@ -72,7 +70,7 @@ DEVICE void remember_source(const Caller &c, u64 thread, const SourcePlace &p, u
     u32 place = p.position % COPY_RANGES;
     if (p.position >= COPY_RANGES) lose_source(thread, p);
     store64(THREAD_WORD(thread, range_address, place), source);
-    store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 40 | (u64)(group & 0x3fffffff) << 5 | bytes);
+    store64(THREAD_WORD(thread, range_info, place), (u64)c.site << 32 + SOURCE_SITE_SHIFT | (u64)(group & SOURCE_GROUP_MASK) << SOURCE_GROUP_SHIFT | bytes);
     store32(THREAD_FIELD(thread, ranges), p.position + 1);
     if (!p.bounded) bound_source(c.slot, source, source + bytes);
 }
@@ -117,7 +115,7 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
     u32 base = load32(FIELD(slot, Slot, base));
     for (u32 i = lanes_below(mask); i < cells; i += lanes) {
         u64 record = load64(writes + 8ull * i);
-        u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
+        u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK;
         // A record of an earlier CTA.
         if (!(high & HIGH_ASYNC) || (u32)record & LOW_TYPE || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
         u64 after = settled_copy(slot, state, record);
@@ -177,11 +175,12 @@ COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address,
         u32 kept = min(load32(THREAD_FIELD(thread, ranges)), COPY_RANGES);
         for (u32 i = 0; i < kept; ++i) {
             u64 source = load64(THREAD_WORD(thread, range_address, i)), info = load64(THREAD_WORD(thread, range_info, i));
-            if (source >= address + bytes || source + (info & 31) <= address) continue;
-            Copy s = copy_state(c, t, range_group(info));
+            if (source >= address + bytes || source + source_bytes(info) <= address) continue;
+            Copy s = copy_state(c, t, source_group(info));
             if (s.done) continue;
-            Finding f = make_finding(c, KIND_MISSING_WAIT, HAZARD_WAR, (u32)(info >> 40), t, FLAG_OTHER_ASYNC);
-            f.reason = REASON_SOURCE_OVERWRITTEN; f.group = s.group; f.commits = s.commits; f.retired = s.retired; f.address = address;
+            Finding f = make_conflict(c, KIND_MISSING_WAIT, HAZARD_WAR, source_site(info), t, FLAG_OTHER_ASYNC);
+            f.reason = REASON_SOURCE_OVERWRITTEN; f.conflict.address = address;
+            describe_groups(f.conflict.completion, s.group, s.commits, s.retired);
             report(slot, f);
         }
     }
@@ -190,7 +189,7 @@ COLD void source_overwritten(u64 slot, u64 state, u32 me, u32 site, u64 address,
 // A store to global memory by a CTA that has copies in flight.
 HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 site, u32 bytes) {
     if (!slot) return;
-    if (near_source(slot, address, address + bytes)) source_overwritten(slot, state, me, site, address, bytes);
+    if (sources_may_overlap(slot, address, address + bytes)) source_overwritten(slot, state, me, site, address, bytes);
 }
 
 // R-CP5: before a thread exits, it must have waited for its last copy, and so for all. No other thread can. Copies that an mbarrier tracks
@@ -201,16 +200,16 @@ HOOK void __consan_copies_at_exit(u64 slot, u64 state, u32 me) {
     u32 ranges = load32(THREAD_FIELD(thread, ranges));
     if (!ranges) return;
     u64 info = load64(THREAD_WORD(thread, range_info, (ranges - 1) % COPY_RANGES));
-    u32 group = range_group(info);
+    u32 group = source_group(info);
     if (group < load32(THREAD_FIELD(thread, retired))) return;
 #if CONSAN_ENGINE
-    u32 ties = load32(THREAD_FIELD(thread, ties));
-    if (ties && low_word(load64(THREAD_WORD(thread, copy_ties, (ties - 1) % COPY_TIES))) > group) return;
+    u32 tags = load32(THREAD_FIELD(thread, tags));
+    if (tags && low_word(load64(THREAD_WORD(thread, copy_tags, (tags - 1) % COPY_TAGS))) > group) return;
     if (load32(FIELD(engine_of(slot), Engine, verdict)) & 6u) return;  // the CTA was stopped early
 #endif
-    Caller c = {slot, state, me, (u32)(info >> 40), ACCESS_COPY, 0, 0};
-    Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, me, 0);
-    f.flags = 0; f.reason = REASON_AT_EXIT; f.group = group; f.commits = load32(THREAD_FIELD(thread, commits)); f.retired = load32(THREAD_FIELD(thread, retired));
+    Caller c = {slot, state, me, source_site(info), ACCESS_COPY, 0, 0};
+    Finding f = make_finding(c, KIND_LIFETIME, REASON_EXIT);
+    describe_groups(f.lifetime.completion, group, load32(THREAD_FIELD(thread, commits)), load32(THREAD_FIELD(thread, retired)));
     report(slot, f);
 }
 #endif

@@ -9,9 +9,6 @@
 
 #include "access.cuh"
 
-#define ALL_THREADS 0xffffffffu  // every thread of the CTA participates and waits
-#define ALL_MIXED 0xfffffffeu  // every thread participates, but some may only arrive
-#define CLUSTER_BARRIER 16u
 #define OWN_CTA_OF_CLUSTER 17u  // not a barrier: what arrivals at the cluster barrier publish within their CTA only
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
@@ -38,8 +35,8 @@ HOOK u64 __consan_scrub(u64 slot, u64 state, u32 me) {
 #if CONSAN_PARTIAL
 COLD void report_named(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 reason, u32 other_site, u32 other) {
     Caller c = {slot, state, me, site, 0, 0, 0};
-    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, other_site, other, 0);
-    f.reason = reason; f.flags = 0; f.group = id;
+    Finding f = make_finding(c, KIND_BARRIER_MISUSE, reason, other_site);
+    f.misuse.other_thread = other; f.misuse.number = id;
     report(slot, f);
 }
 
@@ -62,8 +59,8 @@ DEVICE bool warp_arrives(u64 slot, u32 me, u32 id, u32 mask) {
 
 // Counts a warp's arrival at a partial barrier. The word holds the generation, the number of arrived threads, and the thread count that
 // the first arrival gave. All arrivals must give the same count (R-BAR2; ISA "bar").
-// `stranger`: 1 + a thread of the previous generation with which this arrival is unordered; 0 if there is none.
-DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 stranger) {
+// `unordered`: 1 + a thread of the previous generation with which this arrival is unordered; 0 if there is none.
+DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 count, u32 noted, u32 unordered) {
     u64 at = FIELD(slot, Slot, named) + 8 * named_place(slot, me, id), old = load64(at);
     u64 sites = FIELD(slot, Slot, named_sites) + 4 * named_place(slot, me, id);
     for (;;) {
@@ -71,10 +68,10 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
         u64 next = arrived + 32 >= wanted ? pack(0, generation + 1) : pack(arrived + 32 | wanted << 16, generation);
         u64 seen = swap64(at, old, next);
         if (seen != old) { old = seen; continue; }
-        if (generation != noted && !stranger) stranger = me + 1;
-        if (stranger) {
+        if (generation != noted && !unordered) unordered = me + 1;
+        if (unordered) {
             u32 first = load32(sites);  // not written yet if its warp arrived concurrently
-            report_named(slot, state, me, site, id, REASON_SHARED_ID, first ? first : site, stranger - 1);
+            report_named(slot, state, me, site, id, REASON_SHARED_ID, first ? first : site, unordered - 1);
         }
         if (!arrived) store32(sites, site);
         else if (wanted != count) report_named(slot, state, me, site, id, REASON_COUNTS_DISAGREE, load32(sites), me);
@@ -103,7 +100,7 @@ DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) 
 // Lanes of a warp have exited and `living` ones remain. The exit may complete the arrival of the warp.
 COLD void end_at_cluster(u64 slot, u32 me, u32 living) {
     u64 at = FIELD(slot, Slot, named_lanes) + 4 * (CLUSTER_BARRIER * MAX_WARPS + (me >> 5));
-    record_fence();  // as in warp_arrives
+    record_fence();  // as in warp_arrives: an exiting lane sees these lanes, or these lanes see its exit
     u32 here = load32(at);
     if (living) {
         if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
@@ -151,7 +148,7 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
 
 // R-BAR3: all participants must be ordered after one generation of a barrier before a thread arrives at the next. A warp without that
 // order could as well have been counted in the previous generation. Returns 1 + a participant of it that is unordered with the caller.
-DEVICE u32 stranger_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
+DEVICE u32 unordered_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
     u64 place = deposit_place(slot, me, id, generation - 1), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);
     u32 warps = load32(FIELD(slot, Slot, warp_count)), found = 0;
@@ -222,9 +219,9 @@ DEVICE void join_after(u64 slot, u32 me, u32 number, u32 epoch, bool started, u3
     u32 parity = number & 1;
     u64 engine = engine_of(slot), full = FIELD(engine, Engine, full) + 4ull * CLOCK * (2 * rank_of(slot, me) + parity), row = own_vector(slot, me);
     each_chunk(slot, lanes_below(mask), __popc(mask), [&](u32 i) {
-        bool near = i < MAX_WARPS && same_cta(slot, i, me >> 5);
-        if (!near || !started) join_entries(row + 4 * i, full + 4 * i);
-        if (!near) return;
+        bool own_cta = i < MAX_WARPS && same_cta(slot, i, me >> 5);
+        if (!own_cta || !started) join_entries(row + 4 * i, full + 4 * i);
+        if (!own_cta) return;
         if (started) return join_ahead(row + 4 * i, full + 4 * i, epoch);
         for (u32 j = 0; j < 4; ++j)
             if (!was_without(slot, i + j, number)) raise32(row + 4 * (i + j), epoch);
@@ -252,10 +249,6 @@ DEVICE void take_flag(u64 slot, u32 me, u32 index, u32 set = 0) {
     u64 cell = flag_cell(slot, index, set), row = own_vector(slot, me);
     each_chunk(slot, 0, 1, [&](u32 i) { join_entries(row + 4 * i, cell + 4 * i); });
 }
-
-#if CONSAN_CLUSTER
-#define FLAG_CTA 2u
-#endif
 
 // Keeps the newest warp barrier of each lane mask. A newer mask replaces the masks that it contains.
 DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {

@@ -23,7 +23,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
     u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);
     store32(generation_at(thread, id), generation);
     state = together(state, mask);
-    u32 stranger = id < CLUSTER_BARRIER ? stranger_of_last_round(slot, state, me, id, generation, mask) : 0;
+    u32 unordered = id < CLUSTER_BARRIER ? unordered_of_last_round(slot, state, me, id, generation, mask) : 0;
     deposit_clock(slot, state, me, id, generation, mask);
     __syncwarp(mask);
     if (lane_id() == __ffs(mask) - 1 && warp_arrives(slot, me, id, mask)) {
@@ -31,7 +31,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
         if (id == CLUSTER_BARRIER) count_at_cluster(slot, 32, 0);
         else
 #endif
-        count_arrival(slot, state, me, site, id, needed, generation, stranger);
+        count_arrival(slot, state, me, site, id, needed, generation, unordered);
     }
     // The hardware barrier needs the warp to be converged. So do the proof of a deadlock and the early exit.
     __syncwarp(mask);
@@ -121,8 +121,8 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
 #if CONSAN_CLUSTER
-    bool narrow = releases & FLAG_CTA;
-    releases &= 1;
+    bool narrow = releases & PATTERN_CTA;
+    releases &= PATTERN_ORDERS;
 #endif
     u32 released = releases ? low_word(state) : load32(THREAD_FIELD(thread, released));
     if (!released) return state;
@@ -131,10 +131,10 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     u32 index = flag_index(slot, address), set = 0;
 #if CONSAN_CLUSTER
     // Other CTAs get what a wider fence covers, or the release itself. What the scope is too narrow for is deposited apart, before that.
-    u32 near = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
-    if (wide < near) deposit_narrow(slot, row, flag_cell(slot, index), me, near, high_word(state), some, 0, 1);
+    u32 here = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
+    if (wide < here) deposit_narrow(slot, row, flag_cell(slot, index), me, here, high_word(state), some, 0, 1);
     for (set = wide ? 0 : 1 + rank_of(slot, me); set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
-        released = set ? near : wide;
+        released = set ? here : wide;
 #endif
     u64 cell = flag_cell(slot, index, set);
     each_chunk(slot, 0, 1, [&](u32 i) {
@@ -156,9 +156,9 @@ HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
     u32 index = flag_index(slot, address);
     u64 thread = thread_record(slot, me), seen = THREAD_FIELD(thread, flags_read);
 #if CONSAN_CLUSTER
-    bool narrow = acquires & FLAG_CTA;
-    if (acquires & 1) return take_flag_at(slot, me, index, narrow);
-    if (narrow) seen = THREAD_FIELD(thread, flags_read_near);
+    bool narrow = acquires & PATTERN_CTA;
+    if (acquires & PATTERN_ORDERS) return take_flag_at(slot, me, index, narrow);
+    if (narrow) seen = THREAD_FIELD(thread, flags_read_narrow);
 #else
     if (acquires) return take_flag(slot, me, index);
 #endif
@@ -168,12 +168,12 @@ HOOK void __consan_flag_read(u64 slot, u32 me, u32 address, u32 acquires) {
 // A fence takes the edges of earlier strong loads that were not acquires.
 #if CONSAN_CLUSTER
 DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool narrow) {
-    u64 wide = load64(THREAD_FIELD(thread, flags_read)), near = load64(THREAD_FIELD(thread, flags_read_near));
-    for (u64 seen = wide | near; seen; seen &= seen - 1) {
+    u64 wide = load64(THREAD_FIELD(thread, flags_read)), own_cta = load64(THREAD_FIELD(thread, flags_read_narrow));
+    for (u64 seen = wide | own_cta; seen; seen &= seen - 1) {
         u32 index = __ffsll(seen) - 1;
         take_flag_at(slot, me, index, narrow || !(wide >> index & 1));
     }
-    store64(THREAD_FIELD(thread, flags_read_near), 0);
+    store64(THREAD_FIELD(thread, flags_read_narrow), 0);
     if (!narrow) store64(THREAD_FIELD(thread, flags_read), 0);  // else a wider fence may follow
 }
 

@@ -1,13 +1,4 @@
-// Variants of the runtime, chosen per module from what it contains:
-//   CONSAN_GRANULE  1, 2, 4   bytes per shadow cell: the narrowest access
-//   CONSAN_PARTIAL  0, 1      named, counted or warp barriers (vector clocks), or whole-CTA barriers only (one counter)
-//   CONSAN_ASYNC    0, 1      cp.async
-//   CONSAN_CLUSTER  0, 2 to 16 CTAs of the largest cluster: a slot for each cluster, shadow operations at .gpu scope; needs the engine
-//   CONSAN_ENGINE   0, 1      mbarriers, bulk copies, wgmma operands, proxies; needs the two before
-//   CONSAN_NAMED    0 to 16   with the engine: upper bound of the ids of barriers with a thread count
-//   CONSAN_ISA      0, 1      the stricter reading of the ISA (--policy isa)
-//
-// Scoped memory operations, special registers and warp helpers of the shadow runtime.
+// Scoped memory operations, special registers and warp helpers of the shadow runtime. The macros of its variants are in abi/variant.py.
 //
 // Only threads of one CTA access its shadow state, and they share one L1 cache, so relaxed operations of .cta scope are coherent.
 // CONSAN_CLUSTER widens them to .gpu, because CTAs of a cluster use different L1 caches. State shared by all CTAs (directory,
@@ -20,7 +11,6 @@
 #define CONSAN_SCOPE "cta"
 #endif
 
-#define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER __device__ __forceinline__
 #define COLD static __device__ __noinline__
 #define HOOK extern "C" __device__ __noinline__
@@ -156,14 +146,13 @@ DEVICE u64 linear_cta() { return ctaid_x() + (u64)nctaid_x() * (ctaid_y() + (u64
 
 // Threads and CTAs of a cluster. Thread numbers run through all CTAs. Each CTA has a power of two of warps, at least four, so that
 // warpgroups stay whole. Shared memory is one range of offsets, `cta_bytes` of them per CTA. Hooks get an address as the address in the
-// CTA of rank 0, with the rank above bit ADDRESS_RANK; the passes compute both with mapa and getctarank.
+// CTA of rank 0, with the rank above it (word `address`); the passes compute both with mapa and getctarank.
 #define FIELD(POINTER, TYPE, NAME) ((POINTER) + offsetof(TYPE, NAME))
 DEVICE u32 low_word(u64 state) { return (u32)state; }         // own epoch
 DEVICE u32 high_word(u64 state) { return (u32)(state >> 32); } // epoch at which this barrier interval began
 DEVICE u64 pack(u32 low, u32 high) { return (u64)high << 32 | low; }
 
 #if CONSAN_CLUSTER
-#define ADDRESS_RANK 24
 DEVICE u32 shift_of(u32 threads) { return max(2, 32 - __clz(max((threads + 31) / 32, 2u) - 1)); }
 DEVICE u32 self_number() { return (cluster_rank() << 5 + shift_of(thread_total())) + linear_tid(); }
 DEVICE u32 weak32(u64 at) { u32 v; asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(at)); return v; }

@@ -14,7 +14,7 @@ DEVICE Operation new_operation(const Caller &c, u32 kind, u32 source) {
     return o;
 }
 
-// ---- tensor maps (consan/tensormap.py has the table of their bits) --------------------------------------------------------------
+// ---- tensor maps (consan/tensormap/encoding.py has the table of their bits) --------------------------------------------------------------
 
 DEVICE u32 map_word(u64 map, u32 word) { u32 v; asm volatile("ld.u32 %0, [%1];" : "=r"(v) : "l"(map + 4 * word) : "memory"); return v; }
 
@@ -123,11 +123,11 @@ HOOK void __consan_bulk_wait(u64 slot, u64 state, u32 me, u32 pending, u32 read_
 }
 
 // fence.proxy.async: everything that this thread has observed passes it, in both directions (SEMANTICS section 5). A new epoch follows. In
-// clusters, `near`: the fence covers the shared memory of this thread's CTA only (D3).
+// clusters, `own_cta`: the fence covers the shared memory of this thread's CTA only (D3).
 #if CONSAN_CLUSTER
-HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me, u32 near) {
+HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me, u32 own_cta) {
     if (!slot) return state;
-    u32 mask = lanes_alike(near), first = near ? rank_of(slot, me) % FENCED_BLOCKS : 0, last = near ? first : FENCED_BLOCKS - 1;
+    u32 mask = lanes_alike(own_cta), first = own_cta ? rank_of(slot, me) % FENCED_BLOCKS : 0, last = own_cta ? first : FENCED_BLOCKS - 1;
 #else
 HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
     if (!slot) return state;
@@ -156,9 +156,9 @@ HOOK u64 __consan_proxy_fence(u64 slot, u64 state, u32 me) {
 
 COLD void report_at_exit(u64 slot, u64 state, u32 me, const Operation &o, u32 bytes) {
     Caller c = {slot, state, me, o.site, ACCESS_WRITE, o.low, bytes};
-    Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, o.thread, 0);
-    f.me = o.thread; f.flags = 0; f.reason = REASON_AT_EXIT; f.own_operation = kind_of(o);
-    describe_operation(c, f, o);
+    Finding f = make_finding(c, KIND_LIFETIME, REASON_EXIT);
+    f.thread = o.thread; f.lifetime.own_operation = kind_of(o);
+    describe_operation(c, f.lifetime.completion, o);
     report(slot, f);
 }
 #endif

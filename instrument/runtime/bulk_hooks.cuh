@@ -21,17 +21,15 @@ COLD void issue(const Caller &c, Operation &o) {
     check_blocks(c, o, 0, 1);
 }
 
-// `sites`: the site of the instruction; in the upper half, the first site of the same source place.
-//
 // A copy into this CTA's shared memory that an mbarrier tracks. `generic`: it bypasses the async proxy (st.async).
 HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind) {
     if (!slot) return;
-    u32 site = sites & 0xffff;
+    u32 site = sites_site(sites);
     Caller c = {slot, state, me, site, ACCESS_WRITE | ACCESS_ENGINE, 0, bytes};
     Caller signalled = barrier_caller(slot, state, me, mbarrier, site);
     signalled.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(signalled);
-    Operation o = new_operation(c, kind, sites >> 16);
+    Operation o = new_operation(c, kind, sites_source(sites));
     bool inside = bulk_range(c, o, address, bytes);
     if (index == NO_BARRIER) return;
     u64 at = mbarrier_at(engine_of(slot), index);
@@ -45,8 +43,8 @@ HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites
 
 HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes) {
     if (!slot) return;
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
+    Caller c = {slot, state, me, sites_site(sites), ACCESS_READ | ACCESS_ENGINE, 0, bytes};
+    Operation o = new_operation(c, OPERATION_BULK_STORE, sites_source(sites));
     o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
     if (bulk_range(c, o, address, bytes)) issue(c, o);
 }
@@ -55,8 +53,8 @@ HOOK void __consan_bulk_store(u64 slot, u64 state, u32 me, u32 address, u32 site
 HOOK void __consan_tensor_store(u64 slot, u64 state, u32 me, u32 address, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
     if (!slot) return;
     u32 bytes = __consan_tensor_bytes(map, 1), place[5] = {x0, x1, x2, x3, x4};
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_STORE, sites >> 16);
+    Caller c = {slot, state, me, sites_site(sites), ACCESS_READ | ACCESS_ENGINE, 0, bytes};
+    Operation o = new_operation(c, OPERATION_BULK_STORE, sites_source(sites));
     o.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
     if (bulk_range(c, o, address, bytes) && clip(o, map, place, load32(FIELD(slot, Slot, low)))) issue(c, o);
 }
@@ -75,11 +73,11 @@ HOOK void __consan_fill(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 
 // (.cta_group::2), in that CTA of its pair whose rank has the parity of the given barrier's rank.
 HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind, u32 mask, u32 pairs) {
     if (!slot) return;
-    u32 inside = address & (1u << ADDRESS_RANK) - 1, signalled = mbarrier & (1u << ADDRESS_RANK) - 1;
+    u32 inside = address_inside(address), signalled = address_inside(mbarrier);
 #pragma unroll 1
     for (u32 ranks = mask & 0xffff; ranks; ranks &= ranks - 1) {
-        u32 rank = __ffs(ranks) - 1, to = pairs ? (rank & ~1u) | (mbarrier >> ADDRESS_RANK & 1) : rank;
-        __consan_bulk_load(slot, state, me, rank << ADDRESS_RANK | inside, sites, bytes, to << ADDRESS_RANK | signalled, kind);
+        u32 rank = __ffs(ranks) - 1, to = pairs ? (rank & ~1u) | (address_rank(mbarrier) & 1) : rank;
+        __consan_bulk_load(slot, state, me, rank << ADDRESS_RANK_SHIFT | inside, sites, bytes, to << ADDRESS_RANK_SHIFT | signalled, kind);
     }
 }
 
@@ -87,8 +85,8 @@ HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 
 HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 source) {
     if (!slot) return;
     u64 engine = engine_of(slot);
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_READ | ACCESS_ENGINE, 0, bytes};
-    Operation o = new_operation(c, OPERATION_BULK_SOURCE, sites >> 16);
+    Caller c = {slot, state, me, sites_site(sites), ACCESS_READ | ACCESS_ENGINE, 0, bytes};
+    Operation o = new_operation(c, OPERATION_BULK_SOURCE, sites_source(sites));
     u32 index = find_barrier(engine, offset_of(slot, mbarrier));
     if (index != NO_BARRIER) {
         o.barrier = index; o.phase = state_phase(load64(mbarrier_at(engine, index)));

@@ -7,7 +7,7 @@
 // at the next barrier of the whole warp. Edges of different lanes share the second row, which errs towards silence.
 #pragma once
 
-#include "slot.cuh"
+#include "records.cuh"
 
 DEVICE u32 existing_lanes(u64 slot, u32 me) {
     u32 threads = load32(FIELD(slot, Slot, thread_count)) - (tid_of(slot, me) & ~31u);
@@ -31,19 +31,19 @@ DEVICE u64 own_vector(u64 slot, u32 me) { return clock_row(slot, me >> 5); }
 #if CONSAN_ENGINE
 DEVICE u64 engine_of(u64 slot) { return slot + ENGINE_AT; }
 
-DEVICE u64 mbarrier_at(u64 engine, u32 index) { return engine + sizeof(Engine) + (u64)index * sizeof(MBarrier); }
+DEVICE u64 mbarrier_at(u64 engine, u32 index) { return engine + (MBARRIERS_AT - ENGINE_AT) + (u64)index * sizeof(MBarrier); }
 DEVICE u64 mbarrier_clock(u64 engine, u32 index, u32 phase) {
-    return engine + sizeof(Engine) + MBARRIERS * sizeof(MBarrier) + (u64)(index * MBARRIER_CLOCKS + (phase & 1)) * (CLOCK * 4);
+    return engine + (CLOCKS_AT - ENGINE_AT) + (u64)(index * MBARRIER_CLOCKS + (phase & 1)) * (CLOCK * 4);
 }
 // The epoch of a warp at which it observed the latest phase of a barrier.
 DEVICE u64 observed_at(u64 engine, u32 warp, u32 index) {
-    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4) + (u64)(warp * MBARRIERS + index) * 4;
+    return engine + (OBSERVED_AT - ENGINE_AT) + (u64)(warp * MBARRIERS + index) * 4;
 }
 DEVICE u64 operation_at(u64 engine, u32 index) {
-    return engine + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + (u64)index * sizeof(OperationRecord);
+    return engine + (OPERATIONS_AT - ENGINE_AT) + (u64)index * sizeof(OperationRecord);
 }
 // A copy of the ranges, stored contiguously for searches.
-DEVICE u64 operation_range_at(u64 engine, u32 index) { return operation_at(engine, OPERATIONS) + 8ull * index; }
+DEVICE u64 operation_range_at(u64 engine, u32 index) { return engine + (RANGES_AT - ENGINE_AT) + 8ull * index; }
 #define FENCED MAX_WARPS  // first entry of the fenced epochs
 #if CONSAN_CLUSTER
 // D3: a fence may cover the shared memory of its own CTA only. So fenced epochs are kept by the rank of the owner of the memory, even or

@@ -146,7 +146,7 @@ DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation) {
     u32 shift = cta_shift(c.slot), first = c.me >> 5 >> shift << shift;
     for (u32 w = first; w < first + (1u << shift); ++w) {
         u64 wait = load64(cluster_wait_at(c.slot, w));
-        if (wait && high_word(wait) >= generation && (w == c.me >> 5 || ordered(c, w << 5, low_word(wait)))) return true;
+        if (wait && high_word(wait) >= generation && (w == c.me >> 5 || happens_before(c, w << 5, low_word(wait)))) return true;
     }
     return false;
 }
@@ -154,9 +154,7 @@ DEVICE bool knows_cluster_barrier(const Caller &c, u32 generation) {
 // ---- accesses to another CTA ------------------------------------------------------------------------------------------------------
 
 COLD void report_lifetime(Caller c, u32 reason) {
-    Finding f = make_finding(c, KIND_LIFETIME, HAZARD_NONE, 0, c.me, 0);
-    f.reason = reason; f.flags = 0;
-    report(c.slot, f);
+    report(c.slot, make_finding(c, KIND_LIFETIME, reason));
 }
 
 // Whether the caller has observed any event of another CTA.

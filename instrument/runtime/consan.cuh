@@ -11,4 +11,5 @@
 #include "globals_hooks.cuh"
 #include "matrix_hooks.cuh"
 #include "mbarrier_hooks.cuh"
+#include "slot_hooks.cuh"
 #include "tensormap.cuh"

@@ -1,59 +1,50 @@
 // Warp-synchronous instructions that some lanes of a warp do not reach (ISA "bar, barrier", "Instructions: .aligned", "shfl.sync").
 //
-// A point is an instruction that waits for its members: the whole warp (.aligned), or the lanes of a mask (.sync). The kernel asks here
-// only where the lanes that are active are not all of the members, so a warp that is together pays for a look at its mask. A hook sees
-// lanes come one group after another also where the program is uniform: that alone is no finding. Each lane of an incomplete point is
-// noted with it, and the last group to come deletes the note. A divergence is proven when
-//   - two lanes are noted at different points, and each is a member of the other's: neither can go on as the ISA wants; or
-//   - a lane is at a join (what every path from a point comes to, and no path leads back from) and another one at that point; or
-//   - a point that needs the whole warp finds that some of it have exited (ISA "mma", "ldmatrix", "stmatrix").
-// After a divergent .aligned instruction the behaviour of the CTA is undefined: nothing that follows there is reported (report.cuh).
+// A point is an instruction that its members must reach together: the whole warp (.aligned), or the lanes of a mask (.sync). The kernel
+// calls these hooks only if some members are not active, so a converged warp pays for a test of its mask only. Lanes may reach a hook in
+// several groups although the program is uniform; that alone is no finding. The record of each lane that has reached an incomplete point
+// names the point, and the last group clears these records. A divergence is proven when
+//   - two lanes are recorded at different points, and each is a member of the other's point: the ISA lets neither continue; or
+//   - one lane is at a point, and another at a join of it: a place that every path from the point reaches and that never leads back; or
+//   - a point that needs the whole warp finds that some of its lanes have exited (ISA "mma", "ldmatrix", "stmatrix").
+// After a divergent .aligned instruction the behaviour of the CTA is undefined, so nothing is reported for it afterwards (report.cuh).
 // Lanes that exited without passing a join of the point are not waited for (ISA "bar", "exit").
 //
-// Slot.split: lanes of each warp that are noted. Slot.points, one of each lane: members | site << 32 | what << 48 | join << 56,
-// or what the lane has passed: set of joins | site << 32 | JOINED << 48.
 #pragma once
 
 #include "access.cuh"
 
-#define ALIGNED 0u     // what: the same point is the same instruction
-#define WHOLE 1u       // the same, and no lane of the warp may have exited
-#define JOINED 255u    // no point, but joins passed; other numbers are those of opcodes whose same point is the same mask
-#define SPLIT_PAST 1u  // FindingRecord.parity: (2) is a join of (1), and no point
-#define SPLIT_EXITED 2u
 
-DEVICE u32 site_of(u64 point) { return high_word(point) & 0xffff; }
-DEVICE u32 what_of(u64 point) { return high_word(point) >> 16 & 0xff; }
-DEVICE u32 join_of(u64 point) { return high_word(point) >> 24; }
 DEVICE u64 split_at(u64 slot, u32 me) { return FIELD(slot, Slot, split) + 4 * (me >> 5); }
 DEVICE u64 point_at(u64 slot, u32 me, u32 lane) { return FIELD(slot, Slot, points) + 8 * ((me & ~31u) + lane); }
 
 DEVICE bool same_point(u64 a, u64 b) {
-    return what_of(a) == what_of(b) && low_word(a) == low_word(b) && (what_of(a) > WHOLE || site_of(a) == site_of(b));
+    return point_what(a) == point_what(b) && low_word(a) == low_word(b) && (point_what(a) > WHOLE || point_site(a) == point_site(b));
 }
 
-DEVICE bool is_among(u32 joins, u64 point) { return join_of(point) && joins >> (join_of(point) - 1) & 1; }
+DEVICE bool is_among(u32 joins, u64 point) { return point_join(point) && joins >> (point_join(point) - 1) & 1; }
 
-// `here` of the caller's warp came to `point`; `others` did not, and are at `site`.
+// Lanes `here` of the caller's warp reached `point`; lanes `others` did not, and are at `site`.
 COLD void report_split(u64 slot, u64 state, u32 me, u64 point, u32 here, u32 site, u32 others, u32 how) {
     u32 exited = load32(FIELD(slot, Slot, exited) + 4 * (me >> 5));
-    u32 own = site_of(point), base = me & ~31u;
-    if (!how && site < own) {  // that of the two which stands first in the text is (1)
+    u32 own = point_site(point), base = me & ~31u;
+    if (!how && site < own) {  // side (1) of the report is the earlier one in the text
         u32 swapped = own; own = site; site = swapped;
         swapped = here; here = others; others = swapped;
     }
     Caller c = {slot, state, base + __ffs(here) - 1, own, 0, 0, 0};
-    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, site, base + __ffs(others) - 1, 0);
-    f.reason = REASON_DIVERGENT; f.flags = 0; f.group = others & exited; f.commits = here; f.retired = others; f.parity = how;
+    Finding f = make_finding(c, KIND_DIVERGENCE, REASON_DIVERGENT, site);
+    f.divergence.other_thread = base + __ffs(others) - 1; f.divergence.came = here; f.divergence.others = others;
+    f.divergence.exited = others & exited; f.divergence.how = how;
     report(slot, f);
-    if (what_of(point) == ALIGNED) raise32(FIELD(slot, Slot, lanes_left), AFTER_DIVERGENCE);
+    if (point_what(point) == ALIGNED) raise32(FIELD(slot, Slot, lanes_left), AFTER_DIVERGENCE);
 }
 
-// A lane that goes on from a point has been let go by it, and so are the others there.
+// A lane that continues past a point has completed it. So have the other lanes that are recorded there.
 DEVICE void settle(u64 slot, u32 me) {
     u64 own = load64(point_at(slot, me, me & 31));
     u32 there = 0;
-    if (what_of(own) == JOINED) return;
+    if (point_what(own) == JOINED) return;
     for (u32 split = load32(split_at(slot, me)); split; split &= split - 1) {
         u32 lane = __ffs(split) - 1;
         if (same_point(load64(point_at(slot, me, lane)), own)) there |= 1u << lane;
@@ -61,28 +52,28 @@ DEVICE void settle(u64 slot, u32 me) {
     clear_bits(split_at(slot, me), there);
 }
 
-// Lanes `here` have been noted at `point`: who else is, and who cannot come any more.
+// Lanes `here` are now recorded at `point`: finds which other members are too, and which can no longer come.
 DEVICE void look_at_point(u64 slot, u64 state, u32 me, u64 point, u32 here) {
     u32 wanted = low_word(point) & existing_lanes(slot, me), exited = load32(FIELD(slot, Slot, exited) + 4 * (me >> 5));
     u32 there = here, odd = 0, past = 0, odd_site = 0, past_site = 0;
     for (u32 rest = wanted & load32(split_at(slot, me)) & ~here; rest; rest &= rest - 1) {
         u32 lane = __ffs(rest) - 1;
         u64 other = load64(point_at(slot, me, lane));
-        if (what_of(other) == JOINED) {
-            if (is_among(low_word(other), point)) past |= 1u << lane, past_site = site_of(other);
+        if (point_what(other) == JOINED) {
+            if (is_among(low_word(other), point)) past |= 1u << lane, past_site = point_site(other);
         } else if (same_point(other, point)) {
             there |= 1u << lane;
         } else if (low_word(other) & here) {
-            odd |= 1u << lane, odd_site = site_of(other);
+            odd |= 1u << lane, odd_site = point_site(other);
         }
     }
-    if (odd) report_split(slot, state, me, point, there, odd_site, odd, 0);
-    if (past) report_split(slot, state, me, point, there, past_site, past, SPLIT_PAST);
-    if (what_of(point) == WHOLE && wanted & exited & ~past) report_split(slot, state, me, point, there, 0, wanted & exited, SPLIT_EXITED);
+    if (odd) report_split(slot, state, me, point, there, odd_site, odd, PARTED_ELSEWHERE);
+    if (past) report_split(slot, state, me, point, there, past_site, past, PARTED_PAST);
+    if (point_what(point) == WHOLE && wanted & exited & ~past) report_split(slot, state, me, point, there, 0, wanted & exited, PARTED_EXITED);
     if (!(wanted & ~exited & ~there)) clear_bits(split_at(slot, me), there);
 }
 
-// Lanes `here` have come to a place that is past the points of `joins`: who is noted at one of these that they did not come to.
+// Lanes `here` have passed the points of `joins`: finds lanes that are recorded at one of these points, which `here` did not reach.
 DEVICE void look_back(u64 slot, u64 state, u32 me, u32 joins, u32 site, u32 here) {
     for (u32 rest = load32(split_at(slot, me)); rest;) {
         u64 point = load64(point_at(slot, me, __ffs(rest) - 1));
@@ -93,13 +84,13 @@ DEVICE void look_back(u64 slot, u64 state, u32 me, u32 joins, u32 site, u32 here
         }
         rest &= ~(there | (rest & 0 - rest));
         u32 others = low_word(point) & here & ~there;
-        if (what_of(point) != JOINED && is_among(joins, point) && others) report_split(slot, state, me, point, there, site, others, SPLIT_PAST);
+        if (point_what(point) != JOINED && is_among(joins, point) && others) report_split(slot, state, me, point, there, site, others, PARTED_PAST);
     }
 }
 
 DEVICE bool first_of(u32 lanes) { return lane_id() == __ffs(lanes) - 1; }
 
-// Notes the caller's lanes; returns those that came together.
+// Records the caller's lanes at a point; returns those that came together.
 DEVICE u32 note_point(u64 slot, u32 me, u64 point) {
     u32 here = __match_any_sync(active_mask(), point);
     if (load32(split_at(slot, me)) >> (me & 31) & 1) settle(slot, me);
@@ -108,12 +99,12 @@ DEVICE u32 note_point(u64 slot, u32 me, u64 point) {
     raise32(FIELD(slot, Slot, lanes_left), 1);
     __syncwarp(here);
     if (first_of(here)) set_bits(split_at(slot, me), here);
-    record_fence();  // of two groups, the later one sees the earlier
+    record_fence();  // of two groups, the later one sees the earlier one's record
     __syncwarp(here);
     return here;
 }
 
-// Before a point: not all of its members are active. `code`: site | what << 16 | join << 24.
+// Before a point: not all of its members are active. `code`: the upper half of the word `point`.
 HOOK void __consan_split(u64 slot, u64 state, u32 me, u32 members, u32 code) {
     if (!slot) return;
     u64 point = pack(members, code);
@@ -122,7 +113,7 @@ HOOK void __consan_split(u64 slot, u64 state, u32 me, u32 members, u32 code) {
     __syncwarp(here);
 }
 
-// At a place that is past the points of `joins`. A lane that is noted at one of these keeps the note: the others may come here later.
+// At a place past the points of `joins`. A lane recorded at one of these points keeps its record: the other lanes may come here later.
 HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 site, u32 joins) {
     if (!slot) return;
     u32 here = active_mask(), split = load32(split_at(slot, me));
@@ -131,11 +122,11 @@ HOOK void __consan_joined(u64 slot, u64 state, u32 me, u32 site, u32 joins) {
     bool noted = split >> (me & 31) & 1;
     if (first_of(here)) look_back(slot, state, me, joins, site, here);
     u64 before = noted ? load64(point_at(slot, me, me & 31)) : 0;
-    bool keeps = noted && what_of(before) != JOINED && is_among(joins, before);
+    bool keeps = noted && point_what(before) != JOINED && is_among(joins, before);
     here = __ballot_sync(here, !keeps);
     if (keeps || here == ~0u) return;
-    u32 passed = joins | (noted && what_of(before) == JOINED ? low_word(before) : 0);
-    here = note_point(slot, me, pack(passed, site | JOINED << 16));
+    u32 passed = joins | (noted && point_what(before) == JOINED ? low_word(before) : 0);
+    here = note_point(slot, me, pack(passed, site | JOINED << POINT_WHAT_SHIFT));
     if (first_of(here)) look_back(slot, state, me, joins, site, here);
     __syncwarp(here);
 }

@@ -1,4 +1,4 @@
-// Deadlocks, proven by the threads that are in them (R-M7, SEMANTICS section 8), and how a CTA ends early.
+// Deadlocks, proven by the threads that are in them (R-M7, SEMANTICS section 8).
 //
 // A thread is registered in its record when it blocks. That is: a loop around test_wait or try_wait without any other effect
 // (passes/waits.py decides that) that has failed for a phase that is incomplete in the shadow; or a CTA barrier, before the thread
@@ -11,11 +11,6 @@
 // In a cluster, the proof covers the threads of all CTAs.
 // Not claimed: modules with an instruction that could signal unseen (Engine.open). Lanes that the hardware holds back until their warp
 // reconverges, or that are in a warp collective, are not registered; the watchdog ends those runs.
-//
-// Early end. In a CTA with a proven deadlock, or in a launch that was told to stop, threads exit inside their hooks: at a failed wait,
-// at a barrier, at a loop's end. Exits release barriers of the whole CTA. At a barrier with a thread count, an exiting warp arrives for a
-// missing one. If fewer warps exit than are missing, one arrives several times. The ISA does not define that, but nothing else could
-// end the kernel.
 #pragma once
 
 #include "mbarrier.cuh"
@@ -25,16 +20,9 @@
 enum WaitKind : u32 { WAITS_MBARRIER = 1, WAITS_CTA = 2, WAITS_NAMED = 3 };
 enum Verdict : u32 { VERDICT_BUSY = 1, VERDICT_PROVEN = 2, VERDICT_STOPPED = 4, VERDICT_LEAVE = 6 };
 #define CODE_WAIT (1u << 17)  // above all sites: keeps waiters of different barriers apart where findings are merged
-#define DRAIN_NANOSECONDS 100000ull
-#define DRAIN_LOOKS 100000u
 
 DEVICE u32 count32(u64 at, u32 v) { u32 o; asm volatile("atom.acq_rel." CONSAN_SCOPE ".global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(at), "r"(v) : "memory"); return o; }
-DEVICE u64 nanoseconds() { u64 v; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)); return v; }
-
-// A wait: kind and number of the barrier; then its phase or generation, or the number of whole-CTA barriers that the thread has passed.
-DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << 16 | index, number); }
-DEVICE u32 wait_kind(u64 word) { return low_word(word) >> 16; }
-DEVICE u32 wait_index(u64 word) { return low_word(word) & 0xffff; }
+DEVICE u64 wait_word(u32 kind, u32 index, u32 number) { return pack(kind << WAIT_KIND_SHIFT | index, number); }
 
 // Thread numbers of all CTAs. Numbers without a thread count as exited.
 DEVICE u32 thread_numbers(u64 slot) {
@@ -225,18 +213,15 @@ COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u3
     if (lane_id() == __ffs(mask) - 1) {
         bool mbarrier = wait_kind(word) == WAITS_MBARRIER, all_threads = wait_kind(word) == WAITS_CTA;
         Caller c = {slot, state, first, low_word(detail), 0, 0, 0};
-        Finding f = make_finding(c, kind, HAZARD_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index, first, 0);
-        f.reason = REASON_NONE; f.flags = 0; f.group = threads; f.commits = lanes; f.other_epoch = mbarrier ? index : index % NAMED_BARRIERS;
+        Finding f = make_finding(c, kind, REASON_NONE, CODE_WAIT | (u32)!mbarrier << 16 | index);
+        f.waiter.threads = threads; f.waiter.lanes = lanes;
         if (mbarrier) {
-            u64 at = mbarrier_at(engine, index);
-            f.barrier = load32(FIELD(engine, Engine, keys) + 4 * index);
-            f.offset = f.barrier - 1; f.bytes = 8;
-            f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
-            f.phase = high_word(word) - load32(FIELD(at, MBarrier, first_phase));
-            f.parity = f.phase & 1;
+            f.waiter.barrier = barrier_state(engine, index, high_word(word));
+            f.offset = f.waiter.barrier.place - 1; f.bytes = 8;
         } else {
-            f.barrier_state = all_threads ? threads : low_word(named_word(slot, index)) & 0xffff;
-            f.barrier_expected = all_threads ? whole : high_word(detail);
+            f.waiter.number = index % NAMED_BARRIERS;
+            f.waiter.arrived = all_threads ? threads : low_word(named_word(slot, index)) & 0xffff;
+            f.waiter.expected = all_threads ? whole : high_word(detail);
         }
         report(slot, f);
     }
@@ -346,77 +331,4 @@ DEVICE void unregister_wait(u64 slot, u32 me, u32 mask) {
     count32(FIELD(engine_of(slot), Engine, elsewhere), 0 - __popc(lanes & ~main));
 }
 
-// ---- early end ----------------------------------------------------------------------------------------------------------------
-
-#if CONSAN_NAMED
-// Whether a warp will leave: some lane of it runs or waits at an mbarrier, and it has not begun to leave.
-DEVICE bool will_leave(u64 slot, u64 engine, u32 warp) {
-    u32 living = living_lanes(slot, warp << 5);
-    if (load64(FIELD(engine, Engine, waiting) + 8 * warp)) return false;
-    for (; living; living &= living - 1) {
-        u64 word = wait_of(slot, warp << 5 | (__ffs(living) - 1));
-        if (!word || wait_kind(word) == WAITS_MBARRIER) return true;
-    }
-    return false;
-}
-
-// The number of arrivals that this warp makes at an incomplete barrier, and marks as made; 0 if none is missing.
-DEVICE u32 take_arrivals(u64 slot, u32 place, u32 others, u32 &wanted) {
-    u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
-    for (;;) {
-        u32 arrived = low_word(old) & 0xffff, missing;
-        wanted = low_word(old) >> 16;
-        if (!arrived) return 0;
-        missing = (wanted - arrived + 31) / 32;
-        u32 times = missing > others ? missing - others : 1;
-        u64 seen = swap64(at, old, times == missing ? pack(0, high_word(old) + 1) : pack(arrived + 32 * times | wanted << 16, high_word(old)));
-        if (seen == old) return times;
-        old = seen;
-    }
-}
-
-// The barrier name is a constant here. A name in a register would reserve all sixteen barriers of the CTA.
-template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 me, u32 mask, u32 others) {
-    if constexpr (ID < CONSAN_NAMED) {
-        u32 wanted = 0, times = lane_id() == __ffs(mask) - 1 ? take_arrivals(slot, named_place(slot, me, ID), others, wanted) : 0;
-        times = first_lanes(mask, times);
-        wanted = first_lanes(mask, wanted);
-#pragma unroll 1
-        for (; times; --times) asm volatile("barrier.arrive %0, %1;" :: "n"(ID), "r"(wanted) : "memory");
-        arrive_at_each<ID + 1>(slot, me, mask, others);
-    }
-}
-
-// The first lanes of a warp that leave arrive for the warp. The hardware waits for its other lanes to arrive or exit.
-COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
-    u64 engine = engine_of(slot);
-    u32 leader = __ffs(mask) - 1, first = 0, others = 0;
-    if (lane_id() == leader) first = !swap64(FIELD(engine, Engine, waiting) + 8 * (me >> 5), 0, 1);
-    if (!__shfl_sync(mask, first, leader)) return;
-    if (lane_id() == leader) for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w) others += same_cta(slot, w, me >> 5) && will_leave(slot, engine, w);
-    arrive_at_each<0>(slot, me, mask, others);
-}
-
-// Takes back the arrival of a warp that was counted at a barrier and does not enter it.
-DEVICE void withdraw_arrival(u64 slot, u32 place, u32 generation) {
-    u64 at = FIELD(slot, Slot, named) + 8 * place, old = load64(at);
-    while (high_word(old) == generation && (low_word(old) & 0xffff) >= 32) {
-        u64 seen = swap64(at, old, old - 32);
-        if (seen == old) return;
-        old = seen;
-    }
-}
-#endif
-
-// Copies in flight write into memory that the next CTA may get. Waits for them, within bounds.
-DEVICE void drain(u64 engine) {
-    if (!load32(FIELD(engine, Engine, op_count))) return;
-    u64 start = nanoseconds();
-#pragma unroll 1
-    for (u32 i = 0; i < DRAIN_LOOKS && nanoseconds() - start < DRAIN_NANOSECONDS; ++i) asm volatile("" ::: "memory");
-}
-
-// ---- where threads wait -------------------------------------------------------------------------------------------------------
-
-DEVICE void wait_over(u64 slot, u32 me, u32 mask) { unregister_wait(slot, me, mask); }
 #endif

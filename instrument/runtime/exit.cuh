@@ -3,7 +3,8 @@
 
 #include "bulk.cuh"
 #include "cluster.cuh"
-#include "deadlock.cuh"
+#include "leaving.cuh"
+#include "slot.cuh"
 
 #if CONSAN_ENGINE
 // Lanes `mask` of a warp exit together.

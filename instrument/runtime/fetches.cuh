@@ -56,19 +56,19 @@ COLD bool fetch_covers(u64 at, u64 low, u64 high) {
     return find_box(source, place, r) && r.low < high && r.high > low && result_covers(r, low, high);
 }
 
-DEVICE bool fetches_near(u64 slot, u64 low, u64 high) {
-    bool near = false;
-    for (u32 i = 0; i < FETCH_AREAS; ++i) near |= overlaps(load_span(FIELD(globals_of(slot), Globals, fetch_areas) + 16 * i), low, high);
+DEVICE bool fetches_may_overlap(u64 slot, u64 low, u64 high) {
+    bool found = false;
+    for (u32 i = 0; i < FETCH_AREAS; ++i) found |= overlaps(load_span(FIELD(globals_of(slot), Globals, fetch_areas) + 16 * i), low, high);
     for (u32 i = 0; i < TENSORS; ++i) {
         u64 kept = FIELD(globals_of(slot), Globals, tensors) + sizeof(TensorRange) * i;
-        near |= load64(FIELD(kept, TensorRange, low)) < high && load64(FIELD(kept, TensorRange, high)) > low;
+        found |= load64(FIELD(kept, TensorRange, low)) < high && load64(FIELD(kept, TensorRange, high)) > low;
     }
-    return near;
+    return found;
 }
 
 // The caller stores to [low, high).
 COLD void look_for_fetches(Caller c, u64 low, u64 high) {
-    if (!fetches_near(c.slot, low, high)) return;
+    if (!fetches_may_overlap(c.slot, low, high)) return;
     u64 globals = globals_of(c.slot), over_at = FIELD(globals, Globals, fetch_over) + 4 * (c.me >> 5);
     u32 total = load32(FIELD(globals, Globals, fetch_count)), over = load32(over_at), first = max(over, total > FETCHES ? total - FETCHES : 0);
     bool all = !lane_acquired(c.slot, c.me);
@@ -82,9 +82,9 @@ COLD void look_for_fetches(Caller c, u64 low, u64 high) {
         all &= over;
         if (all) store32(over_at, i + 1);
         if (over || !fetch_covers(at, low, high)) continue;
-        Finding f = make_finding(c, KIND_MISSING_WAIT, HAZARD_WAR, o.site, o.thread, 0);
-        f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL; f.reason = REASON_SOURCE_OVERWRITTEN; f.address = low; f.bytes = (u32)(high - low);
-        describe_operation(c, f, o);
+        Finding f = make_conflict(c, KIND_MISSING_WAIT, HAZARD_WAR, o.site, o.thread, 0);
+        f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL; f.reason = REASON_SOURCE_OVERWRITTEN; f.conflict.address = low; f.bytes = (u32)(high - low);
+        describe_conflict(c, f, o);
         report(c.slot, f);
     }
 }
@@ -98,7 +98,7 @@ HOOK void __consan_fetch(u64 slot, u64 state, u32 me, u32 site, u32 mbarrier, u6
 #if CONSAN_ISA
     check_polls(c, address);
 #endif
-    if (stores_near(slot, address, address + bytes)) check_stores(c, address, address + bytes);
+    if (stores_may_overlap(slot, address, address + bytes)) check_stores(c, address, address + bytes);
     u32 nowhere[5] = {0, 0, 0, 0, 0};
     widen_span(FIELD(globals_of(slot), Globals, fetch_areas) + 16 * (site % FETCH_AREAS), address, address + bytes);
     widen_interval(FIELD(slot, Slot, flight_low), address, address + bytes);
@@ -115,8 +115,8 @@ HOOK void __consan_tensor_fetch(u64 slot, u64 state, u32 me, u32 site, u32 mbarr
 #endif
     u32 place[5] = {x0, x1, x2, x3, x4};
     keep_fetch(c, mbarrier, map, 0, place);
-    if (!stores_near(slot, whole.low, whole.high)) return;
+    if (!stores_may_overlap(slot, whole.low, whole.high)) return;
     Result r;
-    if (find_box(map, place, r) && stores_near(slot, r.low, r.high)) check_box(c, r);
+    if (find_box(map, place, r) && stores_may_overlap(slot, r.low, r.high)) check_box(c, r);
 }
 #endif

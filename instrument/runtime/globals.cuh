@@ -13,8 +13,6 @@
 #include "bulk.cuh"
 
 #if CONSAN_ENGINE
-#define RESULT_REDUCES 1u   // flags of a record
-#define GLOBAL_EDGES 64u  // with an access's flags: threads may synchronise through global memory
 
 typedef long long i64;
 struct Result { u64 low, high, shape[3]; u32 site, thread, group, flags; };
@@ -62,7 +60,7 @@ DEVICE bool results_observed(const Caller &c, u32 issuer, u32 group) {
     if (load32(THREAD_FIELD(thread, bulk_retired)) <= group) return false;
     if (issuer == c.me || c.flags & GLOBAL_EDGES || load32(THREAD_FIELD(thread, result_waits_lost)) > group) return true;
     u32 epoch = covering_group_wait(thread, offsetof(Thread, result_waits), group);
-    return epoch && ordered(c, issuer, epoch);
+    return epoch && happens_before(c, issuer, epoch);
 }
 
 DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
@@ -136,8 +134,8 @@ DEVICE void keep_result(const Caller &c, const Result &r) {
 // A bulk copy or reduction to `bytes` bytes of global memory. `sites`: the instruction's, and flags above it.
 HOOK void __consan_result(u64 slot, u64 state, u32 me, u32 sites, u64 address, u32 bytes) {
     if (!slot || !bytes) return;
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_WRITE, 0, bytes};
-    Result r = {address, address + bytes, {0, 0, 0}, c.site, me, load32(THREAD_FIELD(thread_record(slot, me), bulk_commits)), sites >> 16};
+    Caller c = {slot, state, me, result_site_site(sites), ACCESS_WRITE, 0, bytes};
+    Result r = {address, address + bytes, {0, 0, 0}, c.site, me, load32(THREAD_FIELD(thread_record(slot, me), bulk_commits)), result_site_flags(sites)};
     keep_result(c, r);
 }
 
@@ -220,9 +218,9 @@ DEVICE bool result_covers(const Result &r, u64 low, u64 high) {
 HOOK void __consan_tensor_result(u64 slot, u64 state, u32 me, u32 sites, u64 map, u32 x0, u32 x1, u32 x2, u32 x3, u32 x4) {
     if (!slot) return;
     u32 place[5] = {x0, x1, x2, x3, x4};
-    Caller c = {slot, state, me, sites & 0xffff, ACCESS_WRITE, 0, 0};
+    Caller c = {slot, state, me, result_site_site(sites), ACCESS_WRITE, 0, 0};
     Result r;
-    r.site = c.site; r.thread = me; r.flags = sites >> 16; r.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
+    r.site = c.site; r.thread = me; r.flags = result_site_flags(sites); r.group = load32(THREAD_FIELD(thread_record(slot, me), bulk_commits));
     if (find_box(map, place, r)) keep_result(c, r);
 }
 
@@ -230,11 +228,11 @@ HOOK void __consan_tensor_result(u64 slot, u64 state, u32 me, u32 sites, u64 map
 
 COLD void report_result(Caller c, const Result &r, u64 address) {
     u64 thread = thread_record(c.slot, r.thread);
-    Finding f = make_finding(c, KIND_MISSING_WAIT, c.flags & ACCESS_WRITE ? HAZARD_WAW : HAZARD_RAW, r.site, r.thread, 0);
+    Finding f = make_conflict(c, KIND_MISSING_WAIT, c.flags & ACCESS_WRITE ? HAZARD_WAW : HAZARD_RAW, r.site, r.thread, 0);
     f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL;
     f.reason = why_result_not_observed(c, r);
-    f.operation = OPERATION_BULK_STORE; f.group = r.group; f.address = address;
-    f.commits = load32(THREAD_FIELD(thread, bulk_commits)); f.retired = load32(THREAD_FIELD(thread, bulk_retired));
+    f.conflict.operation = OPERATION_BULK_STORE; f.conflict.address = address;
+    describe_groups(f.conflict.completion, r.group, load32(THREAD_FIELD(thread, bulk_commits)), load32(THREAD_FIELD(thread, bulk_retired)));
     report(c.slot, f);
 }
 

@@ -69,9 +69,9 @@ COLD void look_for_uses(Caller c, u64 low, u64 high) {
         if (load64(FIELD(at, MapUse, live)) != mark) continue;
         Use u = load_use(at);
         if (use_over(c, u.o)) continue;
-        Finding f = make_finding(c, KIND_MISSING_WAIT, HAZARD_WAR, u.o.site, u.o.thread, 0);
-        f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL; f.reason = REASON_MAP_CHANGED; f.address = low; f.bytes = (u32)(high - low);
-        describe_operation(c, f, u.o);
+        Finding f = make_conflict(c, KIND_MISSING_WAIT, HAZARD_WAR, u.o.site, u.o.thread, 0);
+        f.flags = FLAG_OTHER_ASYNC | FLAG_GLOBAL; f.reason = REASON_MAP_CHANGED; f.conflict.address = low; f.bytes = (u32)(high - low);
+        describe_conflict(c, f, u.o);
         report(c.slot, f);
     }
 }
@@ -100,23 +100,23 @@ DEVICE bool fenced_by(const Caller &c, u64 words, u32 warp, u32 epoch) {
     for (u32 w = 0; w < warps; ++w) {
         u32 word = load32(words + 4 * w);
         if (word >> 5 < base || (w == warp && word >> 5 < epoch)) continue;
-        if (w == c.me >> 5 || ordered(c, w << 5 | word & 31, word >> 5)) return true;
+        if (w == c.me >> 5 || happens_before(c, w << 5 | word & 31, word >> 5)) return true;
     }
     return false;
 }
 
 // Thread `other` changed the map at an epoch: checks whether the caller's copy may use it.
 DEVICE bool check_change(Caller c, u64 map, u32 site, u32 other, u32 epoch, bool released) {
-    if (!ordered(c, other, epoch)) return true;
+    if (!happens_before(c, other, epoch)) return true;
     u64 at = map_place(c.slot, map);
     u32 held = holds_map(c.slot, at, map);
     // Two maps share a place, so what was known of one of them is lost.
     bool acquired = held == 2 || (held && fenced_by(c, FIELD(at, MapState, acquired), other >> 5, epoch));
     released |= fenced_by(c, FIELD(globals_of(c.slot), Globals, map_released), other >> 5, epoch);
     if (acquired && released) return true;
-    Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, site, other, 0);
-    f.flags = FLAG_GLOBAL; f.reason = acquired ? REASON_MAP_NOT_RELEASED : REASON_MAP_NOT_ACQUIRED;
-    f.own_operation = c.flags & ACCESS_WRITE ? OPERATION_BULK_STORE : OPERATION_BULK_LOAD; f.address = map; f.bytes = MAP_BYTES;
+    Finding f = make_conflict(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, site, other, 0);
+    f.flags = FLAG_GLOBAL; f.reason = acquired ? REASON_MAP_NOT_RELEASED : REASON_MAP_NOT_ACQUIRED; f.bytes = MAP_BYTES;
+    f.conflict.own_operation = c.flags & ACCESS_WRITE ? OPERATION_BULK_STORE : OPERATION_BULK_LOAD; f.conflict.address = map;
     report(c.slot, f);
     return false;
 }
@@ -126,7 +126,7 @@ DEVICE void check_map(const Caller &c, u64 map) {
     bool known = holds_map(c.slot, place, map) == 1;
     u64 change = known ? load64(FIELD(place, MapState, epoch)) : 0, by = known ? load64(FIELD(place, MapState, site)) : 0;
     if (low_word(change) && !check_change(c, map, low_word(by), high_word(by), low_word(change), high_word(change))) return;
-    if (!stores_near(c.slot, map, map + MAP_BYTES)) return;
+    if (!stores_may_overlap(c.slot, map, map + MAP_BYTES)) return;
     for (u64 at = map; at < map + MAP_BYTES; at += CELL_BYTES) {
         Store s = find_store(c, at);
         if (s.site && !check_change(c, map, s.site, s.thread, s.epoch, false)) return;
@@ -151,13 +151,13 @@ HOOK void __consan_map_use(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 m
 // tensormap.replace of a map in global memory, or a copy of one there (cp_fenceproxy, by a warp; `flags` 1: it is also a release).
 HOOK void __consan_map_change(u64 slot, u64 state, u32 me, u32 site, u64 map, u32 flags) {
     if (!slot || !is_global(map)) return;
-    if (flags & 1 && lane_id() != __ffs(active_mask()) - 1) return;
+    if (flags & MAP_RELEASES && lane_id() != __ffs(active_mask()) - 1) return;
     Caller c = {slot, state, me, site, flags & GLOBAL_EDGES, 0, MAP_BYTES};
     look_for_uses(c, map, map + MAP_BYTES);
     u64 at = take_place(slot, map);
     for (u32 w = 0; w < MAX_WARPS; w += 2) store64(FIELD(at, MapState, acquired) + 4 * w, 0);
     store64(FIELD(at, MapState, site), pack(site, me));
-    store64(FIELD(at, MapState, epoch), pack(low_word(state), flags & 1));
+    store64(FIELD(at, MapState, epoch), pack(low_word(state), flags & MAP_RELEASES));
     store64(kept_tensor(slot, map), 0);
 }
 

@@ -27,7 +27,7 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     u32 base = load32(FIELD(engine, Engine, op_base)), window = shape_window(o);
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
 #if CONSAN_CLUSTER
-    if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK | o.low)) return;
+    if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK_SHIFT | o.low)) return;
     u64 range = pack(o.low, o.high);
     window -= rank_of(slot, me) * cta_bytes(slot);  // from offsets of the cluster to addresses of this CTA
     o.shape2 = pack_shape(rows, depth, major, window);

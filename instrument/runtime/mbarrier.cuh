@@ -13,14 +13,9 @@
 #define NO_BARRIER 0xffffffffu
 #define TX_LIMIT (1 << 20)
 enum Life : u32 { LIFE_NONE = 0, LIFE_LIVE = 1, LIFE_OVER = 2 };
-enum ArriveFlags : u32 { ARRIVE_DROP = 1, ARRIVE_RELAXED = 2, ARRIVE_NO_COMPLETE = 4, ARRIVE_CTA = 8 };
-enum WaitFlags : u32 { WAIT_DONE = 1, WAIT_RELAXED = 2, WAIT_TRY = 4, WAIT_PURE = 8, WAIT_CTA = 16 };
 #define RELAXED_CTA (1u << 31)  // with the number of a barrier in Thread.relaxed_wait: the wait was of .cta scope
 
-DEVICE u32 state_phase(u64 state) { return (u32)(state >> 42); }
-DEVICE u32 state_pending(u64 state) { return (u32)(state >> 22) & 0xfffff; }
-DEVICE int state_tx(u64 state) { return (int)((u32)state << 10) >> 10; }
-DEVICE u64 make_state(u32 phase, u32 pending, int tx) { return (u64)phase << 42 | (u64)(pending & 0xfffff) << 22 | ((u32)tx & 0x3fffff); }
+DEVICE u64 make_state(u32 phase, u32 pending, int tx) { return (u64)phase << 32 + STATE_PHASE_SHIFT | (u64)(pending & STATE_PENDING_MASK) << STATE_PENDING_SHIFT | ((u32)tx & STATE_TX_MASK); }
 
 struct Change { u64 before, after; };
 
@@ -48,14 +43,20 @@ DEVICE Change change_barrier(u64 at, u32 arrivals, int bytes) {
 DEVICE u32 barrier_rank(u64 slot, u64 engine, u32 index) { return (load32(FIELD(engine, Engine, keys) + 4 * index) - 1) / cta_bytes(slot); }
 #endif
 
+// What a finding says of an mbarrier, at one of its phases.
+DEVICE BarrierState barrier_state(u64 engine, u32 index, u32 phase) {
+    u64 at = mbarrier_at(engine, index);
+    BarrierState b;
+    b.place = load32(FIELD(engine, Engine, keys) + 4 * index); b.state = load64(at);
+    b.expected = load32(FIELD(at, MBarrier, expected)); b.phase = phase - load32(FIELD(at, MBarrier, first_phase)); b.pad = 0;
+    return b;
+}
+
 COLD void report_barrier(Caller c, u64 engine, u32 index, u32 reason, u32 other_site, u32 other) {
-    Finding f = make_finding(c, KIND_BARRIER_MISUSE, HAZARD_NONE, other_site, other, 0);
-    f.reason = reason; f.flags = 0; f.bytes = 8; f.barrier = c.offset + 1;
-    if (index < MBARRIERS) {
-        u64 at = mbarrier_at(engine, index);
-        f.barrier_state = load64(at); f.barrier_expected = load32(FIELD(at, MBarrier, expected));
-        f.phase = state_phase(f.barrier_state) - load32(FIELD(at, MBarrier, first_phase));
-    }
+    Finding f = make_finding(c, KIND_BARRIER_MISUSE, reason, other_site);
+    f.bytes = 8; f.misuse.other_thread = other;
+    if (index < MBARRIERS) f.misuse.barrier = barrier_state(engine, index, state_phase(load64(mbarrier_at(engine, index))));
+    f.misuse.barrier.place = c.offset + 1;
     report(c.slot, f);
 }
 
@@ -94,7 +95,7 @@ DEVICE u32 unordered_waiter(const Caller &c, u64 engine, u32 index) {
     u32 warps = load32(FIELD(c.slot, Slot, warp_count)), base = load32(FIELD(c.slot, Slot, base));
     for (u32 w = 0; w < warps; ++w) {
         u32 epoch = load32(observed_at(engine, w, index));
-        if (w != c.me >> 5 && epoch && epoch >= base && !ordered(c, w << 5, epoch)) return w << 5;
+        if (w != c.me >> 5 && epoch && epoch >= base && !happens_before(c, w << 5, epoch)) return w << 5;
     }
     return NO_BARRIER;
 }

@@ -27,7 +27,7 @@ COLD u32 barrier_in_use(Caller c) {
 #if CONSAN_CLUSTER
     behind |= load32(FIELD(at, MBarrier, published)) && knows_cluster_barrier(c, load32(FIELD(at, MBarrier, published)));
 #endif
-    if (!behind && !ordered(c, thread, epoch))
+    if (!behind && !happens_before(c, thread, epoch))
         report_barrier(c, engine, index, REASON_INIT_NOT_PUBLISHED, load32(FIELD(at, MBarrier, site)), thread);
     return index;
 }
@@ -177,9 +177,9 @@ HOOK void __consan_mbarrier_copies(u64 slot, u64 state, u32 me, u32 address, u32
     c.offset = offset_of(slot, c.offset);
     if (index == NO_BARRIER) return;
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index), thread = thread_record(slot, me);
-    u32 group = load32(THREAD_FIELD(thread, commits)) + 1, ties = load32(THREAD_FIELD(thread, ties));
-    store64(THREAD_WORD(thread, copy_ties, ties % COPY_TIES), pack(group, index << 24 | state_phase(load64(at))));
-    store32(THREAD_FIELD(thread, ties), ties + 1);
+    u32 group = load32(THREAD_FIELD(thread, commits)) + 1, tags = load32(THREAD_FIELD(thread, tags));
+    store64(THREAD_WORD(thread, copy_tags, tags % COPY_TAGS), pack(group, index << 24 | state_phase(load64(at))));
+    store32(THREAD_FIELD(thread, tags), tags + 1);
     store32(THREAD_FIELD(thread, commits), group);
     Group lanes = barrier_group(address, noinc);
     __syncwarp(lanes.mask);  // all have noted the current phase
@@ -236,7 +236,7 @@ HOOK u64 __consan_mbarrier_after(u64 slot, u64 state, u32 me, u64 snapshot, u32 
     u32 index = high_word(snapshot), before = low_word(snapshot);
     u32 mask = __match_any_sync(lanes_alike(site << 8 | parity << 7 | flags), snapshot);
     if (index == NO_BARRIER) return state;
-    if (flags & WAIT_PURE) wait_over(slot, me, mask);
+    if (flags & WAIT_PURE) unregister_wait(slot, me, mask);
     u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
     u32 first = load32(FIELD(at, MBarrier, first_phase));
     if (load32(FIELD(at, MBarrier, life)) == LIFE_OVER) invalidated_meanwhile(slot, state, me, index);

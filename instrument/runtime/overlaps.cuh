@@ -2,8 +2,10 @@
 // (R-CP3, R-B1, R-B2, R-G1, R-G3).
 #pragma once
 
-#include "copies.cuh"
+#include "block_order.cuh"
 #include "bulk.cuh"
+#include "copies.cuh"
+#include "listing.cuh"
 #include "matrix.cuh"
 
 #if CONSAN_ENGINE
@@ -58,7 +60,7 @@ DEVICE void look_for_operations(const Caller &c) {
 }
 
 DEVICE bool written_by_operation(const Caller &c, u32 cell) {
-    if (!operation_near(c)) return false;
+    if (!operation_may_cover(c)) return false;
     if (load32(complete_at(c.slot, c.offset)) == complete_mark(c.slot)) return true;
     Caller granule = c;
     granule.offset = cell * CONSAN_GRANULE; granule.bytes = CONSAN_GRANULE;
@@ -90,13 +92,13 @@ COLD bool atomic_at_fault(const Caller &c, const Operation &o, u32 cell, u32 haz
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), base = load32(FIELD(c.slot, Slot, base));
     bool found = false;
-    EACH_WARP_NEAR(c.slot, cell * CONSAN_GRANULE, w) {
-        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | (entry & 31), site = entry >> 7 & READ_SITE_LIMIT;
+    EACH_WARP_THAT_MAY_ACCESS(c.slot, cell * CONSAN_GRANULE, w) {
+        u32 entry = load32(reads + (u64)(w + 1) * stride), other = w << 5 | entry_lane(entry), site = entry_site(entry);
         if (!of_atomic(entry)) continue;
-        u32 epoch = widen(entry >> 20, epoch_of_warp(c.slot, w, low_word(c.state)), READ_EPOCH_MASK);
+        u32 epoch = widen(entry_epoch(entry), epoch_of_warp(c.slot, w, low_word(c.state)), ENTRY_EPOCH_MASK);
         if (epoch - base >= 0x80000000u) continue;
         bool fence = fenced(c, o, w, epoch);
-        if (!ordered(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
+        if (!happens_before(c, other, epoch) && (w != c.me >> 5 || fence)) report_access(c, o, hazard, site, other, epoch);
         else if (!fence && latest_fenced && !replaced_by_load(c, other, epoch)) report_proxy(c, hazard, site, other, kind_of(o), REASON_NO_PROXY_FENCE);
         else continue;
         // A race within the caller's warp is only a warning, so go on: another warp may be at fault too.
@@ -116,7 +118,7 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
         if ((u32)record & LOW_MARKER) { barrier_bytes_used(c, record); return false; }
         Copy s = copy_of(c, record);
         if (!s.done) { report_copy(c, hazard, record_site(record), other, s, 0); return true; }
-        if (s.tie) return false;  // whether a fence came after the phase was observed is not kept
+        if (s.tag) return false;  // observed by its phase: the shadow does not keep whether a fence followed
         // A copy that was waited for counts as a write by its issuer.
         epoch = s.waited ? covering_wait(thread_record(c.slot, other), s.group) : epoch;
         // Shipped libraries feed wgmma with data of cp.async without a proxy fence. The ISA asks for one, so only --policy isa reports it.
@@ -129,16 +131,14 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
     } else if (adds(o) && (u32)record & LOW_ATOMIC && strong_before(c, o, record)) {
         return false;
     } else if ((u32)record & LOW_MARKER) {
-        if (ordered(c, other, epoch)) return false;
+        if (happens_before(c, other, epoch)) return false;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;
-        Finding f = make_finding(reader, KIND_READ_EXPLAINED, HAZARD_NONE, 0, other, 0);
-        f.reason = REASON_NONE; f.flags = 0;
-        report(c.slot, f);
+        report(c.slot, make_finding(reader, KIND_READ_EXPLAINED, REASON_NONE));
         return false;
     } else if ((u32)record & LOW_ATOMIC && atomic_at_fault(c, o, cell, hazard)) {
         return true;
-    } else if (!ordered(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
+    } else if (!happens_before(c, other, epoch) && (other >> 5 != c.me >> 5 || passed(c, o, other >> 5, epoch))) {
         // Within one warp the missing fence is reported first: warps run nearly in step, but the fence is never implied.
         report_access(c, o, hazard, record_site(record), other, epoch);
         return true;
@@ -171,14 +171,14 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
     u64 row = load64(FIELD(c.slot, Slot, reads)) + (u64)load32(FIELD(c.slot, Slot, row)) * (warp + 1);
     u32 told = 0;  // 1 + the last site reported
     for (u32 at = low; at < high; at += CONSAN_GRANULE) {
-        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE)), site = entry >> 7 & READ_SITE_LIMIT;
+        u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE)), site = entry_site(entry);
         if (!entry || site + 1 == told || !covers(o, at, at + CONSAN_GRANULE)) continue;
-        u32 other = warp << 5 | (entry & 31), epoch = widen(entry >> 20, epoch_of_warp(c.slot, warp, low_word(c.state)), READ_EPOCH_MASK);
+        u32 other = warp << 5 | entry_lane(entry), epoch = widen(entry_epoch(entry), epoch_of_warp(c.slot, warp, low_word(c.state)), ENTRY_EPOCH_MASK);
         if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
         c.offset = at; c.bytes = CONSAN_GRANULE;
         if (entry & ENTRY_SEVERAL && other == c.me) other = (warp << 5) | ((c.me & 31) ^ 1);
         if (adds(o) && entry & ENTRY_ATOMIC) continue;
-        bool race = !reads_ordered(c, entry, other, epoch);
+        bool race = !happens_before(c, other, epoch, entry & ENTRY_SEVERAL);
         if (race) report_access(c, o, HAZARD_WAR, site, other, epoch);
 #if CONSAN_ISA
         else if (!passed(c, o, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
@@ -194,22 +194,22 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
     u32 low = max(o.low, block * BLOCK_BYTES), high = min(o.high, (block + 1) * BLOCK_BYTES);
     if (low >= high) return;
     bool suspect = false;
-    EACH_WARP_NEAR(c.slot, low, w) {
+    EACH_WARP_THAT_MAY_ACCESS(c.slot, low, w) {
         u64 rows = warp_rows<BLOCK_BYTES>(coarse, stride, w) + 4ull * block;
         u32 entry = written ? load32(rows + (u64)WARP_WRITES * stride) : 0;
-        if (entry && entry >> 6 >= base) {
-            bool async = entry & COARSE_ASYNC;
-            bool fine = w == c.me >> 5 ? own_in_order(c, entry & 31, entry >> 6) : entry >> 6 <= seen_of_warp(c, w);
-            suspect |= async || !fine || !fenced(c, o, w, entry >> 6);
+        if (entry && block_epoch(entry) >= base) {
+            bool async = entry & BLOCK_ASYNC;
+            bool fine = happens_before(c, w << 5 | block_lane(entry), block_epoch(entry), block_lane(entry) != (c.me & 31));
+            suspect |= async || !fine || !fenced(c, o, w, block_epoch(entry));
 #if CONSAN_ISA
-            suspect |= entry >> 6 > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
+            suspect |= block_epoch(entry) > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * w);
 #endif
         }
         u32 reader = read ? load32(rows) : 0;
-        if (!reader || reader >> 6 < base) continue;
-        bool fine = w != c.me >> 5 && reader >> 6 <= seen_of_warp(c, w);
+        if (!reader || block_epoch(reader) < base) continue;
+        bool fine = w != c.me >> 5 && happens_before(c, w << 5, block_epoch(reader));
 #if CONSAN_ISA
-        fine &= fenced(c, o, w, reader >> 6);
+        fine &= fenced(c, o, w, block_epoch(reader));
 #endif
         if (!fine) check_read_block(c, o, low, high, w);
     }
@@ -219,7 +219,7 @@ COLD void check_block(const Caller &c, const Operation &o, u32 block, bool writt
 // Checks groups of four blocks, from group `first` on in steps of `step`: a warp shares the blocks of an operand among its lanes.
 // Returns whether the coarse entries settled everything.
 DEVICE bool check_blocks(const Caller &c, const Operation &o, u32 first, u32 step) {
-    Eyes e = eyes_of(c);
+    ClockView e = view_of(c);
     bool written = false, read = false;
     touched(e, o, first, step, written, read);
     if (step > 1) { written = __any_sync(0xffffffffu, written); read = __any_sync(0xffffffffu, read); }

@@ -7,34 +7,29 @@
 
 #include "base.cuh"
 
-struct Finding {
-    u32 kind, hazard, reason, flags, site, other_site, me, other, offset, bytes, epoch, other_epoch, group, commits, retired;
-    u64 address;
-    u32 operation, own_operation, barrier, phase, barrier_expected, parity;
-    u64 barrier_state;
-};
+// The groups by which an operation completes.
+DEVICE void describe_groups(Completion &done, u32 group, u32 commits, u32 retired) { done.group = group; done.commits = commits; done.retired = retired; }
 
 DEVICE u64 finding_key(const Finding &f, u32 module) {
     u32 first = min(f.site, f.other_site), second = max(f.site, f.other_site);
-    return 1ull << 63 | (u64)(module & 0xfff) << 51 | (u64)f.kind << 46 | (u64)(f.flags & 3) << 44 | (u64)f.reason << 36 | (u64)first << 18 | second;
+    u32 high = 1u << KEY_USED_SHIFT | (module & KEY_MODULE_MASK) << KEY_MODULE_SHIFT | f.kind << KEY_KIND_SHIFT | (f.flags & KEY_FLAGS_MASK) << KEY_FLAGS_SHIFT | f.reason << KEY_REASON_SHIFT;
+    return (u64)high << 32 | (u64)first << KEY_FIRST_SHIFT | second;
 }
 
 COLD void write_record(u64 slot, u64 at, const Finding &f, u32 entry_index) {
     FindingRecord r;
-    r.module = load32(FIELD(slot, Slot, module)); r.kind = f.kind; r.hazard = f.hazard; r.reason = f.reason; r.flags = f.flags;
-    r.site = f.site; r.other_site = f.other_site; r.entry = load32(FIELD(slot, Slot, entry)); r.table = entry_index;
-    r.ctaid[0] = ctaid_x(); r.ctaid[1] = ctaid_y(); r.ctaid[2] = ctaid_z();
-    r.ntid[0] = ntid_x(); r.ntid[1] = ntid_y(); r.ntid[2] = ntid_z();
-    r.thread = f.me; r.other_thread = f.other; r.offset = f.offset; r.bytes = f.bytes; r.epoch = f.epoch; r.other_epoch = f.other_epoch;
-    r.group = f.group; r.commits = f.commits; r.retired = f.retired; r.shared_bytes = load32(FIELD(slot, Slot, bytes)); r.address = f.address;
-    r.operation = f.operation; r.own_operation = f.own_operation; r.barrier = f.barrier; r.phase = f.phase;
-    r.barrier_state = f.barrier_state; r.barrier_expected = f.barrier_expected; r.parity = f.parity;
-    r.cta_bytes = r.cta_threads = r.rank = r.cluster[0] = r.cluster[1] = r.cluster[2] = 0;
+    Event &e = r.event;
+    e.module = load32(FIELD(slot, Slot, module)); e.entry = load32(FIELD(slot, Slot, entry)); e.table = entry_index;
+    e.kind = f.kind; e.reason = f.reason; e.flags = f.flags; e.site = f.site; e.other_site = f.other_site;
+    e.thread = f.thread; e.offset = f.offset; e.bytes = f.bytes; e.shared_bytes = load32(FIELD(slot, Slot, bytes));
+    e.ctaid[0] = ctaid_x(); e.ctaid[1] = ctaid_y(); e.ctaid[2] = ctaid_z();
+    e.ntid[0] = ntid_x(); e.ntid[1] = ntid_y(); e.ntid[2] = ntid_z();
+    e.valid = e.pad = e.cta_bytes = e.cta_threads = e.rank = e.cluster[0] = e.cluster[1] = e.cluster[2] = 0;
 #if CONSAN_CLUSTER
-    r.cta_bytes = cta_bytes(slot); r.cta_threads = 32u << cta_shift(slot); r.rank = cluster_rank();
-    r.cluster[0] = ctas_x(); r.cluster[1] = ctas_y(); r.cluster[2] = ctas_z();
+    e.cta_bytes = cta_bytes(slot); e.cta_threads = 32u << cta_shift(slot); e.rank = cluster_rank();
+    e.cluster[0] = ctas_x(); e.cluster[1] = ctas_y(); e.cluster[2] = ctas_z();
 #endif
-    r.valid = 0;
+    for (u32 i = 0; i < sizeof(f.words) / 8; ++i) r.words[i] = f.words[i];
     const u64 *words = (const u64 *)&r;
     for (u32 i = 1; i < sizeof(r) / 8; ++i) host_store64(at + 8 * i, words[i]);
     host_fence();

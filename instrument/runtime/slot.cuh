@@ -12,88 +12,9 @@
 // shape is cleared before use. When the arena is exhausted, the CTA runs unchecked and is counted, so the verdict says so.
 #pragma once
 
-#include "base.cuh"
+#include "records.cuh"
 
-#ifndef CONSAN_READ_EPOCH_BITS
-#define CONSAN_READ_EPOCH_BITS 12
-#endif
-#ifndef CONSAN_WRITE_EPOCH_BITS
-#define CONSAN_WRITE_EPOCH_BITS 20
-#endif
-#ifndef CONSAN_NAMED
-#define CONSAN_NAMED 0
-#endif
-#ifndef CONSAN_EPOCH_LIMIT
-#define CONSAN_EPOCH_LIMIT 0xf0000000u
-#endif
-#define READ_EPOCH_MASK ((1u << CONSAN_READ_EPOCH_BITS) - 1)
-#define WRITE_EPOCH_MASK ((1u << CONSAN_WRITE_EPOCH_BITS) - 1)
-#define READ_PERIOD (1u << (CONSAN_READ_EPOCH_BITS - 2))
-#define WRITE_PERIOD (1u << (CONSAN_WRITE_EPOCH_BITS - 2))
 #define NO_SLOT 1ull  // directory value of a CTA that runs unchecked
-
-// Upper half of a write record: epoch, thread, two flags.
-#ifndef CONSAN_THREAD_BITS
-#define CONSAN_THREAD_BITS 10
-#endif
-#define EPOCH_SHIFT (2 + CONSAN_THREAD_BITS)
-#define THREAD_MASK ((1u << CONSAN_THREAD_BITS) - 1)
-DEVICE u32 record_thread(u64 r) { return (u32)(r >> 34) & THREAD_MASK; }
-DEVICE u32 record_warp(u64 r) { return record_thread(r) >> 5; }
-DEVICE u32 record_lane(u64 r) { return (u32)(r >> 34) & 31; }
-// Barriers with deposited clocks: those with a thread count, and the barrier of the cluster.
-#if CONSAN_ENGINE && !CONSAN_CLUSTER
-#define DEPOSIT_PLACES (CONSAN_NAMED + 1u)
-#else
-#define DEPOSIT_PLACES (NAMED_BARRIERS * MAX_CTAS)
-#endif
-// Bytes of a thread's record that this variant uses.
-#if CONSAN_ENGINE
-#define THREAD_BYTES sizeof(Thread)
-#elif CONSAN_ASYNC
-#define THREAD_BYTES offsetof(Thread, bulk_commits)
-#elif CONSAN_PARTIAL
-#define THREAD_BYTES offsetof(Thread, commits)
-#else
-#define THREAD_BYTES offsetof(Thread, full_barriers)
-#endif
-#define FLAG_SETS (MAX_CTAS > 1 ? MAX_CTAS + 1 : 1)  // in clusters: one set for all CTAs, and one per CTA
-
-// `rows`: warps with a row of read records; `warps`: warps in the table of threads.
-struct Shape { u32 warps, rows, cells; u64 threads, vectors, deposits, flags, engine, coarse, writes, reads, size, tag; };
-
-// Entries of a clock. With asynchronous engines: epochs of the warps, epochs that have passed a proxy fence, phases of mbarriers.
-// In clusters also: epochs learnt through edges whose scope is too narrow.
-#if CONSAN_ENGINE
-#define VECTOR CLOCK
-#define VECTOR_ROWS (2 * MAX_WARPS)  // two per warp: what all its lanes have observed, and what some lanes have observed
-#else
-#define VECTOR MAX_WARPS
-#define VECTOR_ROWS MAX_WARPS
-#endif
-
-// Clocks of an mbarrier: one per parity. In clusters two more, for arrivals from other CTAs.
-#define MBARRIER_CLOCKS (CONSAN_CLUSTER ? 4u : 2u)
-#define ENGINE_AT ((sizeof(Slot) + 127) / 128 * 128)  // directly behind the slot's head
-#if CONSAN_ENGINE
-#define GLOBALS_AT (ENGINE_AT + sizeof(Engine) + MBARRIERS * (sizeof(MBarrier) + MBARRIER_CLOCKS * CLOCK * 4 + MAX_WARPS * 4) + OPERATIONS * (sizeof(OperationRecord) + 8))
-#define TABLES_AT ((GLOBALS_AT + sizeof(Globals) + 127) / 128 * 128)
-#define GLOBALS_BYTES (TABLES_AT - GLOBALS_AT + sizeof(GlobalTables))
-#define ENGINE_BYTES (GLOBALS_AT - ENGINE_AT + GLOBALS_BYTES)
-// Coarse table. A block is 128 bytes, a superblock 16 blocks.
-// Per block: last operation listed, its place if it begins here, whether the whole block was found written, and the words that
-// generic writes have reached (8 bytes). Per superblock: start of the interval of the last generic read, epoch of the last generic write.
-// Per warp and block, and per warp and superblock: last read, last write, group of the last cp.async.
-#define COARSE_ROW(BYTES) (((BYTES) / BLOCK_BYTES + 3) / 4 * 16)
-#define SUPER_ROW(ROW) (((ROW) / 64 + 4) / 4 * 16)
-#define COARSE_BYTES(BYTES, WARPS) align_up(COARSE_ROW(BYTES) * (7ull + 3 * (WARPS)) + SUPER_ROW(COARSE_ROW(BYTES)) * (3ull * (WARPS)), 128)
-static_assert(sizeof(Engine) % 8 == 0, "Engine");
-#else
-#define ENGINE_BYTES 0
-#define COARSE_BYTES(BYTES, WARPS) 0
-#endif
-
-DEVICE u64 align_up(u64 value, u64 to) { return (value + to - 1) / to * to; }
 
 // Rounding up cells and warps lets similar launches share slots.
 DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
@@ -107,23 +28,11 @@ DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
     s.rows = CONSAN_CLUSTER ? s.warps : min(s.warps, (warps + 1) & ~1u);
     while (shared_bytes > step * 8) step *= 2;
-    s.cells = (u32)align_up(shared_bytes ? shared_bytes : 1, step) / CONSAN_GRANULE;
+    s.cells = (u32)ALIGN_UP((u64)(shared_bytes ? shared_bytes : 1), step) / CONSAN_GRANULE;
 #if CONSAN_CLUSTER
     s.cells *= cluster_size();
 #endif
-    s.engine = ENGINE_AT;
-    s.threads = align_up(ENGINE_AT + ENGINE_BYTES, 128);
-    s.vectors = s.threads + (u64)s.warps * 32 * THREAD_BYTES;
-#if CONSAN_PARTIAL
-    s.deposits = s.vectors + (u64)VECTOR_ROWS * VECTOR * 4;
-    s.flags = s.deposits + (u64)DEPOSIT_PLACES * BARRIER_GENERATIONS * VECTOR * 8;
-    s.coarse = s.flags + (u64)FLAG_CELLS * FLAG_SETS * VECTOR * 4;
-#else
-    s.deposits = s.flags = s.coarse = s.vectors;
-#endif
-    s.writes = s.coarse + COARSE_BYTES(s.cells * CONSAN_GRANULE, s.rows);
-    s.reads = s.writes + (u64)s.cells * 8;
-    s.size = align_up(s.reads + (u64)s.cells * 4 * (s.rows + 1), 256);  // one extra row: the summary of `read_in_interval`
+    place_tables(s);
     s.tag = 1ull << 63 | (u64)(CONSAN_GRANULE | CONSAN_PARTIAL << 3 | CONSAN_ENGINE << 4 | CONSAN_CLUSTER << 5 | CONSAN_ASYNC << 10 | CONSAN_NAMED << 11) << 44 | (u64)s.rows << 32 | s.cells;
     return s;
 }
@@ -257,41 +166,40 @@ COLD void prepare_engine(u64 engine, u32 open) {
 COLD void release_engine(u64 slot, bool wrapped) {
     u64 engine = load64(FIELD(slot, Slot, engine));
     u32 count = min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS), next = load32(FIELD(engine, Engine, phase_base));
-    for (u32 i = 0; i < count; ++i) next = max(next, (u32)(load64(engine + sizeof(Engine) + i * sizeof(MBarrier)) >> 42) + 1);
+    for (u32 i = 0; i < count; ++i) next = max(next, state_phase(load64(engine + (MBARRIERS_AT - ENGINE_AT) + i * sizeof(MBarrier))) + 1);
     next = (next + 2) & ~1u;
     if (wrapped || next > PHASE_LIMIT || load32(FIELD(engine, Engine, op_next)) > 1u << 30) {
         u64 vectors = load64(FIELD(slot, Slot, vectors));
         clear_bytes(vectors, load64(FIELD(slot, Slot, writes)) - vectors);
-        clear_bytes(engine, ENGINE_BYTES);
+        clear_bytes(engine, THREADS_AT - ENGINE_AT);
         next = 0;
     }
     store32(FIELD(engine, Engine, phase_base), next);
 }
 #endif
 
-#if CONSAN_ASYNC
-DEVICE u64 source_range(u64 slot, u32 i) { return FIELD(slot, Slot, sources) + 16 * i; }
-#endif
+// Writes the places of the tables into a slot of another shape. Its memory is zero.
+DEVICE void lay_out(u64 slot, u64 runtime, const Shape &s, u32 shared_bytes) {
+    gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
+    gpu_store64(FIELD(slot, Slot, reads), slot + s.reads);
+    gpu_store64(FIELD(slot, Slot, threads), slot + s.threads | (u64)(31 - __clz(s.warps)) << 56);
+    gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
+    gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
+    gpu_store64(FIELD(slot, Slot, flags), slot + s.flags);
+    gpu_store64(FIELD(slot, Slot, engine), slot + ENGINE_AT);
+    gpu_store64(FIELD(slot, Slot, coarse), slot + s.coarse);
+    gpu_store64(FIELD(slot, Slot, size), s.size);
+    gpu_store64(FIELD(slot, Slot, runtime), runtime);
+    gpu_store64(FIELD(slot, Slot, low), pack(0, shared_bytes));
+    gpu_store64(FIELD(slot, Slot, row), pack(s.cells * 4, 1));
+    gpu_store64(FIELD(slot, Slot, read_scrub) & ~7ull, 0ull);
+    for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, row_scrub) + 4 * w, pack(1, 1));
+    gpu_store64(FIELD(slot, Slot, write_scrub), pack(1, 0));
+    gpu_store64(FIELD(slot, Slot, shape), s.tag);
+}
 
 COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 shared_bytes, u32 module, u32 entry, u64 directory) {
-    if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) {
-        gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
-        gpu_store64(FIELD(slot, Slot, reads), slot + s.reads);
-        gpu_store64(FIELD(slot, Slot, threads), slot + s.threads | (u64)(31 - __clz(s.warps)) << 56);
-        gpu_store64(FIELD(slot, Slot, vectors), slot + s.vectors);
-        gpu_store64(FIELD(slot, Slot, deposits), slot + s.deposits);
-        gpu_store64(FIELD(slot, Slot, flags), slot + s.flags);
-        gpu_store64(FIELD(slot, Slot, engine), slot + s.engine);
-        gpu_store64(FIELD(slot, Slot, coarse), slot + s.coarse);
-        gpu_store64(FIELD(slot, Slot, size), s.size);
-        gpu_store64(FIELD(slot, Slot, runtime), runtime);
-        gpu_store64(FIELD(slot, Slot, low), pack(0, shared_bytes));
-        gpu_store64(FIELD(slot, Slot, row), pack(s.cells * 4, 1));
-        gpu_store64(FIELD(slot, Slot, read_scrub) & ~7ull, 0ull);
-        for (u32 w = 0; w < MAX_WARPS; w += 2) gpu_store64(FIELD(slot, Slot, row_scrub) + 4 * w, pack(1, 1));
-        gpu_store64(FIELD(slot, Slot, write_scrub), pack(1, 0));
-        gpu_store64(FIELD(slot, Slot, shape), s.tag);
-    }
+    if (gpu_load64(FIELD(slot, Slot, shape)) != s.tag) lay_out(slot, runtime, s, shared_bytes);
     u32 base = (u32)(gpu_load64(FIELD(slot, Slot, row)) >> 32);
     gpu_store64(FIELD(slot, Slot, low), pack(reserved_shared(), shared_bytes));
     gpu_store64(FIELD(slot, Slot, state), pack(base, base));
@@ -314,7 +222,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
 #else
     gpu_store64(FIELD(slot, Slot, thread_count), pack(threads, (threads + 31) / 32));
 #endif
-    gpu_store64(FIELD(slot, Slot, entry), pack(entry & 0x7fffffff, module));
+    gpu_store64(FIELD(slot, Slot, entry), pack(entry & ~KERNEL_OPEN, module));
     gpu_store64(FIELD(slot, Slot, latest), pack(base, 0));
     gpu_store64(FIELD(slot, Slot, found_any), (u64)gpu_load32(FIELD(slot, Slot, read_scrub)) << 32);
     for (u32 c = 0; c < MAX_CTAS; ++c) gpu_store64(FIELD(slot, Slot, full_epoch) + 8 * c, pack(base, base));
@@ -339,7 +247,7 @@ COLD void prepare_slot(u64 slot, u64 runtime, const Shape &s, u32 threads, u32 s
     for (u32 i = 0; i < MAX_WARPS; i += 2) gpu_store64(FIELD(slot, Slot, exited) + 4 * i, 0);
 #endif
 #if CONSAN_ENGINE
-    prepare_engine(slot + s.engine, entry >> 31);
+    prepare_engine(slot + ENGINE_AT, !!(entry & KERNEL_OPEN));
 #endif
     // Generations continue, so a deposit of an earlier CTA never outranks one of this CTA.
     for (u32 b = 0; b < NAMED_BARRIERS * MAX_CTAS; ++b) gpu_store64(FIELD(slot, Slot, named) + 8 * b, pack(0, (u32)(gpu_load64(FIELD(slot, Slot, named) + 8 * b) >> 32) + 1));
@@ -391,100 +299,6 @@ DEVICE u64 find_cta(u64 runtime, u64 key) {
     }
 }
 
-// Thread records are transposed word by word, so that the lanes of a warp access neighbouring words. The handle of a record is the
-// address of its first word; its top byte holds the logarithm of the number of warps.
-DEVICE u64 thread_record(u64 slot, u32 thread) { return load64(FIELD(slot, Slot, threads)) + 8ull * thread; }
-DEVICE u64 thread_word(u64 handle, u32 offset) {
-    return (handle & ((1ull << 56) - 1)) + ((u64)(offset / 8) << (8 + (u32)(handle >> 56))) + offset % 8;
-}
-#define THREAD_FIELD(HANDLE, NAME) thread_word(HANDLE, offsetof(Thread, NAME))
-#define THREAD_WORD(HANDLE, NAME, INDEX) thread_word(HANDLE, offsetof(Thread, NAME) + 8 * (INDEX))
-
-COLD void clear_words(u64 thread, u32 first, u32 end) {
-    for (u32 i = first; i < end; i += 8) store64(thread_word(thread, i), 0);
-}
-
-// This is most of what a short CTA writes. It clears the lengths of address ranges and leaves the addresses.
-COLD void reset_thread(u64 slot, u32 me) {
-    u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
-    store64(THREAD_FIELD(at, state), state);
-    clear_words(at, offsetof(Thread, full_barriers), min((u32)THREAD_BYTES, (u32)offsetof(Thread, range_address)));
-#if CONSAN_ASYNC
-    clear_words(at, offsetof(Thread, range_info), THREAD_BYTES);
-#endif
-}
-
-DEVICE u32 read_age(u32 entry, u32 epoch) { return (epoch - (entry >> 20)) & READ_EPOCH_MASK; }
-
-DEVICE bool outlived(u32 entry, u32 epoch) { return entry && read_age(entry, epoch) > READ_PERIOD; }
-
-// Removes the entries of a row that are older than a period, several at a time. Where mbarriers advance epochs, one lane may do this
-// alone while the other threads of a pipeline wait for it. Elsewhere whole warps do it, and more entries at a time would spill registers.
-// It uses compare-and-swap because other warps clear the row of an exited warp, and "exited" is inferred from the age of the row.
-#define ENTRIES_AT_ONCE (CONSAN_ENGINE ? 16 : 4)
-DEVICE void scrub_entries(u64 row, u32 cells, u32 epoch, u32 mask) {
-#pragma unroll 1
-    for (u32 c = ENTRIES_AT_ONCE * lanes_below(mask); c < cells; c += ENTRIES_AT_ONCE * __popc(mask)) {
-        u32 entries[ENTRIES_AT_ONCE], old = 0;
-        load_entries<ENTRIES_AT_ONCE>(row + 4 * c, entries);
-        for (u32 i = 0; i < ENTRIES_AT_ONCE; ++i) old |= (u32)outlived(entries[i], epoch) << i;
-#pragma unroll 1
-        for (; old; old &= old - 1) {
-            u64 at = row + 4 * (c + __ffs(old) - 1);
-            u32 entry = load32(at);
-            if (outlived(entry, epoch)) swap32(at, entry, 0);
-        }
-    }
-}
-
-COLD void scrub_row(u64 slot, u32 warp, u32 epoch) {
-    u32 cells = load32(FIELD(slot, Slot, row)) / 4;
-    scrub_entries(load64(FIELD(slot, Slot, reads)) + (u64)(warp + 1) * cells * 4, cells, epoch, active_mask());
-}
-
-// With whole-CTA barriers only, all living warps cross a period in the same interval. A row that lags two periods belongs to an
-// exited warp, and another warp must clear it. With partial barriers the age of an entry is counted in epochs of its own warp,
-// which stop at its exit, so nothing has to be done.
-COLD void scrub_reads(u64 slot, u32 me, u32 epoch) {
-    scrub_row(slot, me >> 5, epoch);
-    store32(FIELD(slot, Slot, row_scrub) + 4 * (me >> 5), epoch);
-#if !CONSAN_PARTIAL
-    for (u32 w = 0; w < load32(FIELD(slot, Slot, warp_count)); ++w)
-        if (epoch - load32(FIELD(slot, Slot, row_scrub) + 4 * w) >= 2 * READ_PERIOD) scrub_row(slot, w, epoch);
-#endif
-}
-
-// Marks write records older than a period as `old`: initialised, and ordered before everything. With partial barriers it marks
-// records of this warp only. Bound: a warp that has not synchronised with the writer for 2^(WRITE_EPOCH_BITS-2) of the writer's
-// releases does not find the missing edge.
-COLD void scrub_writes(u64 slot, u32 me, u32 epoch) {
-    u32 mask = active_mask(), lanes = __popc(mask), cells = load32(FIELD(slot, Slot, row)) / 4;
-    u64 writes = load64(FIELD(slot, Slot, writes));
-    u32 base = load32(FIELD(slot, Slot, base));
-    for (u32 c = lanes_below(mask); c < cells; c += lanes) {
-        u64 record = load64(writes + 8 * c);
-        u32 high = (u32)(record >> 32), age = (epoch - (high >> EPOCH_SHIFT)) & WRITE_EPOCH_MASK;
-        bool mine = !CONSAN_PARTIAL || record_warp(record) == me >> 5;
-        if (!record || !mine || high & 1 || age <= WRITE_PERIOD) continue;
-        // A copy stays a copy until its group has been waited for. Only its epoch is renewed.
-        if (high & 2 && age <= epoch - base) {
-            swap64(writes + 8 * c, record, (record & (1ull << 32 + EPOCH_SHIFT) - 1) | (u64)(epoch & WRITE_EPOCH_MASK) << 32 + EPOCH_SHIFT);
-            continue;
-        }
-        // A record of an earlier CTA, or a marker of an uninitialised read: not initialised. The first period of a CTA ends before a
-        // stale record could alias, so later scrubs cannot confuse the two.
-        bool stale = age > epoch - base || record & 1u << 14;
-        swap64(writes + 8 * c, record, stale ? 0 : (record | 1ull << 32) & ~(2ull << 32));
-    }
-    store32(FIELD(slot, Slot, has_old), 1);
-}
-
-// Must be called at every change of a thread's epoch.
-DEVICE void epoch_moved(u64 slot, u32 me, u32 before, u32 after) {
-    if ((before ^ after) >= READ_PERIOD) scrub_reads(slot, me, after);
-    if ((before ^ after) >= WRITE_PERIOD) scrub_writes(slot, me, after);
-}
-
 // Runs in the last thread of a CTA. No other thread can use the slot before its owner word is cleared.
 COLD void release_slot(u64 slot) {
     u32 next = load32(FIELD(slot, Slot, latest)) + 1, cells = load32(FIELD(slot, Slot, row)) / 4;
@@ -523,62 +337,4 @@ COLD void release_slot(u64 slot) {
     gpu_fence();
     gpu_release64(FIELD(slot, Slot, owner), 0);
     leave_hint(load64(FIELD(slot, Slot, runtime)), slot);
-}
-
-HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
-    if (!runtime) return 0;
-    u64 key = cta_key();
-    u32 me = self_number(), mask = active_mask();
-    if (me == 0) {
-        if (linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
-        insert_cta(runtime, key, module, entry);
-    }
-    u64 place = find_cta(runtime, key);
-    // Acquires the release of thread 0 and of the slot's previous owner: L1 may hold lines of this slot from an earlier CTA of this SM.
-    gpu_fence();
-    u64 slot = gpu_load64(FIELD(place, Directory, slot));
-    if (slot != NO_SLOT) reset_thread(slot, me);
-    // The first thread is delayed. Without this, its warp continued in two parts, on an H200 up to an aligned barrier.
-    __syncwarp(mask);
-    return slot == NO_SLOT ? 0 : slot;  // unchecked, but still counted out of the directory
-}
-
-// The slot of the running CTA, for a called function.
-HOOK u64 __consan_find(u64 runtime) {
-    if (!runtime) return 0;
-    u64 place = find_cta(runtime, cta_key()), slot = gpu_load64(FIELD(place, Directory, slot));
-    return slot == NO_SLOT ? 0 : slot;
-}
-
-// The shared-space address of the CTA's first own byte.
-HOOK u32 __consan_low() { return reserved_shared(); }
-
-#if CONSAN_CLUSTER
-// The number of this thread in its cluster.
-HOOK u32 __consan_self() { return self_number(); }
-#endif
-
-// Where lanes that were told to stop stand, before they leave: behind the findings, so that it survives a lost context too. `place`: a line of
-// the PTX, or with STAND_AT_SITE a site.
-HOOK void __consan_stands(u64 runtime, u64 slot, u32 module, u32 entry, u32 place) {
-    u32 mask = active_mask();
-    if (!runtime || lane_id() != __ffs(mask) - 1) return;
-    u32 index = gpu_add32(FIELD(runtime, Runtime, stands), 1);
-    if (index >= STANDS) { gpu_add32(FIELD(runtime, Runtime, stands_over), __popc(mask)); return; }
-    StandRecord r;
-    r.valid = 0; r.module = module; r.entry = entry == NO_ENTRY && slot ? load32(FIELD(slot, Slot, entry)) : entry;
-    r.place = place; r.warp = linear_tid() >> 5; r.lanes = mask;
-    r.ctaid[0] = ctaid_x(); r.ctaid[1] = ctaid_y(); r.ctaid[2] = ctaid_z(); r.pad = 0;
-    const u64 *words = (const u64 *)&r;
-    u64 at = load64(FIELD(runtime, Runtime, ring)) + (u64)RING_ENTRIES * sizeof(FindingRecord) + (u64)index * sizeof(StandRecord);
-    for (u32 i = 1; i < sizeof(r) / 8; ++i) host_store64(at + 8 * i, words[i]);
-    host_fence();
-    host_store64(at, words[0] | 1);
-}
-
-HOOK u32 __consan_poll(u64 runtime) { return runtime ? gpu_load32(FIELD(runtime, Runtime, abort)) : 0; }
-
-// A kernel without checked accesses takes no slot. Its launches are counted all the same.
-HOOK void __consan_count(u64 runtime, u32 counter) {
-    if (runtime && linear_tid() == 0 && linear_cta() == 0) gpu_add64(load64(FIELD(runtime, Runtime, launches)) + 8ull * counter, 1);
 }

@@ -59,7 +59,7 @@ HOOK u64 __consan_global_fence(u64 slot, u64 state, u32 me, u32 advances) {
 DEVICE bool fence_ordered(const Caller &c, u32 warp, u64 event) {
     u32 lanes = high_word(event);
     if (warp == c.me >> 5 && lanes >> (c.me & 31) & 1) return true;
-    return ordered(c, warp << 5 | __ffs(lanes) - 1, low_word(event));
+    return happens_before(c, warp << 5 | __ffs(lanes) - 1, low_word(event));
 }
 
 // Whether accesses of `warp` up to an epoch have passed a fence for global memory that happens before the caller.
@@ -88,9 +88,9 @@ COLD void check_polls(Caller c, u64 address) {
     for (u32 w = 0; w < warps; ++w) {
         u64 poll = load64(FIELD(globals_of(c.slot), Globals, polls) + 8 * w);
         u32 other = w << 5 | high_word(poll) & 31;
-        if (!poll || !ordered(c, other, low_word(poll)) || fenced_for_global(c, w, low_word(poll))) continue;
-        Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, high_word(poll) >> 5, other, 0);
-        f.flags = FLAG_GLOBAL; f.reason = REASON_POLL_NO_FENCE; f.own_operation = OPERATION_BULK_LOAD; f.address = address; f.bytes = 0;
+        if (!poll || !happens_before(c, other, low_word(poll)) || fenced_for_global(c, w, low_word(poll))) continue;
+        Finding f = make_conflict(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, high_word(poll) >> 5, other, 0);
+        f.flags = FLAG_GLOBAL; f.reason = REASON_POLL_NO_FENCE; f.conflict.own_operation = OPERATION_BULK_LOAD; f.conflict.address = address; f.bytes = 0;
         report(c.slot, f);
         return;
     }
@@ -115,21 +115,21 @@ COLD bool check_stores(Caller c, u64 low, u64 high) {
 #pragma unroll 1
     for (u64 at = low & ~(u64)(CELL_BYTES - 1); at < high; at += CELL_BYTES) {
         Store s = find_store(c, at);
-        if (!s.site || !ordered(c, s.thread, s.epoch) || fenced_for_global(c, s.thread >> 5, s.epoch)) continue;
-        Finding f = make_finding(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, s.site, s.thread, 0);
-        f.flags = FLAG_GLOBAL; f.reason = REASON_NO_PROXY_FENCE; f.own_operation = OPERATION_BULK_LOAD; f.address = at; f.bytes = CELL_BYTES;
+        if (!s.site || !happens_before(c, s.thread, s.epoch) || fenced_for_global(c, s.thread >> 5, s.epoch)) continue;
+        Finding f = make_conflict(c, KIND_MISSING_PROXY_FENCE, HAZARD_RAW, s.site, s.thread, 0);
+        f.flags = FLAG_GLOBAL; f.reason = REASON_NO_PROXY_FENCE; f.conflict.own_operation = OPERATION_BULK_LOAD; f.conflict.address = at; f.bytes = CELL_BYTES;
         report(c.slot, f);
         return false;
     }
     return true;
 }
 
-DEVICE bool stores_near(u64 slot, u64 low, u64 high) {
+DEVICE bool stores_may_overlap(u64 slot, u64 low, u64 high) {
     u64 globals = globals_of(slot);
     if (!overlaps(load_span(FIELD(globals, Globals, written_low)), low, high)) return false;
-    bool near = false;
-    for (u32 i = 0; i < WRITTEN_AREAS; ++i) near |= overlaps(load_span(FIELD(globals, Globals, written_areas) + 16 * i), low, high);
-    return near;
+    bool found = false;
+    for (u32 i = 0; i < WRITTEN_AREAS; ++i) found |= overlaps(load_span(FIELD(globals, Globals, written_areas) + 16 * i), low, high);
+    return found;
 }
 
 // A range that bounds the whole tensor of a map; cached by the address of the map.

@@ -1,0 +1,278 @@
+"""Findings as the device writes them, and as the reports read them: a tag, fields that all have, and the fields of one type.
+
+A kind of finding is a line of TYPES: its tag, its name in reports, and the record with its own fields. The C++ side writes
+`struct Finding`, a union of these records behind the fields of `Event` that merge findings (header.py). `read` gives the host's view.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consan.instrument.abi.record import Record, dtype, record, size
+
+
+class Kind(enum.IntEnum):
+    """The tags."""
+
+    DATA_RACE = 1
+    MISSING_WAIT = 2
+    UNINITIALIZED_READ = 3
+    OUT_OF_BOUNDS = 4
+    READ_EXPLAINED = 5  # bookkeeping: the unordered write of an uninitialised read came later (folded into the race)
+    BARRIER_MISUSE = 6
+    MISSING_PROXY_FENCE = 7
+    LIFETIME = 8
+    DEADLOCK = 9
+    WAITER = 10  # bookkeeping: another waiter of a deadlock
+    SCOPE = 11
+    DIVERGENCE = 12
+
+
+class Hazard(enum.IntEnum):
+    """Order in which the two conflicting accesses were observed."""
+
+    NONE = 0
+    RAW = 1
+    WAR = 2
+    WAW = 3
+
+
+@enum.unique
+class Reason(enum.IntEnum):
+    """The missing edge, or the misuse. It names a situation of the catalogue, which has the words of `missing` and `fix`."""
+
+    NONE = 0
+    NO_BARRIER = 1
+    NO_WARP_SYNC = 2
+    NOT_COMMITTED = 3
+    NOT_WAITED = 4
+    WAITED_NO_BARRIER = 5
+    OVERLAPPING_COPIES = 6
+    SOURCE_OVERWRITTEN = 7
+    COUNTS_DISAGREE = 8
+    NOT_INITIALISED = 9
+    INVALIDATED = 10
+    INITIALISED_TWICE = 11
+    INIT_NOT_PUBLISHED = 12
+    BYTES_USED = 13
+    TOO_MANY_ARRIVALS = 14
+    PHASE_LAPPED = 15
+    TX_RANGE = 16
+    COUNT_RANGE = 17
+    NO_COMPLETE = 18
+    SIGNALS_PENDING = 19
+    DIVERGENT = 20
+    NO_PROXY_FENCE = 21
+    WRITER_NO_FENCE = 22  # --policy isa: only the issuer executed a proxy fence (D2)
+    READ_NO_FENCE = 23  # --policy isa: generic read, then asynchronous write (D1)
+    OTHER_LANES = 24  # only other lanes of the warp acquired the edge
+    READ_WAIT_ONLY = 25
+    EXIT = 26
+    OTHER_ISSUER = 27  # the waiting thread did not issue the operation (R-B4)
+    WAITERS_PENDING = 32  # a barrier was invalidated while another warp may still test it
+    SHARED_ID = 31  # a warp uses a named barrier, unordered with the previous generation (R-BAR3)
+    OWN_WARP_WAITED = 30  # a warp of the warpgroup overwrites operands after its own wait only
+    COPY_NO_FENCE = 29  # --policy isa: wgmma reads data of cp.async without a proxy fence
+    ARRIVE_SCOPE = 33  # the edge exists, but the scope of the release excludes the other CTA
+    WAIT_SCOPE = 34  # the scope of the release is wide enough, the acquire is .cta
+    NOT_STARTED = 35  # another CTA's shared memory is used before that CTA is known to run (R-CL)
+    REFILLED = 37  # no wait, or the stage was released before its last use
+    AFTER_EXIT = 36  # another CTA's shared memory is used when that CTA may have exited (R-CL)
+    MAP_NOT_ACQUIRED = 41  # a changed tensor map is used without an acquire fence
+    MAP_NOT_RELEASED = 38
+    MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
+    POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
+
+    @property
+    def situation(self) -> str:
+        """`no-barrier`."""
+        return self.name.lower().replace("_", "-")
+
+
+class FindingFlags(enum.IntFlag):
+    """Flags of a finding."""
+
+    SAME_WARP = 1
+    SAME_VALUE = 2
+    OTHER_ASYNC = 4
+    OTHER_ATOMIC = 8
+    GLOBAL = 16  # the bytes are in global memory, at `address`
+
+
+class Operation(enum.IntEnum):
+    """The kind of an operation in flight. Bit 0: it writes shared memory."""
+
+    BULK_STORE = 2
+    BULK_LOAD = 3
+    WGMMA = 4
+    STORE_ASYNC = 5
+    BULK_SOURCE = 10  # the source of a copy to another CTA
+
+
+class Parted(enum.IntEnum):
+    """Where the lanes are that did not come to a warp-synchronous instruction."""
+
+    ELSEWHERE = 0  # at another one
+    PAST = 1
+    EXITED = 2
+
+
+EVENT = record(
+    "Event",
+    "what every finding begins with",
+    """
+    u32 valid         1: complete
+    u32 module        number of the module
+    u32 kind          Kind: the type of the fields that follow
+    u32 reason        Reason
+    u32 flags         FindingFlags
+    u32 site          number of the instruction
+    u32 other_site    of the other instruction, or what else tells findings of a site apart; 0: none
+    u32 entry         number of the kernel
+    u32 table         place of its TableEntry
+    u32 thread        that executed the instruction; in clusters, numbers run through all CTAs
+    u32 offset        first byte of shared memory; in clusters, offsets run through all CTAs
+    u32 bytes         how many
+    u32 ctaid[3]      %ctaid of the CTA that wrote this
+    u32 ntid[3]       %ntid
+    u32 shared_bytes  of a CTA
+    u32 cta_bytes     in clusters: offsets of each CTA; else 0
+    u32 cta_threads   in clusters: thread numbers of each CTA; else 0
+    u32 cluster[3]    in clusters: %cluster_nctaid
+    u32 rank          in clusters: of the CTA that wrote this
+    u32 pad           -
+    """,
+)
+BARRIER_STATE = record(
+    "BarrierState",
+    "an mbarrier at one of its phases",
+    """
+    u32 place     offset plus one; 0: no mbarrier
+    u32 phase     counted from its init
+    u32 expected  arrivals of a phase; with `state` 0: never initialised
+    u32 pad       -
+    u64 state     word `state` (bits.py), as it was
+    """,
+)
+COMPLETION = record(
+    "Completion",
+    "how an operation completes: by a phase of an mbarrier, or by a group",
+    """
+    u32 group    its group
+    u32 commits  groups that its thread has committed
+    u32 retired  groups that waits of its thread have retired
+    u32 pad      -
+    BarrierState barrier  the phase
+    """,
+)
+CONFLICT = record(
+    "Conflict",
+    "two accesses, of which one may be an operation in flight: a race, a missing wait, fence or scope",
+    """
+    u32 hazard         Hazard
+    u32 other_thread   that executed the other instruction
+    u32 operation      Operation of the other side; 0: an access, or a cp.async
+    u32 own_operation  Operation of this side
+    u64 address        with FindingFlags.GLOBAL: first byte
+    Completion completion  of the operation, of the other side if both are
+    """,
+)
+READ = record(
+    "UninitialisedRead",
+    "a read of bytes that nothing has written",
+    """
+    u32 own_operation  Operation; 0: an access
+    u32 pad            -
+    """,
+)
+LIFETIME = record(
+    "Lifetime",
+    "an access to memory of a CTA that does not run, or an operation in flight when its CTA exits",
+    """
+    u32 own_operation  Operation; 0: an access, or a cp.async
+    u32 pad            -
+    Completion completion  of the operation
+    """,
+)
+MISUSE = record(
+    "Misuse",
+    "a barrier that is not used as it must be",
+    """
+    u32 other_thread  that executed the other instruction
+    u32 number        of a barrier of the CTA
+    BarrierState barrier  or an mbarrier
+    """,
+)
+DIVERGENCE = record(
+    "Divergence",
+    "a warp-synchronous instruction that some lanes do not reach",
+    """
+    u32 other_thread  the first of the other lanes
+    u32 came          mask of the lanes that came
+    u32 others        mask of those that did not
+    u32 exited        mask of those of them that have exited
+    u32 how           Parted
+    u32 pad           -
+    """,
+)
+WAITER = record(
+    "Waiter",
+    "threads that wait for the same event at the same place",
+    """
+    u32 threads   how many
+    u32 lanes     mask of those in the first warp
+    u32 number    of the barrier of the CTA, or CLUSTER_BARRIER
+    u32 arrived   threads that have arrived there
+    u32 expected  threads that it waits for
+    u32 pad       -
+    BarrierState barrier  or the mbarrier
+    """,
+)
+BOUND = Record("Bound", "an access outside the memory of its CTA", ())
+
+TYPES: dict[Kind, tuple[str, Record]] = {
+    Kind.DATA_RACE: ("data-race", CONFLICT),
+    Kind.MISSING_WAIT: ("missing-wait", CONFLICT),
+    Kind.MISSING_PROXY_FENCE: ("missing-proxy-fence", CONFLICT),
+    Kind.SCOPE: ("scope", CONFLICT),
+    Kind.UNINITIALIZED_READ: ("uninitialized-read", READ),
+    Kind.READ_EXPLAINED: ("", READ),
+    Kind.OUT_OF_BOUNDS: ("out-of-bounds", BOUND),
+    Kind.BARRIER_MISUSE: ("barrier-misuse", MISUSE),
+    Kind.DIVERGENCE: ("barrier-misuse", DIVERGENCE),
+    Kind.LIFETIME: ("lifetime", LIFETIME),
+    Kind.DEADLOCK: ("deadlock", WAITER),
+    Kind.WAITER: ("", WAITER),
+}
+"""Of each kind: its name in reports ("": it is told with another finding), and its own fields."""
+
+MEMBERS = {CONFLICT: "conflict", READ: "read", LIFETIME: "lifetime", MISUSE: "misuse", DIVERGENCE: "divergence", WAITER: "waiter"}
+"""The names of these records in C++, where they are members of a union."""
+FINDING = record(
+    "FindingRecord",
+    "a finding in the ring",
+    f"""
+    Event event  the fields of all
+    u64 words[{max(map(size, MEMBERS)) // 8}]  the fields of its type
+    """,
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding, read by its type: the fields of all, and its own."""
+
+    kind: Kind
+    event: Any
+    own: Any
+
+    @classmethod
+    def of(cls, finding: Any) -> Found:
+        """Read a FINDING."""
+        kind = Kind(int(finding["event"]["kind"]))
+        _, own = TYPES[kind]
+        return cls(kind, finding["event"], np.frombuffer(finding["words"].tobytes(), dtype(own), 1)[0] if own.fields else None)

@@ -1,0 +1,13 @@
+"""The recording pass: PTX that writes down what each thread did, and the templates that say what its words mean.
+
+A recorded kernel makes no calls and looks at no shadow memory. A block is a stretch of straight-line code. Where a block has events
+(accesses to shared memory, barriers), the thread stores the number of the block and then one word for each value that the text does
+not tell: addresses, guards, stored values. The block's template holds the rest. Two running hashes of 64 bits cover all words but
+stored values, so the host knows which CTAs did the same.
+
+Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
+"""
+
+from consan.instrument.record.rewrite import Recorded, Refusal, record
+
+__all__ = ["Recorded", "Refusal", "record"]

@@ -1,0 +1,103 @@
+"""The recording of mbarriers (ISA "mbarrier").
+
+A wait is in the log where it has returned true, and only there: a thread that polls leaves no trace. So its block comes behind the
+instruction, and a branch leads past it. Not taken: `.relaxed` arrivals and waits, which order nothing without fences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consan.instrument.passes.context import Work, is_mbarrier_wait, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
+from consan.instrument.ptx import Instruction, Operand
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import Kernel
+
+FAMILIES = frozenset({"mbarrier", "mbarrier-fence"})
+_KINDS = {
+    "mbarrier.init": (Event.MBARRIER_INIT, "count", None),
+    "mbarrier.inval": (Event.MBARRIER_INVAL, None, None),
+    "mbarrier.arrive": (Event.MBARRIER_ARRIVE, "count", "tx-count"),
+    "mbarrier.arrive_drop": (Event.MBARRIER_ARRIVE, "count", "tx-count"),
+    "mbarrier.expect_tx": (Event.MBARRIER_TX, "tx-count", None),
+    "mbarrier.complete_tx": (Event.MBARRIER_TX, "tx-count", None),
+    "cp.async.mbarrier.arrive": (Event.MBARRIER_COPIES, None, None),
+}
+_ORDERING = frozenset({"arrive", "arrive_drop", "test_wait", "try_wait"})
+
+
+def is_wait(work: Work | None) -> bool:
+    """Whether an instruction waits at an mbarrier."""
+    return work is not None and is_mbarrier_wait(work)
+
+
+def refused(work: Work) -> bool:
+    """Whether an operation is one that is not taken."""
+    return work.row.family == "mbarrier" and work.row.action in _ORDERING and "relaxed" in work.words
+
+
+def add(kernel: Kernel, work: Work) -> None:
+    """An operation that is no wait."""
+    found = _KINDS.get(work.row.name)
+    if found is None:  # fence.mbarrier_init, and what changes nothing
+        return
+    kind, a_role, b_role = found
+    a, a_word = _operand(kernel, work, a_role, 1)
+    b, b_word = _operand(kernel, work, b_role, 0)
+    flags = Flag.DROP * (work.row.action == "arrive_drop") | Flag.NO_COMPLETE * ("noComplete" in work.words)
+    flags |= Flag.NOINC * ("noinc" in work.words) | Flag.COMPLETE * (work.row.action == "complete_tx")
+    _add(kernel, work, TemplateEvent(kind, int(flags), a=a, a_word=a_word, b=b, b_word=b_word))
+
+
+def _operand(kernel: Kernel, work: Work, role: str | None, default: int) -> tuple[int, int]:
+    operand = operand_of(work, role) if role else None
+    return (default, -1) if operand is None else kernel.number_of(kernel.open_block(), work.instruction, operand)
+
+
+def _add(kernel: Kernel, work: Work, event: TemplateEvent) -> None:
+    instruction, block = work.instruction, kernel.open_block()
+    access = next(each for each in work.event.accesses if each.address is operand_of(work, "mbar"))
+    if access.address is None:
+        raise Unsupported(f"{instruction.opcode} without an mbarrier")
+    fields, code = block.address(instruction, access.address, access.space)
+    kernel.pending += code
+    site = kernel.context.site(kernel.plan, work, "none", "shared", 8).number
+    block.add(TemplateEvent(**(vars(event) | fields | {"site": site, "bytes": 8})))
+    kernel.plan.stats.sync_sites += 1
+
+
+def add_wait(kernel: Kernel, work: Work, node: int) -> None:
+    """A wait, behind the instruction."""
+    instruction = work.instruction
+    result = operand_of(work, "dst")
+    if result is None or predicate_of(result)[0] == "_":
+        raise Unsupported(f"{instruction.opcode} without a result")
+    name, label = predicate_of(result)[0], f"$__consan_waited{instruction.start}"
+    guard = instruction.predicate
+    if guard is not None:
+        if guard.register == name:
+            raise Unsupported(f"{instruction.opcode} that overwrites its guard")
+        kernel.pending += f"@{'' if guard.negated else '!'}{guard.register} bra {label};\n"
+    kernel.pending += f"@!{name} bra {label};\n"
+    a, a_word = _parity(kernel, work, instruction)
+    _add(kernel, work, TemplateEvent(Event.MBARRIER_WAIT, a=a, a_word=a_word))
+    kernel.pending += kernel.closed(node) + f"{label}:\n"
+
+
+def _parity(kernel: Kernel, work: Work, instruction: Instruction) -> tuple[int, int]:
+    """The parity of a wait; that of a state operand is its highest bit (passes/mbarriers.py)."""
+    parity, block = operand_of(work, "parity"), kernel.open_block()
+    if parity is not None:
+        return kernel.number_of(block, instruction, parity)
+    state: Operand | None = operand_of(work, "state")
+    assert state is not None
+    snippet = Snippet()
+    low, high = snippet.register("b32"), snippet.register("b32")
+    snippet.add(f"mov.b64 {{{low}, {high}}}, {state.text};")
+    snippet.add(f"shr.u32 {high}, {high}, 31;")
+    word, code = block.hashed(high, snippet)
+    kernel.pending += code
+    return 0, word

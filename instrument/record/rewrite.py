@@ -1,0 +1,300 @@
+"""The recording pass over a module: it walks each kernel once, in the order of the text, and closes blocks where control may divide.
+
+A block ends at a label, a branch, a call, an exit, and behind an instruction that may wait (a barrier, a warp-synchronous instruction).
+Words are stored before the instruction that they describe, because it may overwrite its own operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from consan.instrument.isa import flow_of, has_action, lookup
+from consan.instrument.passes.accesses import bytes_of, pieces
+from consan.instrument.passes.analyse import external_calls, plan_functions
+from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
+from consan.instrument.passes.emit import Unsupported
+from consan.instrument.passes.flow import CONTROL, Graph, graph_of, written
+from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.passes.variables import shared_variables
+from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
+from consan.instrument.record import copies, mbarriers, text
+from consan.instrument.record.cuts import cut_nodes, longest_path
+from consan.instrument.record.takes import ACCESSES, BARRIERS, refusal
+from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
+from consan.instrument.record.words import Words
+from consan.instrument.runtime import RuntimeLibrary, Variant
+from consan.instrument.sites import FunctionStats, Site
+
+_OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
+_DEPARTURES = frozenset({"return", "exit"})
+_BREAKS = CONTROL | {"call"}
+_ALL_THREADS = -1
+
+
+class Refusal(Exception):  # noqa: N818 - it is no error: the module takes called hooks
+    """The module has something that is not recorded yet."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded module: its text, its sites, and what the words of its log mean."""
+
+    ptx: str
+    target: str
+    sites: tuple[Site, ...]
+    functions: tuple[FunctionStats, ...]
+    entries: tuple[str, ...]
+    templates: tuple[Template, ...]
+    words: int  # the most that a thread stores between two cuts
+    lines: tuple[int, ...]
+    external: tuple[str, ...]
+
+
+def record(source: str | Module, name: str = "<ptx>") -> Recorded:
+    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet."""
+    module = parse(source, name) if isinstance(source, str) else source
+    plans = plan_functions(module)
+    if reason := refusal(module, plans):
+        raise Refusal(reason)
+    for plan in plans.values():
+        plan.stats.shared = shared_variables(module, plan.function)
+        plan.stats.families |= {work.row.family for work in plan.work}
+    context = Context(module, Edits(module), Variant(), plans, RuntimeLibrary({}, {}))
+    templates: list[Template] = []
+    has_copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
+    kernels = [Kernel(context, plan, number, templates, has_copies=has_copies) for number, plan in enumerate(context.entries())]
+    try:
+        words = max((kernel.rewrite() for kernel in kernels), default=1)
+    except Unsupported as error:
+        raise Refusal(str(error)) from None
+    for kernel in kernels:
+        kernel.cut(words)
+    target = _header(context)
+    return Recorded(
+        ptx=context.edits.apply(),
+        target=target,
+        sites=tuple(context.sites),
+        functions=tuple(plan.stats for plan in plans.values()),
+        entries=tuple(plan.function.name for plan in context.entries()),
+        templates=tuple(templates),
+        words=words,
+        lines=tuple(context.edits.line_map()),
+        external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
+    )
+
+
+def _header(context: Context) -> str:
+    """Insert the module's variable; returns the target, raised to what the special registers need."""
+    module, edits = context.module, context.edits
+    target = max(module.target, _OLDEST_TARGET, key=lambda name: int("".join(filter(str.isdigit, name)) or 0))
+    anchor = None
+    for item in module.items:
+        name = getattr(item, "name", "")
+        anchor = item if name in (".version", ".target", ".address_size") else anchor
+        if name == ".version" and module.version < _OLDEST_VERSION:
+            edits.replace(item, ".version {}.{}".format(*_OLDEST_VERSION))
+        if name == ".target" and module.target != target:
+            edits.replace(item, item.text.replace(module.target, target))
+    declaration = f"\n.visible .global .align 8 .u64 {text.LAUNCH};\n"
+    if anchor is None:
+        edits.insert_at(0, declaration)
+    else:
+        edits.insert_after(anchor, declaration)
+    return target
+
+
+@dataclass
+class Kernel:
+    """One kernel being rewritten; `templates`: of the module, so that block numbers are unique in it."""
+
+    context: Context
+    plan: FunctionPlan
+    number: int
+    templates: list[Template]
+    block: Words | None = None
+    graph: Graph = field(init=False)
+    points: dict[int, Point] = field(default_factory=dict)  # by the start of their instruction
+    joins: dict[tuple[int, bool], list[Join]] = field(default_factory=dict)  # by instruction, and whether behind it
+    keys: dict[tuple[str, int], int] = field(default_factory=dict)  # of points with a mask: by opcode
+    words: dict[int, int] = field(default_factory=dict)  # stored in each node
+    cuts: set[int] = field(default_factory=set)
+    pending: str = ""
+    has_copies: bool = False  # cp.async reads global memory
+
+    def rewrite(self) -> int:
+        """Insert everything; returns the most words between two cuts."""
+        body = self.plan.function.body
+        assert body is not None
+        self.graph = graph_of(self.plan.function)
+        self._find_points()
+        works = {work.instruction.start: work for work in self.plan.work}
+        nodes = {id(step.instruction): number for number, node in enumerate(self.graph.nodes) for step in node.steps}
+        last: Instruction | None = None
+        node = 0
+        for statement in body.walk():
+            if isinstance(statement, Label):
+                self.context.edits.insert_before(statement, self.closed(node))
+                last = None
+            elif isinstance(statement, Instruction):
+                node, last = nodes[id(statement)], statement
+                self._instruction(statement, works.get(statement.start), node)
+        if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
+            self.context.edits.insert_at(body.close, self.closed(node) + text.epilogue())
+        self.context.edits.insert_at(body.open + 1, "\n" + text.prologue(self.number))
+        self.cuts = cut_nodes(self.graph)
+        return longest_path(self.graph, self.cuts, self.words) + 1
+
+    def _find_points(self) -> None:
+        points, joins = find_points(self.plan.function)
+        any_open = any(point.open for point in points)
+        self.plan.stats.open_points = sum(point.open for point in points)
+        every = any_open or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: then it matters where the others meet it
+        self.points = {point.instruction.start: point for point in points if every or not point.certain}
+        for join in joins:
+            self.joins.setdefault((join.instruction.start, join.after), []).append(join)
+
+    def cut(self, words: int) -> None:
+        """Insert the checks for room. `words`: the most between two cuts, and one."""
+        for number in sorted(self.cuts):
+            first = self.graph.nodes[number].steps[0].instruction
+            self.context.edits.insert_at(first.start, text.cut(words))
+
+    def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
+        self.pending = ""
+        for join in self.joins.get((instruction.start, False), ()):
+            self._join(join)
+        self._events(instruction, work, node)
+        flow = flow_of(instruction)
+        if flow in _BREAKS or mbarriers.is_wait(work):
+            self.pending += self.closed(node)
+        if flow in _DEPARTURES:
+            self.pending += self._departure(instruction)
+        if self.pending:
+            self.context.edits.insert_before(instruction, self.pending)
+        if self.block is not None:
+            self.block.written(written(instruction))
+        self.pending = ""
+        if work is not None and mbarriers.is_wait(work):
+            mbarriers.add_wait(self, work, node)
+        for join in self.joins.get((instruction.start, True), ()):
+            self._join(join)
+        if self.pending:
+            self.context.edits.insert_after(instruction, "\n" + self.pending)
+
+    def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
+        point, family = self.points.get(instruction.start), work.row.family if work else ""
+        if point is not None:
+            self._point(point)
+        if work is not None and family in ACCESSES:
+            self._access(work)
+        elif work is not None and family in copies.HANDLERS:
+            copies.HANDLERS[family](self, work)
+        elif work is not None and family in mbarriers.FAMILIES and not mbarriers.is_wait(work):
+            mbarriers.add(self, work)
+        elif work is not None and family in BARRIERS:
+            self._barrier(work)
+        if self.has_copies and copies.writes_global(instruction):
+            copies.add_write(self, instruction)
+        if point is not None or family in BARRIERS:
+            self.pending += self.closed(node) + text.stop()
+
+    def open_block(self) -> Words:
+        """The block that the walk is in; a new one if it is in none."""
+        if self.block is None:
+            self.block = Words(len(self.templates) + 1)
+            self.templates.append(self.block.template)
+            self.pending += self.block.header()
+        return self.block
+
+    def closed(self, node: int) -> str:
+        """End the block, if there is one."""
+        if self.block is None:
+            return ""
+        words, self.block = self.block.template.words, None
+        self.words[node] = self.words.get(node, 0) + words
+        return text.close(words)
+
+    def _departure(self, instruction: Instruction) -> str:
+        predicate = instruction.predicate
+        if predicate is None:
+            return text.epilogue()
+        skip, guard = f"$__consan_stay{instruction.start}", "" if predicate.negated else "!"
+        return f"@{guard}{predicate.register} bra {skip};\n{text.epilogue()}{skip}:\n"
+
+    # -- events ----------------------------------------------------------------------------------------------------------
+
+    def _access(self, work: Work) -> None:
+        instruction = work.instruction
+        access = next(each for each in work.row.accesses(instruction) if each.space in ("shared", "generic"))
+        nbytes = bytes_of(work, access)
+        if access.address is None or nbytes not in (1, 2, 4, 8, 16):
+            raise Unsupported(f"{instruction.opcode}: access of {nbytes} bytes")
+        block = self.open_block()
+        fields, code = block.address(instruction, access.address, access.space)
+        self.pending += code
+        fields["value_word"] = self._value(block, work, access, nbytes)
+        kind = {"read": Event.READ, "write": Event.WRITE}.get(access.access, Event.ATOMIC)
+        for piece in pieces(self.plan, work, access, nbytes):
+            site = self.context.site(self.plan, work, access.access, access.space, piece.size, unused=piece.unused)
+            flags = (Flag.STRONG if access.is_strong else 0) | (Flag.UNUSED if piece.unused else 0)
+            lanes = work.row.address_lanes(instruction.parts)
+            offset = fields.get("offset", 0) + piece.offset
+            of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
+            block.add(TemplateEvent(kind, flags, site.number, piece.size, **of_piece))
+        self.plan.stats.memory_sites += 1
+
+    def _value(self, block: Words, work: Work, access: Any, nbytes: int) -> int:
+        """The word of a stored value; none where the text does not give it to the lane."""
+        if access.access != "write" or access.is_strong or work.row.family == "stmatrix" or access.width_bytes == 16:
+            return -1
+        source: Operand | None = operand_of(work, "src")
+        elements = list(source.elements) if isinstance(source, Vector) else [source]
+        word, code = block.value(elements, access.width_bytes, work.instruction.scope)  # type: ignore[arg-type]
+        self.pending += code
+        return word
+
+    def _barrier(self, work: Work) -> None:
+        instruction, block = work.instruction, self.open_block()
+        guard = self.guard(block, instruction)
+        site = self.context.site(self.plan, work, "none", "none", 0).number
+        warp = work.row.family == "warp-barrier"
+        a, a_word = self.number_of(block, instruction, instruction.operands[0] if warp else operand_of(work, "barrier"))
+        b, b_word = (_ALL_THREADS, -1) if warp or not (count := operand_of(work, "count")) else self.number_of(block, instruction, count)
+        flags = 0 if has_action(instruction, work.row.family, "arrive") else Flag.WAITS
+        kind = Event.WARP_BARRIER if warp else Event.BARRIER
+        block.add(TemplateEvent(kind, flags, site, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word))
+        self.plan.stats.sync_sites += 1
+
+    def _point(self, point: Point) -> None:
+        instruction, block = point.instruction, self.open_block()
+        guard = self.guard(block, instruction)
+        site, members = self._site(instruction), point.members
+        if members.mask is None:
+            flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
+        else:
+            flags, (a, a_word) = Flag.MASKED, self.number_of(block, instruction, members.mask)
+            key = self.keys.setdefault((instruction.opcode, 0), len(self.keys))
+        block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
+
+    def _join(self, join: Join) -> None:
+        site = self._site(join.shown)
+        self.open_block().add(TemplateEvent(Event.JOIN, site=site, a=join.passes))
+
+    def guard(self, block: Words, instruction: Instruction) -> int:
+        """The word that says whether an instruction executes."""
+        word, code = block.guard(instruction)
+        self.pending += code
+        return word
+
+    def number_of(self, block: Words, instruction: Instruction, operand: Operand | None) -> tuple[int, int]:
+        """The value of an operand, or its word."""
+        if operand is None:
+            raise Unsupported(f"{instruction.opcode} without an operand")
+        value, word, code = block.number_word(instruction, operand)
+        self.pending += code
+        return value, word
+
+    def _site(self, instruction: Instruction) -> int:
+        row = lookup(instruction.parts)
+        return self.context.site_of(self.plan, instruction, row.family if row else "", "none", "none", 0).number

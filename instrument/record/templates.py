@@ -1,0 +1,110 @@
+"""Templates: what the words of a block mean. Written by the pass, read by the checker (consan/checker/source/log.hpp).
+
+Word 0 of a block is its number, from 1 on. A field that ends in `_word` is the position of a word in the block, or NO_WORD.
+An event that has a guard word, or an address word, with all bits set did not happen.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+
+NO_WORD = -1
+END = 0xFFFFFFFF  # in place of a block's number: the thread has exited
+STOP = 0xFFFFFFFE  # the thread waits at the last event of the block before
+LANES = 32
+WORD_BYTES = 4
+LINE_BYTES = LANES * WORD_BYTES  # one word of each lane of a warp
+
+
+class Event(enum.IntEnum):
+    """What happened."""
+
+    READ = 1
+    WRITE = 2
+    ATOMIC = 3
+    BARRIER = 4
+    WARP_BARRIER = 5
+    POINT = 6  # an instruction that lanes must reach together (passes/points.py)
+    JOIN = 7  # a place past some points
+    COPY = 8  # a cp.async is issued
+    COPY_COMMIT = 9
+    COPY_WAIT = 10
+    GLOBAL_WRITE = 11  # only in modules whose copies read global memory
+    MBARRIER_INIT = 12
+    MBARRIER_INVAL = 13
+    MBARRIER_ARRIVE = 14
+    MBARRIER_TX = 15
+    MBARRIER_WAIT = 16  # one that returned true
+    MBARRIER_COPIES = 17  # cp.async.mbarrier.arrive
+
+
+class Flag(enum.IntFlag):
+    """Properties of an event."""
+
+    STRONG = 1
+    WAITS = 2  # a barrier: the thread waits, it does not only arrive
+    UNUSED = 4  # nothing reads the loaded value
+    ALIGNED = 8  # a point: after a divergence the behaviour is undefined
+    WHOLE = 16  # a point: no lane of the warp may have exited
+    MASKED = 32  # a point: its members are those of a mask, and `key` identifies it
+    DROP = 64  # an arrival at an mbarrier: for all phases to come
+    NO_COMPLETE = 128  # an arrival that must not complete the phase
+    NOINC = 256  # cp.async.mbarrier.arrive: an arrival that the count includes
+    COMPLETE = 512  # a transaction: bytes have come, not announced
+
+
+@dataclass(frozen=True)
+class TemplateEvent:
+    """One event. For accesses `a` is the bytes of an element and `b` the lanes that give an address.
+
+    For barriers `a` is the id and `b` the thread count (-1: all); for warp barriers and points `a` is the member mask; for points `b`
+    is the key and `offset` the number of the join; for joins `a` is the set of joins. For copies `b` is the bytes that are read; for waits
+    `a` is the groups that may stay in flight. The value of a copy or a write to global memory is an address: two words, not hashed.
+    For mbarriers `a` is a count, bytes (transactions) or a parity (waits), `b` the bytes that an arrival expects.
+    """
+
+    kind: int
+    flags: int = 0
+    site: int = 0
+    bytes: int = 0
+    offset: int = 0
+    address_word: int = NO_WORD
+    guard_word: int = NO_WORD
+    value_word: int = NO_WORD
+    a: int = 0
+    a_word: int = NO_WORD
+    b: int = 0
+    b_word: int = NO_WORD
+
+
+@dataclass
+class Template:
+    """A block: its events in order, and the number of its words."""
+
+    number: int
+    words: int = 1
+    events: list[TemplateEvent] = field(default_factory=list)
+
+
+EVENT_DTYPE = np.dtype([(each.name, "<i4") for each in fields(TemplateEvent)])
+BLOCK_DTYPE = np.dtype([("first", "<i4"), ("events", "<i4"), ("words", "<i4")])
+
+
+def tables(templates: list[Template]) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+    """The blocks, indexed by number (0 is unused), and the events of all of them."""
+    events = [event for template in templates for event in template.events]
+    blocks = np.zeros(len(templates) + 1, BLOCK_DTYPE)
+    first = 0
+    for template in templates:
+        blocks[template.number] = (first, len(template.events), template.words)
+        first += len(template.events)
+    rows = [tuple(_signed(getattr(event, each.name)) for each in fields(TemplateEvent)) for event in events]
+    return blocks, np.array(rows, EVENT_DTYPE)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >= 1 << 31 else value

@@ -1,0 +1,123 @@
+"""The PTX that a recorded kernel is given: its registers, prologue, epilogue, words, hashes and cuts.
+
+Registers that live through the kernel: a cursor (64 bits), two hashes (64 bits each), and the end of the log (32 bits): 7 registers.
+All others are temporaries of a few instructions. Every inserted name begins with `%__consan_`.
+
+The hashes differ in kind: one is a polynomial modulo 2^64, the other multiplies with carry, which is a polynomial modulo the prime
+MULTIPLIER_2 * 2^32 - 1. Changes of words that cancel in one do not in the other.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.record.templates import END, LINE_BYTES, STOP
+
+LAUNCH = "__consan_record"  # the module's variable with the address of the launch's record
+# Fields of the launch's record, in 8-byte words (consan/checker/launch.py writes it).
+ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW = range(7)
+LAUNCH_WORDS = 8
+MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
+
+DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
+.reg .b32 %__consan_l, %__consan_w, %__consan_x, %__consan_y;
+.reg .pred %__consan_q;
+"""
+
+_PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads;
+.reg .b64 %__consan_cta, %__consan_r, %__consan_t;
+mov.u32 %__consan_a, %ntid.x; mov.u32 %__consan_b, %ntid.y; mul.lo.u32 %__consan_threads, %__consan_a, %__consan_b;
+mov.u32 %__consan_d, %tid.z; mov.u32 %__consan_self, %tid.y; mad.lo.u32 %__consan_self, %__consan_d, %__consan_b, %__consan_self;
+mov.u32 %__consan_d, %tid.x; mad.lo.u32 %__consan_self, %__consan_self, %__consan_a, %__consan_d;
+mov.u32 %__consan_d, %ntid.z; mul.lo.u32 %__consan_threads, %__consan_threads, %__consan_d;
+mov.u32 %__consan_a, %ctaid.z; mov.u32 %__consan_b, %nctaid.y; mov.u32 %__consan_d, %ctaid.y;
+mad.lo.u32 %__consan_a, %__consan_a, %__consan_b, %__consan_d;
+mov.u32 %__consan_b, %nctaid.x; mov.u32 %__consan_d, %ctaid.x;
+mad.lo.u32 %__consan_a, %__consan_a, %__consan_b, %__consan_d; cvt.u64.u32 %__consan_cta, %__consan_a;
+ld.global.u64 %__consan_r, [__consan_record];
+"""
+
+
+def prologue(entry: int) -> str:
+    """Find the thread's log and start the hashes."""
+    return (
+        DECLARATIONS
+        + "{\n"
+        + _PLACE
+        + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5;
+shr.u32 %__consan_b, %__consan_self, 5; cvt.u64.u32 %__consan_c, %__consan_b; mul.wide.u32 %__consan_t, %__consan_a, 1;
+mad.lo.u64 %__consan_c, %__consan_cta, %__consan_t, %__consan_c;
+ld.global.u64 %__consan_t, [%__consan_r+{8 * LOG_BYTES}]; mul.lo.u64 %__consan_c, %__consan_c, %__consan_t;
+ld.global.u64 %__consan_t, [%__consan_r+{8 * ARENA}]; add.u64 %__consan_c, %__consan_c, %__consan_t;
+and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_c, %__consan_c, %__consan_t;
+ld.global.u32 %__consan_l, [%__consan_r+{8 * USABLE}]; cvt.u32.u64 %__consan_a, %__consan_c;
+add.u32 %__consan_l, %__consan_l, %__consan_a;
+ld.global.u64 %__consan_h, [%__consan_r+{8 * START}]; add.u64 %__consan_h, %__consan_h, {entry};
+xor.b64 %__consan_g, %__consan_h, 0x5851F42D4C957F2D;
+mov.u32 %__consan_a, %reserved_smem_offset_begin; mov.u32 %__consan_b, %reserved_smem_offset_cap;
+setp.eq.u32 %__consan_q, %__consan_a, 0; selp.b32 %__consan_a, %__consan_b, 0, %__consan_q;
+mov.u32 %__consan_b, %total_smem_size;
+setp.eq.u32 %__consan_q, %__consan_self, 0;
+@%__consan_q st.global.v2.u32 [%__consan_r+{8 * WINDOW}], {{%__consan_a, %__consan_b}};
+}}
+"""
+    )
+
+
+def epilogue() -> str:
+    """End the log and store the hashes."""
+    return (
+        f"mov.u32 %__consan_w, {END}; st.global.u32 [%__consan_c], %__consan_w;\n{{\n"
+        + _PLACE
+        + f"""cvt.u64.u32 %__consan_t, %__consan_threads; cvt.u64.u32 %__consan_v, %__consan_self;
+mad.lo.u64 %__consan_v, %__consan_cta, %__consan_t, %__consan_v; shl.b64 %__consan_v, %__consan_v, 3;
+ld.global.u64 %__consan_t, [%__consan_r+{8 * HASHES_1}]; add.u64 %__consan_t, %__consan_t, %__consan_v;
+st.global.u64 [%__consan_t], %__consan_h;
+ld.global.u64 %__consan_t, [%__consan_r+{8 * HASHES_2}]; add.u64 %__consan_t, %__consan_t, %__consan_v;
+st.global.u64 [%__consan_t], %__consan_g;
+}}
+"""
+    )
+
+
+def cut(words: int) -> str:
+    """A check for room, at the head of a loop. A thread without room goes on at the end of its log, and notes that in the last line.
+
+    `words`: the most that a thread stores up to the next cut, and one for the mark of the end.
+    """
+    return f"""mov.b64 {{%__consan_w, %__consan_y}}, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
+setp.lt.s32 %__consan_q, %__consan_x, 0;
+@%__consan_q mov.b64 %__consan_c, {{%__consan_l, %__consan_y}};
+@%__consan_q st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;
+"""
+
+
+def store(position: int, value: str) -> str:
+    """Store a word of the block."""
+    return f"st.global.u32 [%__consan_c+{position * LINE_BYTES}], {value};\n"
+
+
+def hash_word(value: str) -> str:
+    """Add a word in a register to both hashes."""
+    return f"""cvt.u64.u32 %__consan_v, {value}; mad.lo.u64 %__consan_h, %__consan_h, {MULTIPLIER_1}, %__consan_v;
+{_with_carry(value)}"""
+
+
+def hash_constant(value: int) -> str:
+    """The same for a constant."""
+    return f"mad.lo.u64 %__consan_h, %__consan_h, {MULTIPLIER_1}, {value};\n{_with_carry(str(value))}"
+
+
+def _with_carry(value: str) -> str:
+    """(low ^ word) * multiplier + high."""
+    return f"""mov.b64 {{%__consan_x, %__consan_y}}, %__consan_g; xor.b32 %__consan_x, %__consan_x, {value};
+cvt.u64.u32 %__consan_v, %__consan_y; mad.wide.u32 %__consan_g, %__consan_x, {MULTIPLIER_2}, %__consan_v;
+"""
+
+
+def close(words: int) -> str:
+    """Move the cursor behind the block."""
+    return f"add.u64 %__consan_c, %__consan_c, {words * LINE_BYTES};\n"
+
+
+def stop() -> str:
+    """Mark the end of the log before an instruction that may wait for ever. The next block overwrites the mark."""
+    return f"mov.u32 %__consan_w, {STOP}; st.global.u32 [%__consan_c], %__consan_w;\n"
