@@ -5,6 +5,7 @@ Imports nothing from consan's backends, adapters or commands, and never sees PTX
 
 from __future__ import annotations
 
-from consan.reports.render import FORMATS, FormatError, render
+from consan.reports.model import FORMATS
+from consan.reports.render import FormatError, render
 
 __all__ = ["FORMATS", "FormatError", "render"]

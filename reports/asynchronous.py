@@ -55,10 +55,10 @@ _LOAD_WAITS = {
         IN_FLIGHT,
     ),
     "refilled:bulk load": Situation(
-        "a successful wait for {group} before this {second_role}; or, if it means the bytes of the phase before,"
-        " the release of them after it",
-        "if {second_at} uses what {group} brings, wait with {wait} ({wait_cpp}) before it; if it still uses what was there before,"
-        " let the arrival that gives the bytes back to the copy come after {second_at}",
+        "a successful wait for {group} before this {second_role}; or, if it uses bytes of an earlier phase, an arrival after it that"
+        " lets the copy overwrite them",
+        "if {second_at} uses what {group} brings, wait with {wait} ({wait_cpp}) before it; if it uses bytes of an earlier phase,"
+        " move the arrival that lets the copy overwrite them after {second_at}",
         IN_FLIGHT,
     ),
     "waited-no-barrier:bulk load": Situation(
@@ -149,7 +149,8 @@ _ALL_WARPS = (
 _MATRIX_WAITS = {
     "not-waited:wgmma": Situation(
         "a wait that covers {group} before this {second_role}: {wait_name}",
-        "wait with {wait} ({wait_cpp}) in all four warps, and hand the stage over (mbarrier.arrive, or a barrier), before {second_at}",
+        "wait with {wait} ({wait_cpp}) in all four warps, then {cta_barrier} (or mbarrier.arrive, where the writer waits),"
+        " before {second_at}",
         "the {second_role} at {second_at} can overwrite an operand that the wgmma.mma_async at {first_at} still reads",
     ),
     "not-committed:wgmma": Situation(
@@ -212,8 +213,7 @@ MBARRIER_MISUSE: Final = {
     ),
     "init-not-published": Situation(
         "a barrier between the initialisation and the first use",
-        "put {cta_barrier} after {first_at} and before {second_at} (for other CTAs of a cluster: fence.mbarrier_init.release.cluster"
-        " and a cluster barrier)",
+        "put {cta_barrier} after {first_at} and before {second_at}{init_in_cluster}",
         "the {second_role} at {second_at} can come before the initialisation of {barrier} at {first_at}",
     ),
     "bytes-used": Situation(
@@ -228,8 +228,9 @@ MBARRIER_MISUSE: Final = {
         "more arrive on {barrier} in one phase than its count of {expected} allows, at {second_at}",
     ),
     "phase-lapped": Situation(
-        "a successful wait on every phase before arrivals for the one after the next",
-        "wait with mbarrier.try_wait.parity ({mbarrier_wait}) before {second_at}, once a phase",
+        "a successful wait for the phase that is over, before the arrivals that complete the next one",
+        "wait for each phase before the arrivals at {second_at} complete the next one: mbarrier.try_wait.parity ({mbarrier_wait}) with"
+        " parity 0, then 1, and so on, in the threads that arrive or in threads that these then wait for",
         "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
     ),
     "tx-range": Situation(
@@ -295,16 +296,16 @@ OPERATIONS_AT_EXIT: Final = {
     "exit:bulk load": Situation(
         "a wait for {group} by any thread of the CTA",
         "wait with {wait} ({wait_cpp}) before the kernel returns, or do not issue the copy",
-        "the {operation} at {first_at} can still be writing shared memory when its CTA exits: nobody has waited for it",
+        "the {operation} at {first_at} can still be writing shared memory when its CTA exits: no wait for {group} has succeeded",
     ),
     "exit:bulk store": Situation(
         "a wait that covers {group} before the CTA exits: {wait_name}",
-        "commit it ({commit}) if it is not, and wait with {wait} ({wait_cpp}) in its thread before the kernel returns",
+        "wait with {wait} ({wait_cpp}) after the {commit}, in the thread of {first_at}, before the kernel returns",
         "the {operation} at {first_at} can still be reading shared memory when its CTA exits",
     ),
     "exit:wgmma": Situation(
         "a wait that covers {group} before the CTA exits: {wait_name}",
-        "commit it ({commit}) if it is not, and wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) before the kernel returns",
+        "wait with wgmma.wait_group.sync.aligned 0 ({wait_all_cpp}) after the {commit}, before the kernel returns",
         "the wgmma.mma_async at {first_at} can still be reading shared memory when its CTA exits",
     ),
 }
@@ -312,24 +313,26 @@ OPERATIONS_AT_EXIT: Final = {
 _FENCE_NAMES = "fence.proxy.async.shared::cta ({proxy_fence})"
 PROXY_FENCES: Final = {
     "no-proxy-fence/RAW": Situation(
-        "a proxy fence on the path from (1) to (2), for shared memory: (1) is in the generic proxy, (2) in the async proxy",
+        "a proxy fence for shared memory between (1), in the generic proxy (ordinary accesses and cp.async),"
+        " and (2), in the async proxy (bulk copies, wgmma)",
         f"execute {_FENCE_NAMES} in every thread that writes, after {{first_at}} and before the barrier that orders {{second_at}}",
         "the {second_role} at {second_at} reads through the async proxy and may miss what the {first_role} at {first_at} stored through"
-        " the generic proxy: they are ordered, but no proxy fence lies between",
+        " the generic proxy: their threads are ordered, but no proxy fence lies between",
     ),
     "no-proxy-fence": Situation(
-        "a proxy fence on the path from (1) to (2), for shared memory: (1) is in the generic proxy, (2) in the async proxy",
+        "a proxy fence for shared memory between (1), in the generic proxy (ordinary accesses and cp.async),"
+        " and (2), in the async proxy (bulk copies, wgmma)",
         f"execute {_FENCE_NAMES} in every thread that touched the bytes, after {{first_at}} and before the barrier that orders"
         " {second_at}",
-        "the {second_role} at {second_at} (async proxy) and the {first_role} at {first_at} (generic proxy) can take effect in either"
-        " order: they are ordered, but no proxy fence lies between",
+        "the {second_role} at {second_at} (async proxy) can overtake the {first_role} at {first_at} (generic proxy): their threads are"
+        " ordered, but no proxy fence lies between",
     ),
     "global-no-proxy-fence": Situation(
-        "a proxy fence on the path from (1) to (2), for global memory: (1) is in the generic proxy, (2) in the async proxy",
+        "a proxy fence for global memory between (1), in the generic proxy (ordinary accesses), and (2), in the async proxy (bulk copies)",
         "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after"
         " {first_at} and before the barrier that orders {second_at}",
         "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
-        " stored through the generic proxy: they are ordered, but no proxy fence for global memory lies between",
+        " stored through the generic proxy: their threads are ordered, but no proxy fence for global memory lies between",
     ),
     "global-poll-no-fence": Situation(
         "fence.proxy.async.global between the flag and the bulk load (policy isa, D14: shipped libraries leave it out)",
@@ -364,9 +367,9 @@ PROXY_FENCES: Final = {
     "read-no-fence": Situation(
         "a proxy fence between the read (generic proxy) and the asynchronous write (async proxy) (policy isa, D1: shipped pipelines"
         " leave it out)",
-        f"execute {_FENCE_NAMES} in the reading threads, after {{first_at}} and before they hand the stage over",
+        f"execute {_FENCE_NAMES} in the reading threads, after {{first_at}} and before they release the bytes",
         "the {second_role} at {second_at} (async proxy) can overwrite the bytes before the {first_role} at {first_at} (generic proxy)"
-        " has loaded them: they are ordered, but no proxy fence lies between",
+        " has loaded them: their threads are ordered, but no proxy fence lies between",
         "warning",
         "isa",
     ),

@@ -13,121 +13,14 @@ from consan.reports.asynchronous import (
     IN_FLIGHT,
     MBARRIER_DEADLOCKS,
     MBARRIER_MISUSE,
-    OPERATION_RACES,
     OPERATION_WAITS,
     OPERATIONS_AT_EXIT,
     PROXY_FENCES,
 )
-from consan.reports.situations import GENERAL, Kind, Situation
+from consan.reports.races import DATA_RACE
+from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 
-_RACE_MESSAGES = {
-    "RAW": "the {second_role} at {second_at} can run before the {first_role} at {first_at} has stored its value",
-    "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
-    "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
-}
-_WARP_BARRIER = "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)"
-_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
-
-_NEXT = "put {barrier_call} between two iterations of the loop: after the {first_role} at {first_at}, at the end of the loop's body"
-_HALVES = (
-    "if several threads update the same element, make the update atomic ({atomic_add}); else put {barrier_call} between the"
-    " {first_role} and the {second_role} of the statement at {first_at}"
-)
-_REGISTER = " (load into a register before it, store after it)"
-# A race within one statement, or between two iterations of a loop.
-_SHAPED_RACES = {
-    f"{name}@{shape}/{hazard}": Situation(missing, fix.replace("{barrier_call}", call) + more, message, severity)
-    for name, call, missing, severity in (
-        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ""),
-        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "warning"),
-    )
-    for shape, hazard, fix, message, more in (
-        ("next-iteration", "RAW", _NEXT, "the {second_role} at {second_at}, in the next iteration, can run before the {first_role} at"
-         " {first_at} has stored its value", ""),
-        ("next-iteration", "WAR", _NEXT, "the {second_role} at {second_at}, in the next iteration, can overwrite the bytes before the"
-         " {first_role} at {first_at} has loaded them", ""),
-        ("next-iteration", "WAW", _NEXT, "the {first_role} at {first_at} and the {second_role} at {second_at} of the next iteration can"
-         " land in either order", ""),
-        ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
-        ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
-        ("statement", "WAW", "give each thread bytes of its own; " + _HALVES, _RACE_MESSAGES["WAW"], ""),
-    )
-}  # fmt: skip
-
-_DATA_RACE = Kind(
-    "data-race",
-    "data race",
-    "error",
-    "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes in no order",
-    {
-        "no-barrier/RAW": Situation(
-            _CTA_BARRIER,
-            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}",
-            _RACE_MESSAGES["RAW"],
-        ),
-        "no-barrier/WAR": Situation(
-            _CTA_BARRIER,
-            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}"
-            " (in a loop: at the end of its body); or, if {second_at} updates what {first_at} has loaded, make the update atomic"
-            " ({atomic_add})",
-            _RACE_MESSAGES["WAR"],
-        ),
-        "no-barrier/WAW": Situation(
-            _CTA_BARRIER,
-            "give each thread bytes of its own, or put {cta_barrier} between {first_at} and {second_at}",
-            _RACE_MESSAGES["WAW"],
-        ),
-        "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
-        **_SHAPED_RACES,
-        "same-site": Situation(
-            "an order between the threads that execute {second_at}",
-            "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",
-            "several threads {second_role_verb} the same bytes at {second_at}, in no order",
-        ),
-        "same-value": Situation(
-            _CTA_BARRIER,
-            "let one thread store it, or put {cta_barrier} between the stores",
-            "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
-            "warning",
-        ),
-        "replicated": Situation(
-            "nothing that changes the result: one instruction of several threads stores one value",
-            "nothing, if the threads hold the same value on purpose (Triton does so); else let one thread store it",
-            "several threads store the same value into the same bytes at {second_at}, in no order",
-            "note",
-        ),
-        "atomic": Situation(
-            "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
-            "put {cta_barrier} between {first_at} and {second_at}, or make both accesses atomic",
-            "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes, and only one of them is atomic",
-        ),
-        "named-barrier": Situation(
-            "a named barrier that the warps of (1) and (2) both pass: {barrier} does not join them",
-            "use the same barrier id on both sides, with a thread count that covers both groups of warps",
-        ),
-        "other-lanes": Situation(
-            "{warp_barrier_ptx} after the wait of another lane: a wait serves the lanes that executed it",
-            "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
-            "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
-            "warning",
-        ),
-        "no-warp-sync": Situation(
-            _WARP_BARRIER,
-            "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",
-            "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
-            "warning",
-        ),
-        **OPERATION_RACES,
-        "cluster": Situation(
-            "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
-            "put {cluster_barrier} between {first_at} and {second_at}",
-            "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
-        ),
-        GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
-    },
-)
-
-_MISSING_WAIT = Kind(
+_MISSING_WAIT = CatalogueEntry(
     "missing-wait",
     "missing wait",
     "error",
@@ -174,7 +67,7 @@ _MISSING_WAIT = Kind(
     },
 )
 
-_UNINITIALIZED = Kind(
+_UNINITIALIZED = CatalogueEntry(
     "uninitialized-read",
     "uninitialised read",
     "error",
@@ -185,10 +78,14 @@ _UNINITIALIZED = Kind(
             "put {cta_barrier} after the write at {second_at} and before the read at {first_at}",
             "the {first_role} at {first_at} loads bytes that the write at {second_at} stores only later",
         ),
+        "operation:wgmma": Situation(
+            "a write of these bytes before (1)",
+            "fill the whole operand before {first_at}; check the address, strides and layout in its descriptor",
+            "the {first_role} at {first_at} reads {bytes} that nothing in this CTA has written",
+        ),
         "operation": Situation(
-            "a write of these bytes that is complete, or has at least been issued, before (1)",
-            "fill the whole range first (also the tail of a partial tile), or make the {operation} at {first_at} smaller;"
-            " check its address and, for wgmma, strides and layout in the descriptor",
+            "a write of these bytes before (1)",
+            "fill the whole range before {first_at} (also the tail of a partial tile), or make the {operation} smaller; check its address",
             "the {first_role} at {first_at} reads {bytes} that nothing in this CTA has written",
         ),
         "unused": Situation(
@@ -204,27 +101,27 @@ _UNINITIALIZED = Kind(
     },
 )
 
-_OUT_OF_BOUNDS = Kind(
+_OUT_OF_BOUNDS = CatalogueEntry(
     "out-of-bounds",
     "out of bounds",
     "error",
-    "the {first_role} at {first_at} touches {bytes}, outside every known allocation",
+    "the {first_role} at {first_at} touches {bytes}, outside every known allocation{element}",
     {
         "shared": Situation(
-            "the CTA has {shared_bytes} of shared memory",
-            "check the index; if the memory is dynamic, launch with more of it",
-            "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
+            "",
+            "check the index of the {first_role} at {first_at}{keep}{larger}{more_memory}",
+            "the {first_role} at {first_at} touches {bytes}; {limit}{element}",
         ),
         "range": Situation(
-            "the CTA has {shared_bytes} of shared memory",
-            "check the address and the size of the copy (of a tensor map: its box); if the memory is dynamic, launch with more of it",
-            "the {first_role} at {first_at} touches {bytes}, outside the CTA's shared memory",
+            "",
+            "check the address and the size of the copy (of a tensor map: its box){more_memory}",
+            "the {first_role} at {first_at} touches {bytes}; {limit}",
         ),
-        GENERAL: Situation("no allocation contains the address", "check the index and the size of the buffer behind {first_at}"),
+        GENERAL: Situation("", "check the index of the {first_role} at {first_at}{keep}{larger}"),
     },
 )
 
-_BARRIER_MISUSE = Kind(
+_BARRIER_MISUSE = CatalogueEntry(
     "barrier-misuse",
     "barrier misuse",
     "error",
@@ -266,17 +163,12 @@ _BARRIER_MISUSE = Kind(
     },
 )
 
-_DEADLOCK = Kind(
+_DEADLOCK = CatalogueEntry(
     "deadlock",
     "deadlock",
     "error",
     "threads wait for {barrier}, and none that could still signal it can run",
     {
-        "exited": Situation(
-            "arrivals at {barrier}: threads that its count includes have exited",
-            "count only threads that reach the barrier, or let all of them reach it",
-            "threads wait for {barrier}, which threads that have exited were meant to reach",
-        ),
         **MBARRIER_DEADLOCKS,
         "polled": Situation(
             "a store or an atomic that changes {barrier}: every thread that has not exited waits, or repeats a loop that writes nothing",
@@ -300,7 +192,7 @@ _DEADLOCK = Kind(
     },
 )
 
-_LIFETIME = Kind(
+_LIFETIME = CatalogueEntry(
     "lifetime",
     "use outside a lifetime",
     "error",
@@ -308,7 +200,7 @@ _LIFETIME = Kind(
     {
         **OPERATIONS_AT_EXIT,
         "exit": Situation(
-            "a wait that covers {group} before the thread exits: {wait_name}",
+            "a wait that covers {group} before the kernel returns: {wait_name}",
             "wait with cp.async.wait_all ({wait_all_cpp}) before the kernel returns",
             "the {operation} at {first_at} can still be writing shared memory when its CTA exits",
         ),
@@ -328,7 +220,7 @@ _LIFETIME = Kind(
     },
 )
 
-_PROXY_FENCE = Kind(
+_PROXY_FENCE = CatalogueEntry(
     "missing-proxy-fence",
     "missing proxy fence",
     "error",
@@ -342,7 +234,7 @@ _PROXY_FENCE = Kind(
     },
 )
 
-_SCOPE = Kind(
+_SCOPE = CatalogueEntry(
     "scope",
     "scope too narrow",
     "error",
@@ -350,23 +242,26 @@ _SCOPE = Kind(
     {
         "arrive-scope": Situation(
             "release at .cluster scope on the edge from {first_at} to {second_at}: it is made by an instruction of .cta scope",
-            "write .release.cluster on the arrival (mbarrier.arrive.release.cluster.shared::cluster), and .acquire.cluster on the wait",
-            "what orders {first_at} before {second_at} was released at .cta scope, which does not include the other CTA",
+            "write .cluster in place of .cta on what releases (an arrival: mbarrier.arrive.release.cluster.shared::cluster), and "
+            ".acquire.cluster on what waits for it",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} are of two CTAs, and what orders them is released at .cta"
+            " scope: for the threads of one CTA only",
         ),
         "wait-scope": Situation(
             "acquire at .cluster scope on the edge from {first_at} to {second_at}: the wait is of .cta scope",
             "write .acquire.cluster on the wait (mbarrier.try_wait.acquire.cluster)",
-            "what orders {first_at} before {second_at} was acquired at .cta scope, which does not include the other CTA",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} are of two CTAs, and what orders them is acquired at .cta"
+            " scope: from the threads of one CTA only",
             severity="warning",
         ),
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
     },
 )
 
-_NOT_COVERED = "a wait that covers {group} before this {second_role}: wgmma.wait_group"
-_WAIT_BETWEEN = "commit it if it is not, and wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) before {second_at}"
+_NOT_COVERED = "a wait for the wgmma.mma_async of {first_at} before this {second_role}: wgmma.wait_group"
+_WAIT_BETWEEN = "wait with wgmma.wait_group.sync.aligned {leave} ({wait_cpp}) after the {commit} and before {second_at}"
 
-_REGISTER_HAZARD = Kind(
+_REGISTER_HAZARD = CatalogueEntry(
     "register-hazard",
     "register hazard",
     "error",
@@ -398,9 +293,10 @@ _REGISTER_HAZARD = Kind(
             "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
         ),
         "written-after-fence": Situation(
-            "wgmma.fence.sync.aligned after (1): the ISA asks for it, though ptxas orders plain writes before the wgmma by itself",
-            "the compiler moved the initialisation below the fence; {pin}",
-            "the {first_role} of {registers} at {first_at} stands between the wgmma.fence and the wgmma.mma_async at {second_at}",
+            "the write of {registers} before the wgmma.fence{fence_at}, not after it",
+            "{pin}",
+            "the compiler sets {registers} for the wgmma.mma_async at {second_at} only after the wgmma.fence{fence_at}, wherever the source"
+            " sets them; ptxas orders such plain writes before the wgmma by itself, but the ISA asks for them before the fence",
             "warning",
         ),
         "never-fenced": Situation(
@@ -412,7 +308,7 @@ _REGISTER_HAZARD = Kind(
     },
 )
 
-_GLOBAL_RACE = Kind(
+_GLOBAL_RACE = CatalogueEntry(
     "global-race",
     "race on global memory",
     "error",
@@ -424,10 +320,10 @@ _GLOBAL_RACE = Kind(
     },
 )
 
-KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, CatalogueEntry]] = {
     kind.id: kind
     for kind in (
-        _DATA_RACE,
+        DATA_RACE,
         _MISSING_WAIT,
         _PROXY_FENCE,
         _UNINITIALIZED,

@@ -1,6 +1,6 @@
 """Merges several reports into one: those of the tests of a pytest run, or of the processes of a program.
 
-Launches and counts are summed. Equal kernels, notes and reasons appear once. Equal findings are merged (`model.merge_findings`).
+Launches and counts are summed. Equal kernels, notes and reasons appear once. Equal findings are merged (`merging.merge_findings`).
 The verdict follows from all findings and all reasons.
 
 Not handled: reports of runs with different seeds or policies (the first one's are shown).
@@ -13,17 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from consan.reports.coverage import not_checked
-from consan.reports.model import (
-    INCOMPLETE,
-    NOTHING_RAN,
-    KernelSummary,
-    Report,
-    Uninstrumented,
-    kernels_checked,
-    merge_findings,
-    says_nothing_ran,
-    verdict_of,
-)
+from consan.reports.merging import merge_findings
+from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
+from consan.reports.verdict import says_nothing_ran, verdict_of
 
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.instrument.relations import Relations
 from consan.reports.kinds import describe
 from consan.reports.model import Finding, plural
+from consan.reports.signals import Lack, explained
 
 NAMED: Final = 3  # barriers in the message; the waiters list all
 SPIN, LOOP = "spin", "loop"  # `why` of threads in an endless loop: it polls memory, or reads none
@@ -55,10 +57,12 @@ def mbarrier(offset: int, variable: str = "", cluster_rank: int | None = None) -
 
 @dataclass(frozen=True, order=True)
 class Poll:
-    """Memory that a loop polls, in words, with its value. `lock`: the loop uses an exchange or a compare-and-swap."""
+    """Memory that a loop polls, in words, with its value. `lock`: the loop uses an exchange or a
+    compare-and-swap. `variable`: of shared memory, if known."""
 
     text: str
     lock: bool = False
+    variable: str = ""
 
 
 def deadlock(
@@ -68,16 +72,26 @@ def deadlock(
     numbers: Iterable[int],
     ranks: Iterable[int] = (),
     polls: Iterable[Poll] = (),
+    relations: Relations | None = None,
 ) -> Finding:
-    """The finding. `numbers`: awaited barriers of the CTA. `ranks`: CTAs that wait at the cluster barrier."""
+    """The finding. `numbers`: awaited barriers of the CTA. `ranks`: CTAs that wait at the cluster barrier.
+
+    `relations`: what the kernel's text tells.
+    """
     states, barriers = sorted(set(phases), key=lambda state: (state.cluster_rank or 0, state)), sorted(set(numbers))
+    polled, owners = sorted(set(polls)), sorted(set(ranks))
     barrier = states[0].as_dict("offset") if len(states) == 1 else None
     finding = Finding(kind="deadlock", kernel=kernel, waiters=tuple(waiters), barrier=barrier)
-    looped = _loops(finding.waiters, sorted(set(polls))) if not states else None
+    looped = _loops(finding.waiters, polled) if not states else None
     if looped is not None:
-        return describe(finding, looped[0], barrier=looped[1])
-    cause = _cause(states) if states and not barriers else None
-    return describe(finding, cause, barrier=_named(states, barriers, sorted(set(ranks)), sorted(set(polls))), lacking=_lacking(states))
+        described = describe(finding, looped[0], barrier=looped[1])
+    else:
+        cause = _cause(states) if states and not barriers else None
+        described = describe(finding, cause, barrier=_named(states, barriers, owners, polled), lacking=_lacking(states))
+    lacks = [Lack(state.variable, state.phase, state.pending, state.expected, state.tx) for state in states]
+    if owners or relations is None:
+        return described
+    return explained(described, lacks, barriers, [poll.variable for poll in polled], relations)
 
 
 def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:

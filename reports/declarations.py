@@ -38,6 +38,7 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+_STAGES: Final = re.compile(r"stages?(?![a-z])", re.IGNORECASE)  # STAGES, kStages, num_stages
 _LONGEST: Final = 4096  # characters of an expression
 _NESTED: Final = 8  # depth of constants defined by constants
 POINTER: Final = "pointer"
@@ -51,24 +52,28 @@ SIZES: Final = {
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A variable as declared: its type and its dimensions. A dimension is 0 if it is open or not understood."""
+class DeclaredVariable:
+    """A variable as declared: its type and its dimensions. A dimension is 0 if it is open or not understood.
+
+    `stages`: the source calls the elements of the first dimension stages (`tile[STAGES][64]`).
+    """
 
     name: str
     type: str
     dims: tuple[int, ...]
+    stages: bool = False
 
 
 @dataclass(frozen=True)
 class Member:
     """A member of a plain struct, with its offset."""
 
-    declared: Declared
+    declared: DeclaredVariable
     offset: int
     element: int
 
 
-class Source:
+class SourceTexts:
     """The declarations of all source texts of a module: constants and types of one are visible in another."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -82,7 +87,7 @@ class Source:
         """Bytes of a type; 0 if the type or its size is unknown."""
         return self._sizes.get(type_, 0)
 
-    def shared(self, name: str) -> set[Declared]:
+    def shared(self, name: str) -> set[DeclaredVariable]:
         """The `__shared__` declarations of a name."""
         if name not in self._text:
             return set()
@@ -109,7 +114,7 @@ class Source:
         found = {tuple(_names(each)) for each in re.findall(pattern, self._text)}
         return found.pop() if len(found) == 1 else ()
 
-    def _declared(self, statement: str) -> Iterator[Declared]:
+    def _declared(self, statement: str) -> Iterator[DeclaredVariable]:
         """The variables of one statement: `float a[4], b` has two. Empty if it is not a declaration of plain variables."""
         type_ = ""
         for part in _split(_QUALIFIER.sub(" ", statement)):
@@ -119,7 +124,8 @@ class Source:
             words = part.strip()[: found.start()]
             type_ = " ".join(words.replace("*", " ").split()) or type_
             dims = re.findall(r"\[([^\]]*)\]", found["dims"])
-            yield Declared(found["name"], POINTER if "*" in words else type_, tuple(self._value(each) for each in dims))
+            stages = bool(dims and _STAGES.search(dims[0]))
+            yield DeclaredVariable(found["name"], POINTER if "*" in words else type_, tuple(self._value(each) for each in dims), stages)
 
     def _value(self, text: str) -> int:
         """An expression's value; 0 if it is not an integer constant."""

@@ -2,7 +2,7 @@
 
 (1) is the instruction. (2) is where the other lanes are: at a similar instruction, past it, or nowhere, because they have exited. If
 lanes of one warp wait at two instructions, (1) is the first in the text. `waiters` says who came and who did not,
-with lane masks. runtime/convergence.cuh writes the fields of the record.
+with lane masks.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from consan.instrument.abi.events import Parted
 from consan.instrument.sites import Site
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place
 from consan.reports.model import Access, Finding
 
-_PAST, _EXITED = 1, 2  # FindingRecord.parity
 TOGETHER: Final = "warp-synchronous instruction"
 _ELSEWHERE: Final = "where the other lanes are"
 _ADVICE: Final = {
@@ -37,8 +37,8 @@ class Split:
 
     @classmethod
     def of(cls, record: Any) -> Split:
-        """Decode a record."""
-        return cls(*(int(record[name]) for name in ("commits", "retired", "group", "parity")))
+        """From a record DIVERGENCE."""
+        return cls(*(int(record[name]) for name in ("came", "others", "exited", "how")))
 
 
 def divergence(finding: Finding, split: Split, site: Site | None, framework: str = frameworks.CUDA) -> Finding:
@@ -48,7 +48,7 @@ def divergence(finding: Finding, split: Split, site: Site | None, framework: str
     warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
     others = _where(finding, split)
     accesses = (first, *(replace(access, role=_ELSEWHERE) for access in finding.accesses[1:]))
-    if split.how != _PAST and len(accesses) > 1:
+    if split.how != Parted.PAST and len(accesses) > 1:
         accesses = (first, replace(accesses[1], role=first.role))
     finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
     facts = {"point": point, "came": f"{lanes_phrase(split.came)} of {warp}", "others": f"{lanes_phrase(split.others)} {others}"}
@@ -67,10 +67,10 @@ def executed_in_part(finding: Finding, came: int) -> Finding:
 def _where(finding: Finding, split: Split) -> str:
     """What the other lanes do, as the end of a sentence."""
     verb = "has" if split.others.bit_count() == 1 else "have"
-    if split.how == _EXITED:
+    if split.how == Parted.EXITED:
         return f"{verb} exited"
     there = place(finding.accesses[-1])
-    if split.how == _PAST:
+    if split.how == Parted.PAST:
         tail = f", and {verb} exited" if split.exited == split.others else ""
         return f"went past it, to {there}{tail}"
     return f"{'is' if verb == 'has' else 'are'} at {finding.accesses[-1].op.partition(';')[0]} at {there}"
@@ -78,7 +78,8 @@ def _where(finding: Finding, split: Split) -> str:
 
 def _waiters(accesses: tuple[Access, ...], split: Split) -> Iterable[dict[str, Any]]:
     yield _waiter(accesses[0], accesses[0], split.came, "came")
-    why = "exited" if split.how == _EXITED or split.exited == split.others else "went past it" if split.how == _PAST else "waits elsewhere"
+    exited = split.how == Parted.EXITED or split.exited == split.others
+    why = "exited" if exited else "went past it" if split.how == Parted.PAST else "waits elsewhere"
     yield _waiter(accesses[0], accesses[-1] if len(accesses) > 1 else None, split.others, why)
 
 

@@ -45,7 +45,10 @@ COMMITS: Final[dict[str, _Spellings]] = {
     "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()"),
 }
 
-_PINNED: Final = "pin the accumulators (CUTLASS warpgroup_fence_operand)"
+_PINNED: Final = (
+    "pin the accumulators after the statement that sets them and before the wgmma.fence{fence_at}, so that the compiler cannot move it"
+    ' below the fence: CUTLASS warpgroup_fence_operand, or asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
+)
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
 
 # Words that stand alone, never empty.

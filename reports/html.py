@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from string import Template
 from typing import Final
 
-from consan.reports import highlight, phrases, timeline, timeline_svg
+from consan.reports import consequences, highlight, phrases, timeline, timeline_svg
 from consan.reports.coverage import installed_version
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.kinds import KINDS, place
@@ -67,7 +67,8 @@ $pages</main>
 def render(report: Report, now: datetime | None = None) -> str:
     """The page. `now` is its date."""
     sources = Sources(report)
-    cards = [_finding(finding, number, report, sources) for number, finding in enumerate(report.findings, 1)]
+    told = consequences.told(report.findings, range(1, len(report.findings) + 1))
+    cards = [_finding(finding, number, report, sources) for number, finding in enumerate(told, 1)]
     version, date = report.version or installed_version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
     rows = list(phrases.summary(report))
     return _PAGE.substitute(
@@ -273,7 +274,7 @@ def _table(shown: timeline.Timeline, number: int) -> str:
     )
 
 
-def _step(step: timeline.Step) -> str:
+def _step(step: timeline.TimelineRow) -> str:
     if step.missing:
         return f'<tr class="missing"><td></td><td>missing</td><td colspan="3">{_text(step.what)}</td></tr>'
     return "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in (step.number, step.who, step.what, step.where, step.after)) + "</tr>"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any, Final
 
+from consan.reports.consequences import roots
 from consan.reports.model import (
     SCHEMA,
     SEVERITIES,
@@ -70,7 +71,7 @@ def to_json(report: Report) -> Json:
         "verdict": report.verdict,
         "device": report.device,
         "kernels": [_kernel_to_json(kernel) for kernel in report.kernels],
-        "findings": [finding_to_json(finding) for finding in report.findings],
+        "findings": _findings_to_json(report.findings),
         "checked": list(report.checked),
         "uninstrumented": [vars_of(kernel) for kernel in report.uninstrumented],
         "dropped": report.dropped,
@@ -100,6 +101,13 @@ def _flat_to_json(item: Any) -> Json:
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
     return {**vars_of(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
+
+
+def _findings_to_json(findings: tuple[Finding, ...]) -> list[Json]:
+    found = roots(findings)
+    return [
+        {**finding_to_json(finding), **({"follows": found[index][0]} if index in found else {})} for index, finding in enumerate(findings)
+    ]
 
 
 def finding_to_json(finding: Finding) -> Json:

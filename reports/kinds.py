@@ -17,7 +17,7 @@ from typing import Any, Final
 from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
-from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, Kind, Situation
+from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, CatalogueEntry, Situation
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
 
@@ -29,7 +29,7 @@ def describe(
     `shape`: how the accesses lie in the program (`ordering.py`), if that needs its own wording. `facts` are what the
     accesses do not hold: `leave` (the largest N of a wait_group that would cover the copy), `barrier` ("named barrier 1"), `phase`,
     `parity`, `expected` and `tx` of an mbarrier, `lacking` (what a deadlock waits for), `registers` ("%f1, %f2"), `point`, `came` and
-    `others` (a divergence), `shared_bytes`, `bytes` (a phrase).
+    `others` (a divergence), `bytes` (a phrase), `shared_bytes` (of the CTA) and `dynamic` (whether the kernel has dynamic shared memory).
     """
     kind = KINDS[finding.kind]
     action = _operation(finding)
@@ -47,7 +47,7 @@ def describe(
     )
 
 
-def _advice(chosen: Situation, kind: Kind, framework: str) -> str:
+def _advice(chosen: Situation, kind: CatalogueEntry, framework: str) -> str:
     """The framework's advice; none for a note."""
     return "" if chosen.severity == "note" else frameworks.advice(framework, kind.id)
 
@@ -60,7 +60,7 @@ def refined(finding: Finding, situation: str | None) -> str:
     return situation
 
 
-def select(kind: Kind, situation: str, hazard: str | None, operation: str = "", shape: str = "") -> Situation:
+def select(kind: CatalogueEntry, situation: str, hazard: str | None, operation: str = "", shape: str = "") -> Situation:
     """The row for a situation, most specific first (shape, operation, hazard). A name that the kind lacks gives the general row."""
     special, shaped = f"{situation}:{operation}", f"{situation}@{shape}"
     names = (f"{shaped}/{hazard}", shaped, f"{special}/{hazard}", special, f"{situation}/{hazard}", situation, GENERAL)
@@ -79,6 +79,13 @@ def _one_atomic(finding: Finding) -> bool:
     return len({"atomic" in access.role for access in finding.accesses}) == 2
 
 
+def _narrow(finding: Finding) -> tuple[Access, ...]:
+    """The accesses that are strong at .cta scope only, if both are strong."""
+    opcodes = [access.op.split(".") for access in finding.pair]
+    strong = all(_STRONG & set(parts) for parts in opcodes)
+    return tuple(access for access, parts in zip(finding.pair, opcodes, strict=True) if strong and "cta" in parts)
+
+
 def _same_warp(finding: Finding) -> bool:
     first, last = _first(finding), _last(finding)
     return first.warp is not None and (first.block, first.warp) == (last.block, last.warp)
@@ -95,9 +102,11 @@ def _engine(finding: Finding) -> bool:
     return action is not None and action.kind != "cp.async"
 
 
+_STRONG: Final = frozenset(("atom", "red", "relaxed", "acquire", "release", "acq_rel", "volatile"))
 # Tried in order if the decoder gives no situation. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
+        ("narrow-scope", lambda f: _first(f).block != _last(f).block and bool(_narrow(f))),
         ("cluster", lambda f: _first(f).block != _last(f).block and not _engine(f)),
         # Not about lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
@@ -156,36 +165,51 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "tx": "not 0",
         "lacking": "a signal",
         "registers": "registers",
-        "shared_bytes": "less",
+        "limit": _limit(facts.get("shared_bytes")),
+        "more_memory": ", or launch with more dynamic shared memory" if facts.get("dynamic") and not _below(finding) else "",
+        "fence_at": "",
+        "init_in_cluster": _INIT_IN_CLUSTER if any(access.cluster_rank is not None for access in finding.accesses) else "",
+        "element": "",
+        "loop_at": "",
+        "one_part": "",
+        "other_part": "",
+        "keep": "",
+        "larger": "" if finding.accesses and _first(finding).space == "shared" else ", or make the buffer larger",
         "point": "the instruction",
         "came": "some lanes",
         "others": "others do not",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
     wait = WAITS.get(operation, WAITS["cp.async"])
+    spelled = frameworks.words_of(framework, operation)
     if operation in SIGNALLED:
         base["group"] = "phase {phase} of {barrier}".format_map(base)
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
-        **{name: word.format_map(base) for name, word in frameworks.words_of(framework, operation).items()},
+        "wait_zero": f"{wait} ({spelled['wait_cpp']})".format_map({**base, "leave": "0"}),
+        **{name: word.format_map(base) for name, word in spelled.items()},
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
         **base,
     }
 
 
-_ACCESS_WORDS: Final = ("first_at", "second_at", "both_at", "first_role", "second_role", "second_role_verb", "operation", "group")
+_INIT_IN_CLUSTER: Final = " (for other CTAs of a cluster: fence.mbarrier_init.release.cluster and a cluster barrier)"
+_ACCESS_WORDS: Final = (
+    "first_at", "second_at", "both_at", "narrow_at", "first_role", "second_role", "second_role_verb", "operation", "group",
+)  # fmt: skip
 
 
 def _access_words(finding: Finding) -> dict[str, str]:
     first, last = _first(finding), _last(finding)
     action = _operation(finding)
-    group = "it" if action is None or action.group is None else f"group {action.group}"
+    alone = "it" if action is None else f"the {action.kind} at {place(first)}"
+    group = alone if action is None or action.group is None else f"group {action.group}"
     return dict(
         zip(
             _ACCESS_WORDS,
             (
-                *(place(first), place(last), _both(first, last)),
+                *(*_places(first, last), _both(first, last), _both(*_narrow(finding))),
                 *(first.role, last.role, _VERBS.get(last.role, "touch"), action.kind if action else "copy", group),
             ),
             strict=True,
@@ -193,9 +217,17 @@ def _access_words(finding: Finding) -> dict[str, str]:
     )
 
 
-def _both(first: Access, last: Access) -> str:
-    """The two places, or the one that they are."""
-    return " and ".join(dict.fromkeys((place(first), place(last))))
+def _places(first: Access, last: Access) -> tuple[str, str]:
+    """Both places; of one line with their columns, if these differ."""
+    one, other = place(first), place(last)
+    if one != other or first.inlined or last.inlined or not 0 < first.column != last.column > 0:
+        return one, other
+    return f"{one}:{first.column}", f"{other}:{last.column}"
+
+
+def _both(*accesses: Access) -> str:
+    """The places, each once."""
+    return " and ".join(dict.fromkeys(map(place, accesses)))
 
 
 def _bytes_phrase(finding: Finding) -> str:
@@ -212,6 +244,18 @@ def _bytes_phrase(finding: Finding) -> str:
         return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)}{joint}{access.name}"
     where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"
+
+
+def _limit(shared_bytes: int | None) -> str:
+    """Where the CTA's shared memory ends."""
+    if shared_bytes is None:
+        return "that is outside the CTA's shared memory"
+    return f"the CTA's shared memory is bytes 0..{shared_bytes - 1:,}" if shared_bytes else "the CTA has no shared memory"
+
+
+def _below(finding: Finding) -> bool:
+    """Whether an access lies before the first byte: more memory does not help."""
+    return any(access.bytes is not None and access.bytes[0] < 0 for access in finding.accesses)
 
 
 def _count_bytes(number: int) -> str:

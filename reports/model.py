@@ -19,11 +19,9 @@ Not here: which edge is missing and how to say so (`kinds`), and decoding of dev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
-
-from consan.reports.names import base_name
 
 SCHEMA: Final = "consan.report/1"
 
@@ -190,7 +188,9 @@ class KernelSummary:
     global_atomics: int = 0
     generic_writes: int = 0
     open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
-    engine: str = "inline"  # how its accesses were recorded
+    engine: str = "inline"  # how its accesses were checked: by called hooks ("inline"), or recorded and replayed ("record")
+    ctas: int = 0  # recorded CTAs, of all launches
+    histories: int = 0  # distinct ones among them: each was replayed
 
 
 @dataclass(frozen=True)
@@ -247,14 +247,14 @@ class Report:
 
     def to_json(self) -> str:
         """The report as `consan.report/1` JSON text."""
-        from consan.reports.json_format import dumps
-
-        return dumps(self)
+        return FORMATS["json"](self)
 
     def __str__(self) -> str:
-        from consan.reports import render
+        return FORMATS["text"](self)
 
-        return render(self, "text")
+
+FORMATS: Final[dict[str, Callable[..., str]]] = {}
+"""Report to text, by the name of the format. render.py fills it: the model knows no format."""
 
 
 class RacyKernelError(AssertionError):
@@ -265,81 +265,6 @@ class RacyKernelError(AssertionError):
         self.report = report
 
 
-def assemble(
-    *,
-    device: str,
-    kernels: Iterable[KernelSummary] = (),
-    findings: Iterable[Finding] = (),
-    checked: Iterable[str] = (),
-    uninstrumented: Iterable[Uninstrumented] = (),
-    dropped: int = 0,
-    evicted: int = 0,
-    unchecked: Iterable[str] = (),
-    why_nothing: str = "",
-    notes: Iterable[str] = (),
-    **others: Any,
-) -> Report:
-    """Build a report: merge and sort the findings, collect the reasons, compute the verdict.
-
-    `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing`: explains
-    a run in which no kernel was checked.
-    """
-    from consan.reports.coverage import installed_version, not_checked
-
-    report = Report(
-        verdict=INCOMPLETE,
-        device=device,
-        kernels=tuple(kernels),
-        findings=merge_findings(findings),
-        checked=tuple(checked),
-        uninstrumented=tuple(uninstrumented),
-        dropped=dropped,
-        evicted=evicted,
-        notes=tuple(notes),
-        **{"version": installed_version(), **others},
-    )
-    reasons = (*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked)
-    verdict = verdict_of(report.findings, reasons)
-    return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
-
-
-def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
-    """The only place that computes a verdict: unsuppressed errors, else gaps, else clean."""
-    if any(finding.severity == "error" and finding.suppressed is None for finding in findings):
-        return VIOLATIONS
-    return INCOMPLETE if any(True for _ in reasons) else CLEAN
-
-
-def incomplete_reasons(report: Report) -> tuple[str, ...]:
-    """Why the run is incomplete: one sentence for each gap, in a fixed order."""
-    return (
-        *_nothing_instrumented(report),
-        *_unmodelled(report),
-        *(
-            f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
-            for kernel in report.kernels
-            if kernel.unchecked
-        ),
-        *(f"the filter names {kernel.name}, which cannot be instrumented" for kernel in report.uninstrumented if kernel.named),
-        *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
-        *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
-    )
-
-
-def _nothing_instrumented(report: Report) -> tuple[str, ...]:
-    """A run whose filters exclude every launch must not be `clean`. Launches include excluded ones."""
-    return () if kernels_checked(report) else (NOTHING_RAN,)
-
-
-def _explained(reason: str, why_nothing: str) -> str:
-    return f"{reason}: {why_nothing}" if reason == NOTHING_RAN and why_nothing else reason
-
-
-def says_nothing_ran(reason: str) -> bool:
-    """Whether a reason is that no kernel was checked, with or without an explanation."""
-    return reason.startswith(NOTHING_RAN)
-
-
 def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
     """The kernels with a recorded launch: neither excluded by a filter nor unchecked."""
     left_out: dict[str, int] = {}
@@ -348,103 +273,13 @@ def kernels_checked(report: Report) -> tuple[KernelSummary, ...]:
     return tuple(kernel for kernel in report.kernels if kernel.launches > kernel.unchecked + left_out.get(kernel.name, 0))
 
 
-def _unmodelled(report: Report) -> tuple[str, ...]:
-    """One sentence for each opcode and launched kernel, with PTX lines. Kernels that were not launched do not matter."""
-    gaps: dict[tuple[str, str], list[Unmodelled]] = {}
-    for kernel in (kernel for kernel in report.kernels if kernel.launches):
-        for gap in kernel.unmodelled:
-            gaps.setdefault((kernel.name, gap.opcode), []).append(gap)
-    return tuple(
-        f"{name} contains {opcode}, which is not modelled ({plural(sum(gap.count for gap in found), 'time')}, {_ptx_lines(found)})"
-        for (name, opcode), found in gaps.items()
-    )
-
-
-def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:
-    numbers = sorted({gap.ptx_line for gap in gaps})
-    more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
-    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:shown]))}{more}"
-
-
-def _counted(number: int, one: str, many: str) -> tuple[str, ...]:
-    return (f"{number:,} {one if number == 1 else many}",) if number else ()
+def seen(finding: Finding) -> str:
+    """`64 times in 2 CTAs`. In a kernel with clusters the device counts clusters."""
+    clusters = any(access.cluster_rank is not None for access in finding.accesses)
+    where = f" in {plural(finding.ctas, 'cluster' if clusters else 'CTA')}" if finding.ctas else ""
+    return plural(finding.count, "time") + where
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
     """`1 time`, `1,234 times`: all formats print counts alike."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def exit_status(report: Report, *, strict: bool = False) -> int:
-    """The status of the command: findings override the program's own status; gaps do so only under --strict."""
-    if report.verdict == VIOLATIONS or (strict and report.count("warning")):
-        return EXIT_VIOLATIONS
-    if strict and report.verdict == INCOMPLETE:
-        return EXIT_INCOMPLETE
-    return report.exit
-
-
-# --- merging -----------------------------------------------------------------------------------------------------------
-
-
-def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding per (kernel, kind, unordered pair of sites), worst and most frequent first. Suppressed findings stay separate."""
-    groups: dict[tuple[Any, ...], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.suppressed, *merge_key(finding)), []).append(finding)
-    return sort_findings(_merge(group) for group in groups.values())
-
-
-def merge_key(finding: Finding) -> tuple[Any, ...]:
-    """Unordered: a pair seen once as RAW and once as WAR is one defect; `hazard` stays as first observed."""
-    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
-
-
-def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same.
-
-    A misused barrier comes before what follows from it: races, reads of what was never written, deadlocks.
-    """
-    return tuple(sorted(findings, key=_rank))
-
-
-def _rank(finding: Finding) -> tuple[Any, ...]:
-    follows = finding.kind != "barrier-misuse"
-    return bool(finding.suppressed), SEVERITIES.index(finding.severity), follows, -finding.count, *map(str, merge_key(finding))
-
-
-def _merge(group: list[Finding]) -> Finding:
-    """The first finding of the group, with the worst severity and the totals.
-
-    `ctas` is exact if each record comes from another CTA or carries the total. Otherwise it is a lower
-    bound, because records do not list their CTAs.
-    """
-    first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
-    blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
-    return replace(
-        first,
-        count=sum(finding.count for finding in group),
-        ctas=max(len(blocks), *(finding.ctas for finding in group)) if blocks else max(finding.ctas for finding in group),
-        buffer=_merge_buffers([finding.buffer for finding in group if finding.buffer]),
-        waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
-        tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
-    )
-
-
-def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
-    """The union of the byte ranges in the first buffer's variable."""
-    if not buffers:
-        return None
-    first = buffers[0]
-    same = [buffer for buffer in buffers if (base_name(buffer.name), buffer.space) == (base_name(first.name), first.space)]
-    begin = min(buffer.offset for buffer in same)
-    end = max(buffer.offset + buffer.bytes for buffer in same)
-    name = first.name if len({buffer.name for buffer in same}) == 1 else base_name(first.name)
-    return replace(first, name=name, offset=begin, bytes=end - begin)
-
-
-def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    seen: dict[str, dict[str, Any]] = {}
-    for waiter in waiters:
-        seen.setdefault(repr(sorted(waiter.items())), waiter)
-    return tuple(seen.values())

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
+WRITTEN_AT: Final = "the buffer written at "  # begins the name of a buffer without a symbol (buffers.py)
 LONGEST: Final = 72  # a longer kernel name loses its template arguments in a title
 
 _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "libc++.1.dylib")
@@ -58,7 +59,7 @@ def variable_name(symbol: str) -> str:
 
 def base_name(name: str) -> str:
     """The variable in a name like `tile[1][3]`, `pairs[0].weight` or `bytes 8..11 of tile`. An owner (`of the CTA of rank 1`) stays."""
-    found = _ELEMENT.fullmatch(name)
+    found = None if name.startswith(WRITTEN_AT) else _ELEMENT.fullmatch(name)
     return name if found is None else found["base"] + found["owner"]
 
 

@@ -19,6 +19,7 @@ Pair = tuple[Site | None, Site | None]
 # How the accesses of a race lie in the program (`kinds.describe`); most positions need no special wording.
 NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
+UPDATE: Final = "update"  # the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
@@ -27,11 +28,26 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None) 
     first, second = pair
     if finding.kind != "data-race" or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
+    if relations and _is_update(first, second, relations):
+        return *_turned(finding, pair, swap=first.access != "read" and second.access == "read"), UPDATE
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
-    if order is not None and order.swapped:
-        hazard = _MIRRORED.get(finding.hazard or "", finding.hazard)
-        finding, pair = replace(finding, accesses=finding.accesses[::-1], hazard=hazard), (second, first)
+    finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
     return finding, pair, _shape(finding, order)
+
+
+def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]:
+    """The finding and its sites, with (1) and (2) swapped if asked."""
+    hazard = _MIRRORED.get(finding.hazard or "", finding.hazard)
+    return (replace(finding, accesses=finding.accesses[::-1], hazard=hazard), pair[::-1]) if swap else (finding, pair)
+
+
+def _is_update(first: Site, second: Site, relations: Relations) -> bool:
+    """Whether the two are the load and the store of one update, or one store that is part of an update."""
+    writes = [site for site in (first, second) if site.access == "write"]
+    if not writes or (len(writes) == 2 and first != second):
+        return False
+    load = relations.updates(writes[0])
+    return load > 0 and (first == second or load in (first.ptx_line, second.ptx_line))
 
 
 def _shape(finding: Finding, order: Order | None) -> str:

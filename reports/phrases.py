@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import SEVERITIES, Access, Buffer, Finding, Frame, Report, plural
+from consan.reports.model import CLEAN, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural, seen
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
@@ -74,7 +74,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if kernel_name(finding.kernel) != finding.kernel:
         yield "kernel", finding.kernel
     if finding.ctas:
-        yield "seen", f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}"
+        yield "seen", seen(finding)
     else:
         yield "seen", f"in the text of the kernel, launched {plural(finding.count, 'time')}"
     if finding.policy != "default":
@@ -97,6 +97,8 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
         if finding.suppressed:
             yield "suppressed", _suppressed(finding)
     yield "ran", _ran(report)
+    if recorded := _recorded(report):
+        yield "recorded", recorded
     yield "checked", ", ".join(report.checked) or "nothing"
     for area in report.not_checked:
         yield "not checked", area
@@ -136,7 +138,7 @@ def _range(access: Access) -> str:
 
 # Facts about a waiting warp, in this order. Other keys follow unchanged.
 _WHO: Final = ("warp", "block", "thread", "lanes")
-_WAITER_KEYS: Final = (*_WHO, "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
+_WAITER_KEYS: Final = (*_WHO, "threads", "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
 
 
 def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -161,6 +163,8 @@ def _waiters(group: list[dict[str, Any]]) -> str:
     lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
     if lanes:
         parts.append(plural(sum(lanes), "lane"))
+    if first.get("threads"):
+        parts.append(f"{plural(first['threads'], 'thread')} in all")
     if first.get("why") and first["why"] not in first:
         parts.append(str(first["why"]))
     rest = _dict_phrase({name: value for name, value in first.items() if name not in _WAITER_KEYS})
@@ -218,7 +222,7 @@ def _bytes(buffer: Buffer) -> str:
     bytes_ = f"{buffer.offset}..{buffer.offset + buffer.bytes - 1}"
     if buffer.name in ("", memory):
         return f"{bytes_} of {memory}"
-    return f"{bytes_} of {buffer.name} ({memory})" if memory in buffer.name else f"{bytes_} of {memory} ({buffer.name})"
+    return f"{bytes_} of {buffer.name}" if memory in buffer.name else f"{bytes_} of {memory} ({buffer.name})"
 
 
 def _dict_phrase(data: dict[str, Any]) -> str:
@@ -250,10 +254,19 @@ def notes_hidden(number: int, option: str = "--notes") -> str:
 def _found(report: Report, notes: bool) -> str:
     told = [severity for severity in SEVERITIES if notes or severity != "note"]
     counts = [plural(report.count(severity), severity) for severity in told if report.count(severity)]
+    counts += ["the verdict counts errors only"] if report.verdict == CLEAN and report.count("warning") else []
     shown = report.shown(notes=notes)
     places = len(causes(shown))
     shared = f", which have {plural(places, 'cause')}" if places < len(shown) else ""
     return (", ".join(filter(None, (*counts, "" if notes else hidden_notes(report)))) or "nothing") + shared
+
+
+def _recorded(report: Report) -> str:
+    """`4,096 CTAs of 1 kernel, 3 distinct histories replayed`; nothing with called hooks."""
+    kernels = [kernel for kernel in report.kernels if kernel.ctas]
+    ctas, histories = sum(kernel.ctas for kernel in kernels), sum(kernel.histories for kernel in kernels)
+    replayed = plural(histories, "distinct history", "distinct histories")
+    return f"{plural(ctas, 'CTA')} of {plural(len(kernels), 'kernel')}, {replayed} replayed" if kernels else ""
 
 
 def _ran(report: Report) -> str:

@@ -1,14 +1,19 @@
-"""Chooses the source line shown for an instruction: the innermost frame of its inlining chain that is the user's.
+"""Chooses the source line shown for an instruction: the user's line in the kernel's own file.
 
-If a library function was inlined into a kernel, the useful line is the call in the kernel, not the library's
-header. Frames are ranked, and the innermost frame of the highest rank is shown (`located`):
+If a function was inlined into a kernel, the useful line is the call in the kernel, not a line of a header. Frames are ranked:
 
   2  the user's: everything not listed below
   1  a package's or vendored code: below `site-packages`, `third_party` and the like
   0  the CUDA toolkit, CUB, Thrust, libcu++, CUTLASS and CuTe, the libraries of Triton and torch, compiler-generated code
 
+One rule for text, HTML, SARIF, JSON and suppressions (`located`): of the frames of the highest rank, the innermost one that is in the
+same file as the outermost one. That file is the kernel's, or the one nearest to it. If all frames have rank 0, the
+innermost frame is shown.
+If two accesses of a finding would then be at one place, but are in different statements of a helper, both are shown one call further
+inward, until they differ (`apart`).
+
 A file below the working directory is ranked by its path from there, and a library's folder name alone does not make it a library's:
-developers of CUTLASS see CUTLASS's lines. If all frames have rank 0, the innermost is shown.
+developers of CUTLASS see CUTLASS's lines.
 
 Not handled: calls that were not inlined. PTX does not name the caller.
 """
@@ -18,6 +23,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,7 +55,11 @@ _LIBRARIES: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_COPIES: Final = re.compile(r"/(?:(?:site|dist)-packages|third[_-]?party|3rdparty|external|extern|vendor|_deps|submodules)/")
+# Copies of others' code inside a project: by the usual folders, or a checkout of CUTLASS or CCCL (`csrc/cutlass/include/cute/...`).
+_COPIES: Final = re.compile(
+    r"/(?:(?:site|dist)-packages|third[_-]?party|3rdparty|external|extern|vendor|_deps|submodules)/"
+    r"|/(?:cutlass|cccl)/(?:[\w.-]+/)*?include/(?:cute|cutlass|cub|thrust|cuda)/"
+)
 
 WAITS: Final = "waits here"  # the role of a place where threads wait
 MAX_PLACES: Final = 3  # such places that are shown with their source
@@ -78,8 +88,46 @@ def shown_at(place: Place | Site) -> dict[str, Any]:
 
 
 def users_frame(chain: tuple[Frame, ...]) -> Frame:
-    """The innermost frame of the highest rank."""
-    return max(chain, key=lambda frame: rank(frame.file, os.getcwd()) if frame.line else -1)
+    """The frame that is shown, of a chain from the innermost frame outwards."""
+    return (_users_frames(chain) or chain)[0]
+
+
+def _users_frames(chain: tuple[Frame, ...]) -> list[Frame]:
+    """The frame that is shown, then the user's frames inside it, from the call inwards."""
+    ranks = [rank(frame.file, os.getcwd()) if frame.line else -1 for frame in chain]
+    users = [frame for frame, each in zip(chain, ranks, strict=True) if each == max(ranks)]
+    if max(ranks) <= LIBRARY:
+        return users[:1]
+    home = next(index for index, frame in enumerate(users) if frame.file == users[-1].file)
+    return users[home::-1]
+
+
+def apart(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+    """The accesses, with those that share their place but not their statement shown further inward, as far as the user's frames go."""
+    inner = [_users_frames(_chain(access))[1:] for access in accesses]
+    while meeting := [n for n, access in enumerate(accesses) if inner[n] and any(_meet(access, other) for other in accesses)]:
+        accesses = tuple(_shown_at(access, inner[n].pop(0)) if n in meeting else access for n, access in enumerate(accesses))
+    return accesses
+
+
+def _meet(one: Access, other: Access) -> bool:
+    """Whether two accesses have one place and come from different lines."""
+    if (one.file, one.line, one.column) != (other.file, other.line, other.column):
+        return False
+    return _lines(one) != _lines(other)
+
+
+def _lines(access: Access) -> list[tuple[str, int]]:
+    return [(frame.file, frame.line) for frame in _chain(access)]
+
+
+def _chain(access: Access) -> tuple[Frame, ...]:
+    return (access.innermost or Frame("", access.file, access.line, access.column), *access.inlined)
+
+
+def _shown_at(access: Access, frame: Frame) -> Access:
+    innermost = None if frame == access.innermost else access.innermost
+    return replace(access, file=frame.file, line=frame.line, column=frame.column, innermost=innermost)
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +152,7 @@ def steps(access: Access) -> Iterator[tuple[str, int]]:
 
 def stands(finding: Finding) -> list[Access]:
     """Where threads wait, of a finding that is about waiting and has no accesses: each place once, at most MAX_PLACES."""
-    if finding.accesses:
+    if finding.pair:
         return []
     waiters = ({name: waiter[name] for name in _PLACE if waiter.get(name)} for waiter in finding.waiters)
     places = {tuple(known.values()): known for known in waiters if known}

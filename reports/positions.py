@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from consan.reports.model import plural
+from consan.reports.phrases import short
 
 Waiter = Mapping[str, Any]
 
@@ -64,8 +65,6 @@ def _place(waiter: Waiter) -> str:
     ptx = str(waiter.get("ptx") or "").strip()
     opcode = f", `{_opcode(ptx)}`" if ptx else ""
     if waiter.get("line"):
-        from consan.reports.phrases import short
-
         column = f":{waiter['column']}" if waiter.get("column") else ""
         return f"at {short(str(waiter.get('file', '')))}:{waiter['line']}{column}{opcode}"
     return f"at PTX line {waiter['ptx_line']}{opcode}" if waiter.get("ptx_line") else ""

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Final
+from typing import Any
 
-from consan.reports.model import Report
+from consan.reports.model import FORMATS, Report
 
 
-def _renderer(module: str, function: str = "render") -> Callable[[Report], str]:
-    def render_lazily(report: Report) -> str:
-        text: str = getattr(import_module(f"consan.reports.{module}"), function)(report)
+def _renderer(module: str, function: str = "render") -> Callable[..., str]:
+    def render_lazily(report: Report, **how: Any) -> str:
+        text: str = getattr(import_module(f"consan.reports.{module}"), function)(report, **how)
         return text
 
     return render_lazily
 
 
-FORMATS: Final[dict[str, Callable[[Report], str]]] = {
-    "text": _renderer("text"),
-    "json": _renderer("json_format", "dumps"),
-    "sarif": _renderer("sarif"),
-    "html": _renderer("html"),
-}
+FORMATS.update(
+    {
+        "text": _renderer("text"),
+        "json": _renderer("json_format", "dumps"),
+        "sarif": _renderer("sarif"),
+        "html": _renderer("html"),
+    }
+)
 
 
 class FormatError(ValueError):
@@ -44,11 +46,7 @@ def render(
 
     The text prints findings of severity note in full with `notes` and draws each finding with `timeline`; HTML always has both.
     """
-    if format == "text":
-        from consan.reports import text
-
-        return text.render(report, notes=notes, timeline=timeline)
     renderer = FORMATS.get(format)
     if renderer is None:
         raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")
-    return renderer(report)
+    return renderer(report, notes=notes, timeline=timeline) if format == "text" else renderer(report)

@@ -23,10 +23,10 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from consan.reports.catalogue import KINDS
-from consan.reports.model import Access, Finding, Frame, Report, Suppressed, plural
+from consan.reports.model import Access, Finding, Frame, Report, Suppressed, seen
 from consan.reports.pages import markdown, page
 from consan.reports.places import stands
-from consan.reports.situations import Kind
+from consan.reports.situations import CatalogueEntry
 from consan.reports.sources import Sources
 
 VERSION: Final = "2.1.0"
@@ -67,7 +67,7 @@ def _version() -> Json:
         return {}
 
 
-def _rule(kind: Kind) -> Json:
+def _rule(kind: CatalogueEntry) -> Json:
     name = "".join(word.capitalize() for word in kind.id.split("-"))
     return {
         "id": kind.id,
@@ -192,8 +192,8 @@ def _kernel(finding: Finding) -> Json:
 
 def _properties(finding: Finding) -> Json:
     named = {"hazard": finding.hazard, "ctas": finding.ctas, "policy": finding.policy, "tests": list(finding.tests) or None}
-    seen = f"{plural(finding.count, 'time')} in {plural(finding.ctas, 'CTA')}" if finding.ctas else "in the text of the kernel"
-    return {name: value for name, value in named.items() if value is not None} | {"seen": seen}
+    told = seen(finding) if finding.ctas else "in the text of the kernel"
+    return {name: value for name, value in named.items() if value is not None} | {"seen": told}
 
 
 def _suppressions(suppressed: Suppressed | None) -> list[Json]:

@@ -20,7 +20,7 @@ class Situation:
 
 
 @dataclass(frozen=True)
-class Kind:
+class CatalogueEntry:
     """One row of the catalogue."""
 
     id: str

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from consan.instrument.sites import Place
 from consan.reports import frameworks
-from consan.reports.kinds import describe
-from consan.reports.model import Access, AsyncInfo, Finding
-from consan.reports.places import located
+from consan.reports.kinds import describe, place, words_of
+from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding
+from consan.reports.places import apart, located
 
-_SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({})"
+_SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
+# What follows the message, and the fix, for a wait nearby that does not serve.
+_THIRD: Final = {
+    "late": (
+        "the wgmma.wait_group at {third_at} comes only after the {second_role}",
+        "move the wgmma.wait_group at {third_at} before {second_at}",
+    ),
+    "short": (
+        "the wgmma.wait_group {number} at {third_at} leaves it in flight",
+        "wait with {wait} ({wait_cpp}) at {third_at} instead of {number}",
+    ),
+}
 _SHOWN: Final = 4  # registers named; a tile has up to 128
 
 
@@ -74,6 +85,16 @@ class StaticHazard(Protocol):
         ...
 
     @property
+    def third(self) -> Place | None:
+        """A wait or a fence nearby that does not serve, if there is one."""
+        ...
+
+    @property
+    def third_role(self) -> str:
+        """Why it does not serve: "late", "short" or "fence" (`instrument/passes/nearby.py`)."""
+        ...
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that can reach the code."""
         ...
@@ -91,22 +112,38 @@ def _finding(hazard: StaticHazard, kernel: str, framework: str) -> Finding:
     alone = hazard.first == hazard.second
     sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
     space = "register" if hazard.kind == "register-hazard" else "shared"
-    accesses = tuple(_access(place, role, space) for place, role in sides)
+    accesses = apart(tuple(_access(at, role, space) for at, role in sides))
     finding = Finding(hazard.kind, kernel, hazard=hazard.hazard or None, accesses=accesses)
     situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
-    described = describe(finding, situation, framework=framework, leave=hazard.leave, registers=_named(hazard.registers))
+    finding, facts = _with_third(finding, hazard)
+    described = describe(finding, situation, framework=framework, **facts)
+    if hazard.third_role in _THIRD:
+        message, fix = (frameworks.tidy(text.format_map(words_of(finding, facts, framework))) for text in _THIRD[hazard.third_role])
+        advice = frameworks.advice(framework, finding.kind)
+        described = replace(described, message=f"{described.message}; {message}", fix=fix + advice)
     return replace(described, message=f"{described.message}; {_SERIALISED.format(hazard.serialised)}") if hazard.serialised else described
 
 
-def _access(place: Place, role: str, space: str) -> Access:
+def _with_third(finding: Finding, hazard: StaticHazard) -> tuple[Finding, dict[str, Any]]:
+    """The finding with the wait or fence nearby, if there is one, and the facts for the words."""
+    facts: dict[str, Any] = {"leave": hazard.leave, "registers": _named(hazard)}
+    if hazard.third is None:
+        return finding, facts
+    culprit = Access(role=CULPRIT, op=_opcode(hazard.third.ptx), proxy="none", space="none", **located(hazard.third))
+    culprit = apart((*finding.accesses, culprit))[-1]
+    facts |= {"third_at": place(culprit), "number": hazard.third.ptx.rstrip(";").split()[-1]}
+    return replace(finding, accesses=(*finding.accesses, culprit)), facts | {"fence_at": f" at {place(culprit)}"}
+
+
+def _access(at: Place, role: str, space: str) -> Access:
     matrix = role.startswith("wgmma")
     return Access(
         role=role,
-        op=_opcode(place.ptx),
+        op=_opcode(at.ptx),
         proxy="async" if matrix else "generic",
         asynchronous=AsyncInfo("wgmma") if matrix else None,
         space=space,
-        **located(place),
+        **located(at),
     )
 
 
@@ -116,6 +153,10 @@ def _opcode(ptx: str) -> str:
     return next((word for word in words if not word.startswith("@")), "")
 
 
-def _named(registers: tuple[str, ...]) -> str:
+def _named(hazard: StaticHazard) -> str:
+    """`an accumulator (PTX %f9)`, `A fragments (PTX %r7, %r8)`: the source has no such names."""
+    registers = hazard.registers
     shown, more = ", ".join(registers[:_SHOWN]), len(registers) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    word = "accumulator" if "wgmma accumulator" in (hazard.first_role, hazard.second_role) else "A fragment"
+    listed = f"{shown} and {more} more" if more > 0 else shown
+    return f"{word}s (PTX {listed})" if len(registers) > 1 else f"an {word} (PTX {listed})"

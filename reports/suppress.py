@@ -22,9 +22,10 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from consan.reports.catalogue import KINDS
-from consan.reports.model import Finding, Report, Suppressed, verdict_of
+from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.places import steps
 from consan.reports.sources import read_lines
+from consan.reports.verdict import verdict_of
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
 _ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with only a comment (or a preprocessor directive)

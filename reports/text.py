@@ -11,13 +11,13 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Final
 
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
-from consan.reports import look, phrases, timeline_text
+from consan.reports import consequences, look, phrases, timeline_text
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
@@ -122,8 +122,11 @@ class _Printer:
     def report(self, stored: str | None) -> None:
         """Everything."""
         shown = causes(self._shown)
+        numbers = {id(finding): number for number, cause in enumerate(shown, 1) for finding in (cause.finding, *cause.others)}
+        told = consequences.told(self._shown, [numbers[id(finding)] for finding in self._shown])
+        worded = {id(finding): words for finding, words in zip(self._shown, told, strict=True)}
         for index, cause in enumerate(shown, 1):
-            self._finding(cause, f" {index}/{len(shown)} ")
+            self._finding(replace(cause, finding=worded[id(cause.finding)]), f" {index}/{len(shown)} ")
         self._summary(stored)
 
     # --- a finding ---
@@ -134,10 +137,10 @@ class _Printer:
         for line in _wrapped(self._plain(phrases.sentence(finding.message)), self._console.width - 2):
             self._line(Text("  " + line), whole=True)
         self._line()
-        for number, access in enumerate(finding.accesses):
-            self._access(access, number)
         for access in self._sources.waits(finding):
             self._access(access)
+        for number, access in enumerate(finding.accesses):
+            self._access(access, number)
         if self._timeline:
             self._drawing(finding)
         self._rows((*phrases.facts(finding), *cause.where()), indent=2)
@@ -192,6 +195,9 @@ class _Printer:
         for number, text, hit in excerpt.lines:
             shown = self._plain(text)
             tone = "bold" if hit else "dim"
+            space = self._console.width - gutter - 5
+            if self._glyphs is ASCII and len(shown) > space:
+                shown = shown[: space - 3] + "..."
             yield Text.assemble((f"  {number or '':>{gutter}} {self._glyphs.bar} ", tone), (shown, "" if hit else tone))
             if hit:
                 # Cut a line that is too long. Its mark is cut with it and keeps its label.

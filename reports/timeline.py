@@ -35,7 +35,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Event:
+class TimelineEvent:
     """A step on a lane. `kind`: access, flight, lands, wait, edge (an existing order), state, lifetime."""
 
     lane: int
@@ -47,7 +47,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Span:
+class LaneInterval:
     """An interval on a lane between two events. Without the second event it has no end."""
 
     lane: int
@@ -87,17 +87,27 @@ class Timeline:
 
     caption: str
     lanes: tuple[Lane, ...]
-    events: tuple[Event, ...]
-    spans: tuple[Span, ...] = ()
+    events: tuple[TimelineEvent, ...]
+    spans: tuple[LaneInterval, ...] = ()
     edges: tuple[Edge, ...] = ()
     missing: str = ""
     gap: int = 0
     strip: tuple[Cell, ...] = ()
     culprits: tuple[tuple[str, str], ...] = ()
+    blame: str = "does not order them"  # what is said of each culprit
+
+
+# What is said of a culprit where nothing is to be ordered.
+_BLAMES: Final = {
+    "deadlock": "does not end the wait",
+    "uninitialized-read": "does not write these bytes",
+    "lifetime": "does not wait for the operation",
+    "barrier-misuse": "is to be repaired",
+}
 
 
 @dataclass(frozen=True)
-class Step:
+class TimelineRow:
     """A row of the table that describes the picture."""
 
     number: str
@@ -115,7 +125,7 @@ def build(finding: Finding) -> Timeline | None:
     return _SHAPES.get(finding.kind, _pair)(finding)
 
 
-def steps(timeline: Timeline) -> Iterator[Step]:
+def steps(timeline: Timeline) -> Iterator[TimelineRow]:
     """The events in order, each with its predecessors, and the missing edge in its place."""
     for number, event in enumerate(timeline.events):
         if timeline.gap == number:
@@ -124,7 +134,7 @@ def steps(timeline: Timeline) -> Iterator[Step]:
         what = " ".join(filter(None, (event.mark, event.text, event.op)))
         after = "; ".join(_after(edge) for edge in timeline.edges if edge.target == number)
         who = ", ".join(filter(None, (lane.title, lane.detail, lane.group)))
-        yield Step(str(number + 1), who, what, event.place, after)
+        yield TimelineRow(str(number + 1), who, what, event.place, after)
     if timeline.gap >= len(timeline.events):
         yield from _gap_steps(timeline)
 
@@ -134,11 +144,11 @@ def _after(edge: Edge) -> str:
     return f"not ordered after step {edge.source + 1}" if edge.missing else f"step {edge.source + 1}{label}"
 
 
-def _gap_steps(timeline: Timeline) -> Iterator[Step]:
+def _gap_steps(timeline: Timeline) -> Iterator[TimelineRow]:
     if timeline.missing:
-        yield Step("", "missing", timeline.missing, "", "", missing=True)
+        yield TimelineRow("", "missing", timeline.missing, "", "", missing=True)
     for what, where in timeline.culprits:
-        yield Step("", "does not order them", what, where, "")
+        yield TimelineRow("", timeline.blame, what, where, "")
 
 
 # --- drafting ----------------------------------------------------------------------------------------------------------
@@ -150,8 +160,8 @@ class _Draft:
 
     finding: Finding
     lanes: dict[Any, Lane] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
+    events: list[TimelineEvent] = field(default_factory=list)
+    spans: list[LaneInterval] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     gap: int | None = None
 
@@ -160,7 +170,7 @@ class _Draft:
         return list(self.lanes).index(key)
 
     def event(self, lane: int, kind: str, text: str, *, mark: str = "", op: str = "", place: str = "") -> int:
-        self.events.append(Event(lane, kind, text, mark, op, place))
+        self.events.append(TimelineEvent(lane, kind, text, mark, op, place))
         return len(self.events) - 1
 
     def edge(self, source: int, target: int, label: str = "", *, missing: bool = False) -> None:
@@ -174,7 +184,8 @@ class _Draft:
         lanes, accesses = tuple(self.lanes.values()), self.finding.accesses
         culprits = tuple((f"{_mark(self.finding, each)} {each.op}", place(each)) for each in accesses if each.role == CULPRIT)
         drawn = tuple(self.events), tuple(self.spans), tuple(self.edges)
-        return Timeline(caption, lanes, *drawn, self.finding.missing, gap, strip, culprits)
+        blame = _BLAMES.get(self.finding.kind, Timeline.blame)
+        return Timeline(caption, lanes, *drawn, self.finding.missing, gap, strip, culprits, blame)
 
 
 def _thread_lane(draft: _Draft, access: Access) -> int:
@@ -220,7 +231,7 @@ def _mark(finding: Finding, access: Access) -> str:
 
 
 def _place_event(draft: _Draft, access: Access, lane: int, kind: str = "access", text: str = "") -> int:
-    told = text or f"{access.role} {access.name}".rstrip()
+    told = text or f"{access.role} {access.name.partition(', stage ')[0]}".rstrip()  # a lane is narrow: without the stage
     return draft.event(lane, kind, told, mark=_mark(draft.finding, access), op=access.op, place=place(access))
 
 
@@ -241,7 +252,7 @@ def _flight(draft: _Draft, access: Access) -> tuple[int, int]:
 def _lands(draft: _Draft, access: Access, flying: int, text: str) -> int:
     """The completion of an operation and of the phase that tracks it: the event that a wait observes."""
     landed = draft.event(draft.events[flying].lane, "lands", text)
-    draft.spans.append(Span(draft.events[flying].lane, flying, landed))
+    draft.spans.append(LaneInterval(draft.events[flying].lane, flying, landed))
     action = access.asynchronous
     if action and action.barrier is not None:
         phase = "its phase" if action.phase is None else f"phase {action.phase}"
@@ -290,7 +301,7 @@ def _pair(finding: Finding) -> Timeline:
         if flying is not None and waited is None:
             _lands(draft, sides[0], flying, "may end only now")
         if flying_too is not None:
-            draft.spans.append(Span(draft.events[flying_too].lane, flying_too, None))
+            draft.spans.append(LaneInterval(draft.events[flying_too].lane, flying_too, None))
     return draft.done(_caption(finding))
 
 
@@ -542,7 +553,7 @@ def _waiting(finding: Finding) -> Timeline:
         _state_event(draft, wait, group[0], states)
     draft.open_gap()
     for wait in waits:
-        draft.spans.append(Span(draft.events[wait].lane, wait, None))
+        draft.spans.append(LaneInterval(draft.events[wait].lane, wait, None))
     if waits and finding.kind == "deadlock" and finding.situation != "timeout":
         never = draft.event(draft.events[waits[0]].lane, "lifetime", "never goes on")
         draft.edge(next(iter(states.values()), waits[0]), never, missing=True)

@@ -13,7 +13,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Event, Lane, Timeline
+from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Lane, Timeline, TimelineEvent
 
 WIDE: Final = 560
 NARROW: Final = 324
@@ -141,7 +141,7 @@ class _Drawing:
     def _labelled(self, index: int) -> bool:
         return any(edge.label and max(edge.source, edge.target) == index for edge in self._timeline.edges)
 
-    def _layout(self, event: Event) -> _Box:
+    def _layout(self, event: TimelineEvent) -> _Box:
         room = min(_LONGEST_BOX, self._width - 8) - 2 * _PAD
         lines = [("text", part) for part in wrap(" ".join(filter(None, (event.mark, event.text))), int(room / (_BOLD)), 2)]
         lines += [("op", cut(event.op, int(room / _MONO)))] if event.op else []
@@ -151,7 +151,7 @@ class _Drawing:
         x = min(max(2.0, centre - width / 2), self._width - width - 2)
         return _Box(x, self._y, width, len(lines) * _LINE + 9, centre, tuple(lines))
 
-    def _draw_box(self, event: Event, box: _Box) -> None:
+    def _draw_box(self, event: TimelineEvent, box: _Box) -> None:
         style = f"box {event.kind} {_MARKS.get(event.mark, '')}".strip()
         radius = 4 if event.kind == "access" else min(12.0, box.height / 2)
         frame = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="{radius:.0f}"'
@@ -164,7 +164,7 @@ class _Drawing:
         """What is missing, and what stands there and does not serve, across all lanes."""
         room, bold = int((self._width - 44) / _SANS), int((self._width - 44) / _BOLD)
         missing = wrap(f"missing: {self._timeline.missing}", room, 6) if self._timeline.missing else []
-        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} does not order them", bold, 4)]
+        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} {self._timeline.blame}", bold, 4)]
         lines = [*(("left", text) for text in missing), *(("left culprit", text) for text in told)]
         if not lines:
             return

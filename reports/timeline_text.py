@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.timeline import MEMORY_WORDS, Edge, Event, Timeline
+from consan.reports.timeline import MEMORY_WORDS, Edge, Timeline, TimelineEvent
 
 MISSING: Final = "missing"  # the style of lines that say what is missing
 
@@ -95,7 +95,7 @@ class _Drawing:
 
     # --- rows ---
 
-    def _step(self, index: int, event: Event) -> None:
+    def _step(self, index: int, event: TimelineEvent) -> None:
         if index == self._timeline.gap:
             self._band()
         crossing = [edge for edge in self._timeline.edges if max(edge.source, edge.target) == index]
@@ -107,7 +107,7 @@ class _Drawing:
         self._spans |= {span.lane for span in self._timeline.spans if span.first == index}
         self._spans -= {span.lane for span in self._timeline.spans if span.last == index}
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: TimelineEvent) -> None:
         first = " ".join(filter(None, (event.mark, event.text, event.op)))
         x = self._x(event.lane)
         right = self._width - x - 2
@@ -137,7 +137,7 @@ class _Drawing:
     def _band(self) -> None:
         """The band across all lanes: what is missing, and the culprits."""
         told = [f"missing: {self._timeline.missing}"] if self._timeline.missing else []
-        told += [f"{what} at {where} does not order them" for what, where in self._timeline.culprits]
+        told += [f"{what} at {where} {self._timeline.blame}" for what, where in self._timeline.culprits]
         if not told:
             return
         rule = (self._strokes.gap + (" " if self._strokes is ASCII else "")) * self._width

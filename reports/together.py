@@ -1,7 +1,7 @@
 """Groups findings with one cause for display: instances of a template share their source lines.
 
 Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel.
-For display only: JSON, counts and the verdict keep one finding for each kernel (`model.merge_findings`). Findings without source
+For display only: JSON, counts and the verdict keep one finding for each kernel (`merging.merge_findings`). Findings without source
 lines are not grouped: PTX lines of two kernels are unrelated.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consan.reports.model import Finding, merge_key, plural
+from consan.reports.merging import merge_key
+from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
 
 _SHOWN: Final = 8  # kernels and tests listed
@@ -31,7 +32,7 @@ class Cause:
 
     def where(self) -> Iterator[tuple[str, str]]:
         """The other kernels, and the tests: (label, text)."""
-        yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {_seen(f)}" for f in self.others])
+        yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {seen(f)}" for f in self.others])
         yield from _listed("tests", [test or "outside of tests" for test in self.tests])
 
 
@@ -48,10 +49,6 @@ def key(finding: Finding) -> tuple[Any, ...]:
     if not finding.accesses or not all(access.line for access in finding.accesses):
         return merge_key(finding)
     return (finding.severity, finding.kind, finding.policy, *sorted((*access.site, access.op) for access in finding.accesses))
-
-
-def _seen(finding: Finding) -> str:
-    return plural(finding.count, "time") + (f" in {plural(finding.ctas, 'CTA')}" if finding.ctas else "")
 
 
 def _listed(label: str, texts: list[str]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
+"""Names for bytes of shared memory: `tile[1][3], stage 2 of 3`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
 
 A layout from a backend tells which variable the bytes belong to; the declaration in the source or in PTX tells which
 element. Nothing is guessed: a byte range that is not within one variable has no name. If the element size is unknown, the
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from consan.reports.declarations import Declared, Member, Source
+from consan.reports.declarations import DeclaredVariable, Member, SourceTexts
 from consan.reports.model import plural
 from consan.reports.names import variable_name
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from consan.instrument.sites import SharedVariable
 
 DYNAMIC = "dynamic shared memory"
+MOST_PARTS = 8  # of an array that may be meant as buffers used in turn
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Placed:
     element: int = 0
     dims: tuple[int, ...] = ()
     members: tuple[Member, ...] = ()
+    stages: bool = False  # each element of the first dimension is a stage
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,34 @@ class Layout:
             return DYNAMIC if self.dynamic is not None and begin >= self.dynamic else ""
         return self.name(begin, end) if 0 < end - begin <= variable.element else variable.name
 
+    def part(self, begin: int, end: int) -> tuple[str, Placed] | None:
+        """The one part of a small array of tiles that the bytes lie in, such as `tile[0]` of `tile[2][64]`, and the array."""
+        variable = self._of(begin, end)
+        if variable is None or len(variable.dims) < 2 or not 1 < variable.dims[0] <= MOST_PARTS:
+            return None
+        size = variable.bytes // variable.dims[0]
+        first, last = (begin - variable.offset) // size, (end - 1 - variable.offset) // size
+        return (f"{variable.name}[{first}]", variable) if first == last else None
+
     def _of(self, begin: int, end: int) -> Placed | None:
         return next((each for each in self.variables if each.offset <= begin < end <= each.offset + each.bytes), None)
 
 
 def element_name(variable: Placed, begin: int, end: int) -> str:
-    """The name of bytes within a variable."""
+    """The name of bytes within a variable: `tile[1][3], stage 2 of 3`."""
+    return _element_name(variable, begin, end) + _stage(variable, begin, end)
+
+
+def _stage(variable: Placed, begin: int, end: int) -> str:
+    """The stage that the bytes lie in, of a ring of tiles or structs."""
+    if not variable.stages or not (variable.members or len(variable.dims) > 1):
+        return ""
+    size = variable.bytes // variable.dims[0]
+    first, last = begin // size, (end - 1) // size
+    return f", stage {first + 1} of {variable.dims[0]}" if first == last else ""
+
+
+def _element_name(variable: Placed, begin: int, end: int) -> str:
     if end - begin == variable.bytes and not variable.dims:
         return variable.name
     if not variable.element:
@@ -71,6 +95,9 @@ def element_name(variable: Placed, begin: int, end: int) -> str:
     if first == last:
         start = first * variable.element
         return _within(variable, variable.name + _index(variable.dims, first), begin - start, end - start)
+    size = variable.bytes // variable.dims[0]
+    if variable.stages and len(variable.dims) > 1 and end - begin == size and begin % size == 0:
+        return f"{variable.name}[{begin // size}]"
     if last - first + 1 <= variable.dims[-1] and first // variable.dims[-1] == last // variable.dims[-1]:
         return f"{variable.name}{_index(variable.dims, first)[:-1]}..{last % variable.dims[-1]}]"
     return f"{variable.name}{_index(variable.dims, first)} to {variable.name}{_index(variable.dims, last)}"
@@ -91,7 +118,7 @@ def _within(variable: Placed, name: str, begin: int, end: int) -> str:
     for member in variable.members:
         size, inside = member.element * math.prod(member.declared.dims), begin - member.offset
         if inside >= 0 and end - member.offset <= size:
-            placed = Placed(f"{name}.{member.declared.name}", 0, size, member.element, member.declared.dims)
+            placed = Placed(f"{name}.{member.declared.name}", 0, size, member.element, member.declared.dims, (), member.declared.stages)
             return element_name(placed, inside, end - member.offset)
     return f"{_bytes(begin, end)} of {name}"
 
@@ -137,7 +164,7 @@ def _distance(argument: Argument, begin: int, end: int) -> int:
 # --- from declarations -----------------------------------------------------------------------------------------------------------
 
 
-def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
+def placed(variable: SharedVariable, offset: int, source: SourceTexts) -> Placed:
     """A variable with the elements of its source declaration, else those of PTX."""
     plain = Placed(variable_name(variable.symbol), offset, variable.bytes)
     fitting = {_shaped(plain, declared, source) for declared in source.shared(plain.name.rsplit("::", 1)[-1])} - {None}
@@ -148,7 +175,7 @@ def placed(variable: SharedVariable, offset: int, source: Source) -> Placed:
     return replace(plain, element=element, dims=dims)
 
 
-def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
+def _shaped(plain: Placed, declared: DeclaredVariable, source: SourceTexts) -> Placed | None:
     """None if the declaration has another size or is not understood."""
     known, (first, *rest) = source.size(declared.type), declared.dims or (1,)
     inner = math.prod(rest)
@@ -160,10 +187,11 @@ def _shaped(plain: Placed, declared: Declared, source: Source) -> Placed | None:
         return None
     members = source.members(declared.type)
     size = max((each.offset + each.element * math.prod(each.declared.dims) for each in members), default=0)
-    return replace(plain, element=element, dims=(first, *rest) if declared.dims else (), members=members if size <= element else ())
+    dims = (first, *rest) if declared.dims else ()
+    return replace(plain, element=element, dims=dims, members=members if size <= element else (), stages=declared.stages)
 
 
-def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: Source) -> Layout:
+def layout(variables: Iterable[SharedVariable], offsets: Mapping[str, int], dynamic: int | None, source: SourceTexts) -> Layout:
     """The layout of a kernel. Variables without an offset are left out."""
     known = [variable for variable in variables if variable.bytes and variable.symbol in offsets]
     return Layout(tuple(placed(each, offsets[each.symbol], source) for each in known), dynamic)

@@ -1,0 +1,34 @@
+"""Says where a barrier of the CTA belongs if an access is in a branch: outside of it, where all threads pass.
+
+A fix that offers a barrier after (1) and before (2) names their lines. A barrier in a branch that only some threads take is itself
+wrong. The words are added to every fix with such a barrier, whatever its kind, if the text of the kernel proves the branch: the
+thread of the other access cannot enter it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.relations import Relations
+from consan.reports import frameworks
+from consan.reports.kinds import place
+from consan.reports.model import Finding
+from consan.reports.ordering import Pair
+
+_SIDES: Final = ("after", "before")
+
+
+def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, framework: str) -> Finding:
+    """The finding, with the branches that its barrier has to be outside of."""
+    first, second = pair
+    if relations is None or first is None or second is None or frameworks.words_of(framework, "")["cta_barrier"] not in finding.fix:
+        return finding
+    one, other = finding.pair[:2]
+    if finding.situation == "written-later":  # (2) is the write, which has to come first
+        first, second, one, other = second, first, other, one
+    inside = relations.in_branches(first, second, (one.thread, other.thread))
+    told = [f"{side} the branch that contains {place(at)}" for side, at, is_in in zip(_SIDES, (one, other), inside, strict=True) if is_in]
+    if not told:
+        return finding
+    return replace(finding, fix=f"{finding.fix}; put the barrier where all threads pass: {' and '.join(told)}")

@@ -1,0 +1,206 @@
+"""Which findings follow from another one, or share its cause: a table of rules.
+
+A finding follows from a root if the root's repair has to come first: a race through an mbarrier that is misused, a deadlock at
+a barrier that is misused, a copy in flight at the exit whose missing wait is reported. Two findings with one culprit and one repair have
+one cause. A rule speaks only of findings of one kernel, and only where the barrier, the operation or the culprit is the same one.
+
+Findings keep their own words in the JSON report, which names the root by its index. For people `told` changes the words.
+Counts, verdict and exit status do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from consan.reports.kinds import place
+from consan.reports.model import CULPRIT, SEVERITIES, Access, Finding
+
+
+@dataclass(frozen=True)
+class ConsequenceRule:
+    """When a finding belongs to a root, and its words.
+
+    `mutual`: both have one cause, and the one that is shown first is the root. Else nothing is missing but the repair of the root.
+    """
+
+    holds: Callable[[Finding, Finding], bool]  # (root, finding)
+    message: str
+    fix: str
+    mutual: bool = False
+
+
+MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
+
+
+def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]:
+    """For the index of each finding that has a root: the root's index, and the rule. A root has no root itself."""
+    kernels: dict[str, list[int]] = {}
+    for index, finding in enumerate(findings):
+        if finding.suppressed is None:
+            kernels.setdefault(finding.kernel, []).append(index)
+    direct: dict[int, tuple[int, ConsequenceRule]] = {}
+    for indexes in kernels.values():
+        candidates = [index for index in indexes if _may_lead(findings[index])][:MOST_ROOTS]
+        for index in indexes:
+            found = _root(findings, index, candidates)
+            if found is not None:
+                direct[index] = found
+    return {index: (_last(direct, root), rule) for index, (root, rule) in direct.items()}
+
+
+def _may_lead(finding: Finding) -> bool:
+    """Whether some rule takes it as a root."""
+    return finding.kind in ("barrier-misuse", "missing-wait") or finding.situation == "narrow-scope" or _culprit(finding) is not None
+
+
+def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
+    finding = findings[index]
+    for rule in RULES:
+        for other in candidates:
+            as_bad = SEVERITIES.index(findings[other].severity) <= SEVERITIES.index(finding.severity)
+            if as_bad and (other < index or (other > index and not rule.mutual)) and rule.holds(findings[other], finding):
+                return other, rule
+    return None
+
+
+def _last(direct: Mapping[int, tuple[int, ConsequenceRule]], index: int) -> int:
+    """The end of a chain of roots. `RULES` have no cycle.
+
+    They lead from scopes to races, and from races and deadlocks to waits and barriers.
+    """
+    while index in direct:
+        index = direct[index][0]
+    return index
+
+
+def arranged(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Sorted findings, with each right after its root among those of its severity."""
+    found = roots(findings)
+
+    def position(index: int) -> tuple[bool, int, int, int]:
+        finding, root = findings[index], found[index][0] if index in found else index
+        return bool(finding.suppressed), SEVERITIES.index(finding.severity), root, -1 if index == root else index
+
+    return tuple(findings[index] for index in sorted(range(len(findings)), key=position))
+
+
+def told(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Finding]:
+    """The findings in the words for people. `numbers`: the number under which each is shown."""
+    found = roots(findings)
+    return [_told(finding, findings, numbers, found.get(index)) for index, finding in enumerate(findings)]
+
+
+def _told(finding: Finding, findings: Sequence[Finding], numbers: Sequence[int], found: tuple[int, ConsequenceRule] | None) -> Finding:
+    if found is None:
+        return finding
+    root, rule = found
+    name = f"{findings[root].severity} {numbers[root]}"
+    return replace(
+        finding,
+        message=f"{finding.message}. {rule.message.format(root=name)}",
+        missing=finding.missing if rule.mutual else "",
+        accesses=finding.accesses if rule.mutual else finding.pair,  # the root shows what is at fault
+        fix=rule.fix.format(root=name, fix=finding.fix, last=place(finding.pair[-1]) if finding.pair else ""),
+    )
+
+
+# --- rules -------------------------------------------------------------------------------------------------------------
+
+_ANY: Final = frozenset(("data-race", "missing-wait", "lifetime", "deadlock"))
+# Misuses of an mbarrier after which its phases mean nothing, and the kinds that follow.
+_BROKEN: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"), _ANY),
+    **dict.fromkeys(("too-many-arrivals", "tx-range", "count-range", "no-complete"), _ANY),
+    "phase-lapped": frozenset(("data-race", "deadlock")),  # a missing wait can be its cause
+}
+_DISAGREE: Final = ("counts-disagree", "divergent")
+
+
+def _through_misused(root: Finding, finding: Finding) -> bool:
+    """A race, a wait or a deadlock on an mbarrier that is misused."""
+    if root.kind != "barrier-misuse" or finding.kind not in _BROKEN.get(root.situation, ()) or not root.barrier:
+        return False
+    waits = [waiter["mbarrier"] for waiter in finding.waiters if "mbarrier" in waiter and _rank(waiter) == _rank(root.barrier)]
+    return _same_mbarrier(root, finding) or root.barrier["offset"] in waits or _names(finding, root.barrier.get("name", ""))
+
+
+def _same_mbarrier(root: Finding, finding: Finding) -> bool:
+    one, other = root.barrier, finding.barrier
+    return bool(one and other) and (_offset(one), _rank(one)) == (_offset(other), _rank(other)) and _offset(one) is not None
+
+
+def _offset(barrier: Mapping[str, Any] | None) -> Any:
+    return barrier.get("offset") if barrier else None
+
+
+def _rank(barrier: Mapping[str, Any] | None) -> Any:
+    return barrier.get("cluster_rank") if barrier else None
+
+
+def _names(finding: Finding, variable: str) -> bool:
+    """Whether the culprit is an instruction on the mbarrier of this name. The name of an array does not tell the element."""
+    culprit = _culprit(finding)
+    return bool(variable) and "[" not in variable and culprit is not None and culprit.name == variable
+
+
+def _culprit(finding: Finding) -> Access | None:
+    return next((access for access in finding.accesses if access.role == CULPRIT), None)
+
+
+def _waits_at_misused(root: Finding, finding: Finding) -> bool:
+    """A deadlock at a barrier of the CTA whose use is wrong at that place."""
+    if root.kind != "barrier-misuse" or root.situation not in _DISAGREE or finding.kind != "deadlock":
+        return False
+    lines = {access.ptx_line for access in root.pair}
+    return any("barrier" in waiter and waiter.get("ptx_line") in lines for waiter in finding.waiters)
+
+
+def _same_copy_at_exit(root: Finding, finding: Finding) -> bool:
+    """A copy in flight at the exit, where another finding says that its phase is not waited for."""
+    if (root.kind, finding.kind) != ("missing-wait", "lifetime") or not root.accesses or not finding.accesses:
+        return False
+    one, other = root.accesses[0], finding.accesses[0]
+    action = one.asynchronous
+    signalled = action is not None and action.barrier is not None
+    return signalled and action == other.asynchronous and one.site == other.site
+
+
+def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
+    """An edge of too narrow a scope between the CTAs whose flag has that scope."""
+    if (root.kind, root.situation, finding.kind) != ("data-race", "narrow-scope", "scope"):
+        return False
+    return {access.block for access in root.pair} == {access.block for access in finding.pair}
+
+
+def _one_repair(root: Finding, finding: Finding) -> bool:
+    """Two findings of one kind with one culprit and one repair."""
+    one, other = _culprit(root), _culprit(finding)
+    if root.kind != finding.kind or one is None or other is None or one.site != other.site:
+        return False
+    return root.fix == finding.fix or (root.kind == "missing-proxy-fence" and _similar(root, finding))
+
+
+def _similar(root: Finding, finding: Finding) -> bool:
+    return root.situation == finding.situation and root.pair[-1].site == finding.pair[-1].site
+
+
+def _one_initialisation(root: Finding, finding: Finding) -> bool:
+    """Two uses of an mbarrier that its initialisation is not published to."""
+    both = {(each.kind, each.situation) for each in (root, finding)}
+    if both != {("barrier-misuse", "init-not-published")}:
+        return False
+    return _same_mbarrier(root, finding) and root.accesses[0].site == finding.accesses[0].site
+
+
+_SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
+_FOLLOWS: Final = ("It follows from {root}", "repair {root} first")
+RULES: Final = (
+    ConsequenceRule(_through_misused, *_FOLLOWS),
+    ConsequenceRule(_waits_at_misused, *_FOLLOWS),
+    ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
+    ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
+    ConsequenceRule(_one_repair, *_SAME, mutual=True),
+    ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),
+)

@@ -1,0 +1,147 @@
+"""What a rule about a culprit sees (`culprits.py`): the finding, what synchronises around its accesses, and tests of one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from consan.instrument.relations import Signal, Stretches, SyncPoint
+from consan.reports.model import CULPRIT, Access, Finding
+from consan.reports.places import located
+
+Found = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A finding and its context."""
+
+    finding: Finding
+    situation: str
+    around: Stretches
+    facts: Mapping[str, Any]
+    words: Mapping[str, str]  # words for the sentences, in the framework's spelling
+
+    @property
+    def first(self) -> Access:
+        """(1)."""
+        return self.finding.accesses[0]
+
+    @property
+    def second(self) -> Access:
+        """(2); (1) if there is only one access."""
+        return self.finding.pair[-1]
+
+    @property
+    def operation(self) -> str:
+        """The kind of asynchronous operation that (1) is."""
+        return self.first.asynchronous.kind if self.first.asynchronous else ""
+
+
+@dataclass(frozen=True)
+class CulpritRule:
+    """When the rule applies (kinds, and situations if not all), which instruction it finds, and its sentence."""
+
+    kind: str
+    situations: tuple[str, ...]
+    find: Callable[[Case], Found]
+    sentence: str
+    fix: str
+
+
+# --- names -------------------------------------------------------------------------------------------------------------
+
+
+def named(point: SyncPoint, words: Mapping[str, str]) -> str:
+    """`__syncthreads()`, `cp.async.wait_group 1`: barriers as the framework spells them, else the opcode with its numbers."""
+    numbers = [number for number in (constant_of(point), point.count.of(None) if point.count else None) if number is not None]
+    if point.family == "warp-barrier":
+        return words["warp_barrier"]
+    if point.family == "barrier" and "arrive" not in point.parts and numbers == [0]:
+        return words["cta_barrier"]
+    shown = numbers if point.family in ("barrier", "cp.async.wait") or "wait_group" in point.parts else []
+    return " ".join([_short(point), ", ".join(map(str, shown))]).strip()
+
+
+def _short(point: SyncPoint) -> str:
+    """The opcode without modifiers that do not matter here."""
+    return ".".join(part for part in point.parts if part not in ("sync", "aligned", "b64", "pred") or point.parts[0] in ("bar", "barrier"))
+
+
+def constant_of(point: SyncPoint) -> int | None:
+    """The number of a group wait, a barrier or a mask, if it is constant."""
+    return point.number.of(None) if point.number else None
+
+
+def thread_of(access: Access) -> str:
+    """The thread in words."""
+    return "thread ({},{},{})".format(*access.thread) if access.thread else "the other thread"
+
+
+# --- finders -------------------------------------------------------------------------------------------------------
+
+
+def last_of(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) -> SyncPoint | None:
+    """The last of the points for which it holds."""
+    return next((point for point in reversed(tuple(points)) if holds(point)), None)
+
+
+def first_of(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) -> SyncPoint | None:
+    """The first of the points for which it holds."""
+    return next((point for point in points if holds(point)), None)
+
+
+def is_barrier(point: SyncPoint) -> bool:
+    """Whether it is a barrier of the CTA: `bar` or `barrier`."""
+    return point.family == "barrier"
+
+
+def is_wait(point: SyncPoint) -> bool:
+    """Whether it is a barrier at which a thread waits."""
+    return is_barrier(point) and "arrive" not in point.parts
+
+
+def is_proxy_fence(point: SyncPoint) -> bool:
+    """Whether it is a proxy fence."""
+    return point.family == "proxy-fence"
+
+
+def is_arrival(point: SyncPoint) -> bool:
+    """Whether it is an arrival at an mbarrier."""
+    return point.parts[0] == "mbarrier" and point.parts[1].startswith("arrive")
+
+
+def is_phase_wait(point: SyncPoint) -> bool:
+    """Whether it is a wait for a phase of an mbarrier."""
+    return point.parts[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+
+
+# The waits and commits of each operation, by opcode prefix.
+GROUP_WAITS: Final = {
+    "cp.async": ("cp.async.wait_group", "cp.async.wait_all"),
+    "bulk store": ("cp.async.bulk.wait_group",),
+    "wgmma": ("wgmma.wait_group",),
+}
+COMMITS: Final = {"cp.async": "cp.async.commit_group", "bulk store": "cp.async.bulk.commit_group", "wgmma": "wgmma.commit_group"}
+
+
+def group_waits(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
+    """The waits for groups of (1)'s kind."""
+    return [point for point in points if point.opcode.startswith(GROUP_WAITS.get(case.operation, ("-",)))]
+
+
+def waits_for_operation(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
+    """The waits for the completion of (1): for its group, or for a phase of an mbarrier."""
+    points = tuple(points)
+    return group_waits(case, points) if case.operation in GROUP_WAITS else list(filter(is_phase_wait, points))
+
+
+def same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
+    """Whether the points include this one, on every path or on some."""
+    return any(each.place == point.place and each.opcode == point.opcode for each in points)
+
+
+def access_of(point: SyncPoint | Signal) -> Access:
+    """An instruction as the access of role `culprit`."""
+    return Access(role=CULPRIT, op=point.opcode, proxy="none", space="none", **located(point.place))

@@ -1,0 +1,376 @@
+"""Finds the instruction between two accesses that does not order them. One function for each rule of `culprit_rules.py`.
+
+A finder names an instruction only if the rule's sentence about it is true for every path that fits the finding.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+
+from consan.instrument.relations import SyncPoint
+from consan.reports.culprit_cases import (
+    COMMITS,
+    GROUP_WAITS,
+    Case,
+    Found,
+    access_of,
+    constant_of,
+    first_of,
+    group_waits,
+    is_arrival,
+    is_barrier,
+    is_phase_wait,
+    is_proxy_fence,
+    is_wait,
+    last_of,
+    named,
+    same,
+    thread_of,
+    waits_for_operation,
+)
+from consan.reports.kinds import place
+
+
+def warp_barrier(case: Case) -> Found:
+    """A `__syncwarp` that both threads pass, between accesses of two warps, with nothing that orders the warps."""
+    around = case.around
+    if case.first.warp == case.second.warp or any(map(is_barrier, around.between)):
+        return None
+    both = [point for point in around.after_first if point.always and point in around.before_second]
+    return last_of(both, lambda point: point.family == "warp-barrier")
+
+
+def two_barriers(case: Case) -> Found:
+    """The thread of (1) waits at one barrier, the thread of (2) at another."""
+    one, other = first_of(case.around.after_first, is_barrier), last_of(case.around.before_second, is_barrier)
+    if one is None or other is None or not (one.always and other.always and one.number and other.number):
+        return None
+    numbers = one.number.of(case.first.thread), other.number.of(case.second.thread)
+    if None in numbers or numbers[0] == numbers[1] or case.around.repeats:
+        return None
+    one_at, other_at = place(access_of(one)), place(access_of(other))
+    return other, {
+        "one": f"{thread_of(case.first)} {_verb(one)} named barrier {numbers[0]} ({one_at})",
+        "other": f"{thread_of(case.second)} {_verb(other)} named barrier {numbers[1]} ({other_at})",
+        "both_at": other_at if one_at == other_at else f"{one_at} and {other_at}",
+    }
+
+
+def _verb(barrier: SyncPoint) -> str:
+    return "waits at" if is_wait(barrier) else "arrives at"
+
+
+def arrives_only(case: Case) -> Found:
+    """The last barrier before (2) is one at which its thread arrives without waiting."""
+    last = last_of(case.around.before_second, is_barrier)
+    return last if last and last.always and not is_wait(last) and case.around.follows else None
+
+
+def too_few(case: Case) -> Found:
+    """A barrier with a thread count that both threads pass once: in different rounds."""
+    one, other = first_of(case.around.after_first, is_barrier), last_of(case.around.before_second, is_barrier)
+    if case.around.repeats or one != other or one is None or not (one.always and is_wait(one) and one.number and one.count):
+        return None
+    numbers, threads = {one.number.of(access.thread) for access in case.finding.pair}, one.count.of(case.first.thread)
+    return (one, {"threads": str(threads)}) if len(numbers) == 1 and None not in numbers and threads is not None else None
+
+
+def passed_by(case: Case) -> Found:
+    """A barrier between (1) and (2) that one of the two threads cannot reach in between."""
+    point = last_of(case.around.between, is_wait)
+    if point is None:
+        return None
+    sides = ((case.first, case.around.after_first), (case.second, case.around.before_second))
+    absent = [thread_of(access) for access, points in sides if not same(point, points)]
+    return (point, {"absent": absent[0]}) if absent else None
+
+
+def in_branch(case: Case) -> Found:
+    """A barrier of the CTA that some path from (1) to (2) avoids. Had both threads passed it, it would have ordered them."""
+    barriers = [point for point in case.around.between if is_barrier(point)]
+    if case.around.repeats or any(point.always for point in barriers):
+        return None
+    return last_of(barriers, lambda point: is_wait(point) and point.count is None)
+
+
+def released_early(case: Case) -> Found:
+    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
+    around = case.around
+    for access, before, after in (
+        (case.first, around.before_first, around.after_first),
+        (case.second, around.before_second, around.after_second),
+    ):
+        for arrives, waits in ((_is_release, is_phase_wait), (_is_bar_arrival, is_wait)) if access.role == "read" else ():
+            arrival, wait = last_of(before, arrives), last_of(before, waits)
+            if arrival is None or wait is None or before.index(arrival) < before.index(wait):
+                continue
+            if not any(map(arrives, itertools.takewhile(functools.partial(_fails, waits), after))):
+                return arrival, {"reader_at": place(access), "reader_role": access.role}
+    return None
+
+
+def _fails(holds: Callable[[SyncPoint], bool], point: SyncPoint) -> bool:
+    return not holds(point)
+
+
+def _is_release(point: SyncPoint) -> bool:
+    return is_arrival(point) and "relaxed" not in point.parts
+
+
+def _is_bar_arrival(point: SyncPoint) -> bool:
+    return is_barrier(point) and not is_wait(point)
+
+
+def published_early(case: Case) -> Found:
+    """The thread of (1) arrives at an mbarrier before (1) and not after it; the thread of (2) waits at one."""
+    if any(map(is_arrival, case.around.after_first)) or case.around.repeats or case.first.role != "write":
+        return None
+    if not any(is_phase_wait(point) and point.always for point in case.around.before_second):
+        return None
+    return last_of(case.around.before_first, lambda point: is_arrival(point) and point.always)
+
+
+def other_arrival(case: Case) -> Found:
+    """The arrival after (1) and the wait before (2), once each: they belong to different phases, or they would order the two."""
+    arrival, wait = first_of(case.around.after_first, is_arrival), last_of(case.around.before_second, is_phase_wait)
+    if case.around.repeats or arrival is None or wait is None or not (arrival.always and wait.always):
+        return None
+    if "relaxed" in (*arrival.parts, *wait.parts) or arrival.family != wait.family:
+        return None
+    return wait, {"arrival_at": place(access_of(arrival)), "the_arrival": named(arrival, case.words)}
+
+
+def orders_nothing(family: str) -> Callable[[Case], Found]:
+    """Make a finder: the instruction of a family between (1) and (2), if nothing else there could have been meant to order them."""
+
+    def find(case: Case) -> Found:
+        between = case.around.between
+        if any(point.family in ("barrier", "warp-barrier", "mbarrier", "cluster-barrier") for point in between):
+            return None
+        return last_of(between, lambda point: point.family == family and point.always)
+
+    return find
+
+
+def relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+    """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
+
+    def find(case: Case) -> Found:
+        last = last_of(getattr(case.around, points), holds)
+        return last if last and last.always and "relaxed" in last.parts else None
+
+    return find
+
+
+def leaves(case: Case) -> Found:
+    """The last wait after (1), if it leaves too many groups in flight to cover (1). If there are several, all must."""
+    waits, leave = group_waits(case, case.around.after_first), case.facts.get("leave")
+    numbers = [constant_of(point) for point in waits]
+    if not waits or leave is None or any(number is None or number <= leave for number in numbers):
+        return None
+    return waits[-1], {"number": str(numbers[-1])}
+
+
+def late_wait(case: Case) -> Found:
+    """The wait for (1), if it comes only after (2) in the thread that issued (1)."""
+    around = case.around
+    own = case.operation == "wgmma" or (case.first.thread, case.first.block) == (case.second.thread, case.second.block)
+    wait = first_of(around.after_second, lambda point: point.always and point in group_waits(case, [point]))
+    if wait is None or not (own and around.follows) or group_waits(case, around.between) or not _covers(case, wait):
+        return None
+    barrier = last_of(around.between, _orders_all)
+    if barrier is not None:
+        return wait, {"before": f"before the {named(barrier, case.words)} at {place(access_of(barrier))}"}
+    then = "" if case.first.thread == case.second.thread else f", with {case.words['cta_barrier']} after it"
+    return wait, {"before": f"before {place(case.second)}{then}"}
+
+
+def _covers(case: Case, wait: SyncPoint) -> bool:
+    """Whether a wait for groups would cover (1), if it came in time."""
+    number = 0 if "wait_all" in wait.parts else constant_of(wait)
+    return number is not None and number <= int(case.facts.get("leave") or 0)
+
+
+def _orders_all(point: SyncPoint) -> bool:
+    """Whether it is a barrier of the whole CTA that every path passes."""
+    return point.always and is_wait(point) and point.count is None
+
+
+def barrier_without_wait(case: Case) -> Found:
+    """A barrier between (1) and (2) where no path waits for (1)."""
+    points = case.around.between
+    barrier = first_of(points, _orders_all)
+    if barrier is None or group_waits(case, points) or case.operation not in GROUP_WAITS:
+        return None
+    return barrier, {"after": _after_commit(case, points[: points.index(barrier)])}
+
+
+def _after_commit(case: Case, points: Iterable[SyncPoint]) -> str:
+    """` after the cp.async.commit_group at k.cu:9 and`, if (1) is committed there."""
+    commit = last_of(points, functools.partial(_commits, case))
+    return f" after the {named(commit, case.words)} at {place(access_of(commit))} and" if commit else ""
+
+
+def _commits(case: Case, point: SyncPoint) -> bool:
+    return point.opcode.startswith(COMMITS.get(case.operation, "-"))
+
+
+def leaves_last(case: Case) -> Found:
+    """The last wait before the exit, if it leaves groups in flight and (1) was committed before it."""
+    points = [point for point in case.around.after_first if point.always]
+    waits = group_waits(case, points)
+    commit = first_of(points, functools.partial(_commits, case))
+    if not waits or commit is None or points.index(waits[-1]) < points.index(commit) or not constant_of(waits[-1]):
+        return None
+    number = constant_of(waits[-1])
+    return waits[-1], {"number": str(number), "groups": "the last group" if number == 1 else f"the last {number} groups"}
+
+
+def committed_only(case: Case) -> Found:
+    """The commit of (1), if no wait comes before the exit."""
+    points = case.around.after_first
+    return None if group_waits(case, points) else first_of(points, lambda point: point.always and _commits(case, point))
+
+
+def commit_after_wait(case: Case) -> Found:
+    """The commit of (1), if it comes after the wait that was to cover it."""
+    points = [point for point in case.around.after_first if point.always]
+    wait = next(iter(group_waits(case, points)[::-1]), None)
+    commit = first_of(points, functools.partial(_commits, case))
+    if wait is None or commit is None or points.index(commit) < points.index(wait):
+        return None
+    return commit, _beside(case, "wait", wait)
+
+
+def _beside(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
+    """The words for a second instruction in a sentence."""
+    return {f"{name}_at": place(access_of(point)), f"the_{name}": named(point, case.words)}
+
+
+def never_committed(case: Case) -> Found:
+    """A wait after (1), if no path has a commit."""
+    waits = group_waits(case, case.around.after_first)
+    commits = [point for point in case.around.after_first if _commits(case, point)]
+    return waits[-1] if waits and not commits else None
+
+
+def not_by_issuer(case: Case) -> Found:
+    """A wait between (1) and (2) that the thread of (1) cannot reach."""
+    waits = group_waits(case, case.around.between)
+    return (waits[-1], {"issuer": thread_of(case.first)}) if waits and not group_waits(case, case.around.after_first) else None
+
+
+def barrier_before_wait(case: Case) -> Found:
+    """A barrier between (1) and (2) that comes before the wait it should publish, with none after the wait."""
+    points = case.around.between
+    waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
+    if not waits or barrier is None or not (barrier.always and is_wait(barrier) and barrier.count is None):
+        return None
+    return (barrier, _beside(case, "wait", waits[-1])) if points.index(barrier) < points.index(waits[-1]) else None
+
+
+def wait_of_another(case: Case) -> Found:
+    """A wait between (1) and (2) that the thread of (2) cannot reach, with no barrier after it."""
+    points = case.around.between
+    waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
+    if not waits or waits_for_operation(case, case.around.before_second):
+        return None
+    if barrier is not None and points.index(barrier) > points.index(waits[-1]):
+        return None
+    return waits[-1], {"absent": thread_of(case.second)}
+
+
+def source_only(case: Case) -> Found:
+    """A wait until the source has been read, which says nothing of the result."""
+    points = (*case.around.after_first, *case.around.before_second)
+    return last_of(points, lambda point: point.opcode.startswith("cp.async.bulk.wait_group.read"))
+
+
+def foreign_wait(case: Case) -> Found:
+    """A group wait by the thread of (2), whose groups are its own."""
+    waits = group_waits(case, case.around.before_second)
+    return waits[-1] if waits else None
+
+
+def other_phase(case: Case) -> Found:
+    """The thread of (2) always waits before (2), so it waited for a phase other than that of (1)."""
+    wait = last_of(case.around.before_second, is_phase_wait)
+    if wait is None or not wait.always or case.operation not in ("bulk load", "st.async"):
+        return None
+    return wait, {"other": _other_parity(case, wait)}
+
+
+def _other_parity(case: Case, wait: SyncPoint) -> str:
+    """What is wrong with a wait for another phase: its parity, if it is a constant that the phase does not have."""
+    waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
+    if waited is None or phase is None or waited & 1 == int(phase) & 1:
+        return "its parity or its mbarrier is another one"
+    early = "" if int(phase) else "; on a new mbarrier such a wait returns at once"
+    return f"it waits for parity {waited & 1}, and phase {phase} has parity {int(phase) & 1}{early}"
+
+
+def of_other_space(case: Case) -> Found:
+    """A proxy fence for another state space."""
+    wrong = ("global",) if case.first.space == "shared" else ("shared::cta", "shared::cluster")
+    fences = [point for point in case.around.before_second if is_proxy_fence(point) and "async" in point.parts]
+    if not fences or not all(any(part in wrong for part in point.parts) for point in fences):
+        return None
+    return fences[-1], {"space": "global" if case.first.space == "shared" else "shared", "own": case.first.space}
+
+
+def fence_of_some(case: Case) -> Found:
+    """A proxy fence in a branch that neither thread has taken where the fence would help."""
+    around = case.around
+    points = (*around.after_first, *around.before_second, *around.between)
+    fences = [point for point in points if is_proxy_fence(point) and "async" in point.parts]
+    if not fences or any(point.always for point in fences):
+        return None
+    barrier = _ordering(case)
+    return fences[-1], {"barrier": f"the {named(barrier, case.words)} at {place(access_of(barrier))}" if barrier else "the barrier"}
+
+
+def _ordering(case: Case) -> SyncPoint | None:
+    """The first barrier or arrival after (1), by which its thread is ordered before others. (1) in a loop may come again before it."""
+    points = [point for point in case.around.after_first if _orders(point)]
+    return first_of(points, lambda point: point.always) or (points[0] if len(points) == 1 else None)
+
+
+def _orders(point: SyncPoint) -> bool:
+    return _is_release(point) or (is_wait(point) and point.count is None)
+
+
+def unfenced(case: Case) -> Found:
+    """The barrier or arrival after (1), with no proxy fence before it. A copy must have been waited for before the fence."""
+    point = _ordering(case)
+    if point is None or any(map(is_proxy_fence, (*case.around.after_first, *case.around.before_second))):
+        return None
+    if case.operation != "cp.async" or not case.first.asynchronous:
+        return point, {"after": f"the {case.first.role} at {place(case.first)}"}
+    points = case.around.after_first
+    waits = [each for each in points[: points.index(point)] if each.opcode.startswith(GROUP_WAITS["cp.async"])]
+    return (point, {"after": f"the {named(waits[-1], case.words)} at {place(access_of(waits[-1]))}"}) if waits else None
+
+
+def fence_before(case: Case) -> Found:
+    """A proxy fence right before (1), with none after it."""
+    if any(map(is_proxy_fence, case.around.after_first)) or any(map(is_proxy_fence, case.around.before_second)):
+        return None
+    return last_of(case.around.before_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
+
+
+def thread_fence(case: Case) -> Found:
+    """A fence of the generic proxy where a proxy fence is needed."""
+    if any(map(is_proxy_fence, case.around.before_second)):
+        return None
+    return last_of(case.around.after_first, lambda point: point.family == "fence" and point.always)
+
+
+def fence_after_barrier(case: Case) -> Found:
+    """A proxy fence that comes after the barrier."""
+    points = case.around.before_second
+    fence, barrier = last_of(points, is_proxy_fence), last_of(points, is_wait)
+    if fence is None or barrier is None or points.index(fence) < points.index(barrier):
+        return None
+    return fence, _beside(case, "barrier", barrier)

@@ -1,0 +1,307 @@
+"""The rules about culprits: for which situation, which finder, and the words. The first rule that finds an instruction speaks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.reports.culprit_cases import CulpritRule, is_arrival, is_phase_wait
+from consan.reports.culprit_finders import (
+    arrives_only,
+    barrier_before_wait,
+    barrier_without_wait,
+    commit_after_wait,
+    committed_only,
+    fence_after_barrier,
+    fence_before,
+    fence_of_some,
+    foreign_wait,
+    in_branch,
+    late_wait,
+    leaves,
+    leaves_last,
+    never_committed,
+    not_by_issuer,
+    of_other_space,
+    orders_nothing,
+    other_arrival,
+    other_phase,
+    passed_by,
+    published_early,
+    relaxed,
+    released_early,
+    source_only,
+    thread_fence,
+    too_few,
+    two_barriers,
+    unfenced,
+    wait_of_another,
+    warp_barrier,
+)
+from consan.reports.culprit_scopes import narrow_fence, of_cta_scope, released_at_cta
+
+_CTA: Final = ("no-barrier", "atomic", "same-value")
+_ENGINES: Final = ("operation-unordered",)
+_SHARED_GROUPS: Final = ("not-waited", "source-overwritten")
+_GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "global-not-waited", "global-map-changed")
+
+_RACES: Final = (
+    (
+        _CTA + _ENGINES,
+        warp_barrier,
+        "the {culprit} at {culprit_at} orders the lanes of one warp only",
+        "replace the {culprit} at {culprit_at} by {cta_barrier}, where all threads of the CTA reach it",
+    ),
+    (
+        _CTA + _ENGINES,
+        two_barriers,
+        "{one}, {other}: that orders nothing between them",
+        "use one barrier id for the two groups of threads, at {both_at}, with a thread count that covers both",
+    ),
+    (
+        _CTA + _ENGINES,
+        arrives_only,
+        "the {culprit} at {culprit_at} arrives and does not wait: the thread of (2) goes on at once",
+        "wait at {culprit_at} with bar.sync of the same id and count",
+    ),
+    (
+        _CTA + _ENGINES,
+        passed_by,
+        "{absent} does not execute the {culprit} at {culprit_at} in between",
+        "let the threads of both sides pass the {culprit} at {culprit_at}, or put {cta_barrier} after {first_at} and before {second_at}",
+    ),
+    (
+        _CTA + _ENGINES,
+        too_few,
+        "the {culprit} at {culprit_at} joins {threads} threads at a time, and those of (1) and (2) passed it in different rounds",
+        "let the barrier at {culprit_at} count all threads of both sides: {cta_barrier}, or a larger thread count",
+    ),
+    (
+        _CTA + _ENGINES,
+        in_branch,
+        "the {culprit} at {culprit_at} is in a branch, and the threads of (1) and (2) did not both pass it in between",
+        "move the {culprit} at {culprit_at} out of its branch, so that all threads pass it {in_between}",
+    ),
+    (
+        ("no-barrier", "no-warp-sync"),
+        relaxed("after_first", is_arrival),
+        "the {culprit} at {culprit_at} is relaxed: what came before it is not released",
+        "write .release (the default) instead of .relaxed on the arrival at {culprit_at}",
+    ),
+    (
+        ("no-barrier", "no-warp-sync"),
+        relaxed("before_second", is_phase_wait),
+        "the {culprit} at {culprit_at} is relaxed: what comes after it acquires nothing",
+        "write .acquire (the default) instead of .relaxed on the wait at {culprit_at}",
+    ),
+    (
+        ("cluster",),
+        relaxed("after_first", lambda point: point.family == "cluster-barrier" and "arrive" in point.parts),
+        "the {culprit} at {culprit_at} is relaxed: what came before it is not released",
+        "write barrier.cluster.arrive.release (the default) at {culprit_at}",
+    ),
+    (
+        ("no-barrier",),
+        orders_nothing("fence"),
+        "the {culprit} at {culprit_at} is a fence: it makes no thread wait for another",
+        "put {cta_barrier} beside the {culprit} at {culprit_at}, or in its place",
+    ),
+    (
+        ("no-warp-sync",),
+        orders_nothing("warp-collective"),
+        "the {culprit} at {culprit_at} exchanges registers and orders no memory",
+        "put {warp_barrier} beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
+    ),
+    (
+        ("no-barrier", "refilled-too-early"),
+        released_early,
+        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
+    ),
+    (
+        ("no-barrier",),
+        published_early,
+        "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and publishes only what came before it",
+        "move the {culprit} at {culprit_at} after the {first_role} at {first_at}",
+    ),
+    (
+        ("no-barrier",),
+        other_arrival,
+        "the {culprit} at {culprit_at} is not for the phase that the {the_arrival} at {arrival_at} is part of",
+        "wait at {culprit_at} on the mbarrier of {arrival_at}, with the parity of the phase that this arrival completes",
+    ),
+)
+_WAITS: Final = (
+    (
+        _GROUPS,
+        leaves,
+        "the {culprit} at {culprit_at} leaves {group} in flight",
+        "wait with {wait} ({wait_cpp}) at {culprit_at} instead of {number}",
+    ),
+    (
+        ("not-committed", "global-not-committed", "not-waited"),
+        commit_after_wait,
+        "the {culprit} at {culprit_at} comes after the {the_wait} at {wait_at}, which waits for committed groups only",
+        "move the {culprit} at {culprit_at} before the {the_wait} at {wait_at}",
+    ),
+    (
+        ("not-committed", "global-not-committed"),
+        never_committed,
+        "the {culprit} at {culprit_at} waits for committed groups only",
+        "put {commit} after {first_at} and before the {culprit} at {culprit_at}",
+    ),
+    (
+        ("not-waited", "source-overwritten", "global-not-waited"),
+        not_by_issuer,
+        "{issuer}, which executed {first_at}, does not execute the {culprit} at {culprit_at}, which waits for the groups"
+        " of its own thread only",
+        "execute the {culprit} at {culprit_at} in every thread that executes {first_at}",
+    ),
+    (
+        _GROUPS,
+        late_wait,
+        "the {culprit} at {culprit_at} comes only after the {second_role}",
+        "move the {culprit} at {culprit_at} {before}",
+    ),
+    (
+        _SHARED_GROUPS,
+        barrier_without_wait,
+        "the {culprit} at {culprit_at} orders threads and does not wait for the {operation}",
+        "wait with {wait} ({wait_cpp}) in the thread that executes {first_at},{after} before the {culprit} at {culprit_at}",
+    ),
+    (
+        ("waited-no-barrier",),
+        relaxed("before_second", is_phase_wait),
+        "the {culprit} at {culprit_at} is relaxed: what comes after it acquires nothing",
+        "write .acquire (the default) instead of .relaxed on the wait at {culprit_at}",
+    ),
+    (
+        ("waited-no-barrier", "global-waited-no-barrier"),
+        barrier_before_wait,
+        "the {culprit} at {culprit_at} comes before the {the_wait} at {wait_at}, and no barrier comes after it",
+        "move the {culprit} at {culprit_at} after the {the_wait} at {wait_at}",
+    ),
+    (
+        ("waited-no-barrier", "global-waited-no-barrier"),
+        wait_of_another,
+        "{absent} does not execute the {culprit} at {culprit_at}, and no barrier comes after it",
+        "put {cta_barrier} after the {culprit} at {culprit_at} and before {second_at}, or let all threads wait there",
+    ),
+    (
+        ("global-read-wait-only",),
+        source_only,
+        "the {culprit} at {culprit_at} waits until the source has been read, not until the result is written",
+        "write cp.async.bulk.wait_group without .read at {culprit_at}, in the thread that issued the copy, and {cta_barrier} after it",
+    ),
+    (
+        ("other-issuer", "global-other-issuer"),
+        foreign_wait,
+        "the {culprit} at {culprit_at} waits for the groups of the threads that execute it only",
+        "execute the {culprit} at {culprit_at} in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
+    ),
+    (
+        ("not-waited",),
+        other_phase,
+        "the {culprit} at {culprit_at} does not wait for {group}: {other}",
+        "wait at {culprit_at} for {group}, which has parity {parity}",
+    ),
+    (
+        ("refilled",),
+        released_early,
+        "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
+        "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
+    ),
+)
+_FENCES: Final = (
+    (
+        ("no-proxy-fence", "global-no-proxy-fence"),
+        of_other_space,
+        "the {culprit} at {culprit_at} is for {space} memory, and the bytes are in {own} memory",
+        "write fence.proxy.async without a space, or that of {own} memory, at {culprit_at}",
+    ),
+    (
+        ("no-proxy-fence", "global-no-proxy-fence"),
+        fence_of_some,
+        "the {culprit} at {culprit_at} is in a branch or loop, and neither the thread of (1) nor that of (2) executed it in between",
+        "move the {culprit} at {culprit_at} out of its branch or loop, and before {barrier}: every thread that executes"
+        " {first_at} needs it",
+    ),
+    (
+        ("no-proxy-fence", "global-no-proxy-fence"),
+        fence_before,
+        "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, not after it",
+        "move the {culprit} at {culprit_at} after the {first_role} at {first_at}, before the barrier that orders {second_at}",
+    ),
+    (
+        ("no-proxy-fence", "global-no-proxy-fence"),
+        thread_fence,
+        "the {culprit} at {culprit_at} is for the generic proxy only",
+        "put fence.proxy.async beside the {culprit} at {culprit_at}, in every thread that writes",
+    ),
+    (
+        ("no-proxy-fence",),
+        unfenced,
+        "the {culprit} at {culprit_at} orders the threads only",
+        "put fence.proxy.async.shared::cta ({proxy_fence}) after {after} and before the {culprit} at {culprit_at}, in every thread that"
+        " executes {first_at}",
+    ),
+    (
+        ("writer-no-fence",),
+        fence_after_barrier,
+        "the {culprit} at {culprit_at} comes after the {the_barrier} at {barrier_at}",
+        "move the {culprit} at {culprit_at} before the {the_barrier} at {barrier_at}, into every thread that writes",
+    ),
+)
+_EXITS: Final = (
+    (
+        ("exit",),
+        leaves_last,
+        "the {culprit} at {culprit_at} leaves {groups} in flight",
+        "wait with {wait_zero} at {culprit_at} instead of {number}",
+    ),
+    (
+        ("exit",),
+        commit_after_wait,
+        "the {culprit} at {culprit_at} comes after the {the_wait} at {wait_at}, which waits for committed groups only",
+        "move the {culprit} at {culprit_at} before the {the_wait} at {wait_at}",
+    ),
+    (
+        ("exit",),
+        committed_only,
+        "no wait follows the {culprit} at {culprit_at}",
+        "wait with {wait_zero} after the {culprit} at {culprit_at}, in the same thread",
+    ),
+)
+_SCOPES: Final = (
+    (
+        ("arrive-scope",),
+        released_at_cta,
+        "the {culprit} at {culprit_at} releases at .cta scope",
+        "write mbarrier.arrive.release.cluster.shared::cluster at {culprit_at}{acquire_too}",
+    ),
+    (
+        ("wait-scope",),
+        of_cta_scope("before_second", is_phase_wait),
+        "the {culprit} at {culprit_at} acquires at .cta scope",
+        "write .acquire.cluster on the wait at {culprit_at}",
+    ),
+    (
+        ("arrive-scope",),
+        narrow_fence("after_first"),
+        "the {culprit} at {culprit_at} is a fence of .cta scope",
+        "write fence.acq_rel.cluster, or __threadfence(), in place of the {culprit} at {culprit_at}",
+    ),
+    (
+        ("wait-scope",),
+        narrow_fence("before_second"),
+        "the {culprit} at {culprit_at} is a fence of .cta scope",
+        "write fence.acq_rel.cluster, or __threadfence(), in place of the {culprit} at {culprit_at}",
+    ),
+)
+RULES: Final = tuple(
+    CulpritRule(kind, *row)
+    for kind, rows in (
+        *(("data-race", _RACES), ("missing-wait", _WAITS), ("missing-proxy-fence", _FENCES)),
+        *(("scope", _SCOPES), ("lifetime", _EXITS)),
+    )
+    for row in rows
+)

@@ -1,0 +1,36 @@
+"""Finds the instruction whose scope is too narrow for an edge between two CTAs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consan.instrument.relations import SyncPoint
+from consan.reports.culprit_cases import Case, Found, is_arrival, is_phase_wait, last_of
+
+
+def of_cta_scope(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+    """Make a finder: the instruction that makes the edge, if its scope is .cta."""
+
+    def find(case: Case) -> Found:
+        last = last_of(getattr(case.around, points), holds)
+        return last if last and last.always and "cluster" not in last.parts else None
+
+    return find
+
+
+def released_at_cta(case: Case) -> Found:
+    """The arrival that makes the edge, if its scope is .cta, and whether the wait has the scope of the cluster."""
+    arrival = of_cta_scope("after_first", is_arrival)(case)
+    wait = last_of(case.around.before_second, is_phase_wait)
+    enough = wait is not None and "cluster" in wait.parts
+    return (arrival, {"acquire_too": "" if enough else ", and .acquire.cluster on the wait"}) if isinstance(arrival, SyncPoint) else None
+
+
+def narrow_fence(points: str) -> Callable[[Case], Found]:
+    """Make a finder: the last fence, if its scope is .cta. An arrival or wait of .cta scope is looked for before."""
+
+    def find(case: Case) -> Found:
+        last = last_of(getattr(case.around, points), lambda point: point.family == "fence")
+        return last if last and last.always and "cta" in last.parts else None
+
+    return find

@@ -1,0 +1,86 @@
+"""Facts of a device record for the words of its finding: the situation, the barrier, what lies near the bytes and around the accesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consan.instrument.abi.bits import STATE
+from consan.instrument.abi.events import FindingFlags, Found, Kind, Reason
+from consan.instrument.relations import Relations
+from consan.reports.bounds import extent_of, outside
+from consan.reports.deadlocks import mbarrier
+from consan.reports.found import (
+    ModuleSites,
+    barrier_of,
+    barrier_state,
+    completion_of,
+    is_global,
+    layout_of,
+    range_of,
+    reason_of,
+)
+from consan.reports.kinds import place
+from consan.reports.model import Access
+from consan.reports.numbering import inside
+from consan.reports.ordering import Pair
+from consan.reports.places import located
+
+
+def situation_of(found: Found) -> str | None:
+    """The catalogue's situation, as far as the device tells."""
+    event, reason = found.event, reason_of(found)
+    if found.kind is Kind.DATA_RACE and int(event["flags"]) & FindingFlags.SAME_VALUE:
+        return "replicated" if int(event["site"]) == int(event["other_site"]) else "same-value"
+    situation = None if reason is Reason.NONE else reason.situation
+    return f"global-{situation}" if int(event["flags"]) & FindingFlags.GLOBAL else situation
+
+
+def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
+    """What the catalogue's words need beside the accesses."""
+    done = completion_of(found)
+    leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
+    number = int(found.own["number"]) if found.kind is Kind.BARRIER_MISUSE else 0 if done is None else int(done["group"])
+    facts: dict[str, Any] = {"leave": leave, "barrier": f"barrier {number}"}
+    if state := barrier_state(found, module):
+        facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
+        facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
+    return facts | {"shared_bytes": int(found.event["shared_bytes"]), "dynamic": layout_of(found, module).dynamic is not None}
+
+
+def outside_facts(found: Found, low: int, high: int, module: ModuleSites) -> dict[str, str]:
+    """How far accesses outside the CTA's shared memory are from the end of their variable."""
+    site, touched = module.site(int(found.event["site"])), range_of(found)
+    if found.kind is not Kind.OUT_OF_BOUNDS or is_global(found) or site is None or touched is None or module.relations is None:
+        return {}
+    begin = inside(found.event, low)
+    symbol, shared = module.relations.variable(site), int(found.event["shared_bytes"])
+    return outside(extent_of(layout_of(found, module), symbol, shared, touched[1] - touched[0]), touched, (begin, begin + high - low))
+
+
+def buffer_facts(found: Found, low: int, high: int, module: ModuleSites) -> dict[str, str]:
+    """That two iterations meet in one part of an array, whose parts may be meant as buffers used in turn."""
+    begin = inside(found.event, low)
+    part = layout_of(found, module).part(begin, begin + high - low)
+    if part is None:
+        return {}
+    name, array = part
+    return {
+        "one_part": f"; all of these accesses are in {name}, one of the {array.dims[0]} parts of {array.name}",
+        "other_part": f"; or let the iterations use the parts of {array.name} in turn",
+    }
+
+
+def loop_facts(pair: Pair, relations: Relations | None) -> dict[str, str]:
+    """The line of the loop that both accesses are in."""
+    first, second = pair
+    if relations is None or first is None or second is None:
+        return {}
+    loop = relations.loop(first.function, first.ptx_line, second.ptx_line)
+    return {"loop_at": f" at {place(Access('', '', **located(loop)))}"} if loop is not None else {}
+
+
+def lacked_arrivals(found: Found) -> int:
+    """The arrivals that the phase that completes an operation still lacked; 0 if it was over."""
+    barrier = barrier_of(found)
+    state = STATE.unpack(int(barrier["state"])) if barrier is not None else {"phase": 0, "pending": 0}
+    return int(state["pending"]) if barrier is not None and (state["phase"] ^ int(barrier["phase"])) & 1 == 0 else 0

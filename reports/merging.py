@@ -1,0 +1,75 @@
+"""Merges findings: one for each defect, with the totals, in the order of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from consan.reports.consequences import arranged
+from consan.reports.model import SEVERITIES, Buffer, Finding
+from consan.reports.names import base_name
+
+
+def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding per (kernel, kind, unordered pair of sites), worst and most frequent first. Suppressed findings stay separate."""
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.suppressed, *merge_key(finding)), []).append(finding)
+    return sort_findings(_merge(group) for group in groups.values())
+
+
+def merge_key(finding: Finding) -> tuple[Any, ...]:
+    """Unordered: a pair seen once as RAW and once as WAR is one defect; `hazard` stays as first observed."""
+    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same.
+
+    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. What
+    certainly follows from another finding comes right after it (`consequences`).
+    """
+    return arranged(sorted(findings, key=_rank))
+
+
+def _rank(finding: Finding) -> tuple[Any, ...]:
+    follows = finding.kind != "barrier-misuse"
+    return bool(finding.suppressed), SEVERITIES.index(finding.severity), follows, -finding.count, *map(str, merge_key(finding))
+
+
+def _merge(group: list[Finding]) -> Finding:
+    """The first finding of the group, with the worst severity and the totals.
+
+    `ctas` is exact if each record comes from another CTA or carries the total. Otherwise it is a lower
+    bound, because records do not list their CTAs.
+    """
+    first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
+    blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
+    return replace(
+        first,
+        count=sum(finding.count for finding in group),
+        ctas=max(len(blocks), *(finding.ctas for finding in group)) if blocks else max(finding.ctas for finding in group),
+        buffer=_merge_buffers([finding.buffer for finding in group if finding.buffer]),
+        waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
+        tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
+    )
+
+
+def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
+    """The union of the byte ranges in the first buffer's variable."""
+    if not buffers:
+        return None
+    first = buffers[0]
+    same = [buffer for buffer in buffers if (base_name(buffer.name), buffer.space) == (base_name(first.name), first.space)]
+    begin = min(buffer.offset for buffer in same)
+    end = max(buffer.offset + buffer.bytes for buffer in same)
+    name = first.name if len({buffer.name for buffer in same}) == 1 else base_name(first.name)
+    return replace(first, name=name, offset=begin, bytes=end - begin)
+
+
+def _distinct(waiters: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    seen: dict[str, dict[str, Any]] = {}
+    for waiter in waiters:
+        seen.setdefault(repr(sorted(waiter.items())), waiter)
+    return tuple(seen.values())

@@ -1,0 +1,152 @@
+"""The catalogue's rows for data races: pairs of accesses, updates, and races within a statement or between iterations of a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.reports.asynchronous import OPERATION_RACES
+from consan.reports.situations import GENERAL, CatalogueEntry, Situation
+
+_RACE_MESSAGES = {
+    "RAW": "the {second_role} at {second_at} can run before the {first_role} at {first_at} has stored its value",
+    "WAR": "the {second_role} at {second_at} can overwrite the bytes before the {first_role} at {first_at} has loaded them",
+    "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
+}
+_WARP_BARRIER = "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)"
+_CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
+
+_NEXT = (
+    "put {barrier_call} between two iterations of the loop{loop_at}: after the {first_role} at {first_at}, at the end of the loop's body"
+    "{other_part}"
+)
+_HALVES = (
+    "if several threads update the same element, make the update atomic ({atomic_add}); else put {barrier_call} between the"
+    " {first_role} and the {second_role} of the statement at {first_at}"
+)
+_REGISTER = " (load into a register before it, store after it)"
+# A race within one statement, or between two iterations of a loop.
+_SHAPED_RACES = {
+    f"{name}@{shape}/{hazard}": Situation(missing, fix.replace("{barrier_call}", call) + more, message, severity)
+    for name, call, missing, severity in (
+        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ""),
+        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "warning"),
+    )
+    for shape, hazard, fix, message, more in (
+        ("next-iteration", "RAW", _NEXT, "the {second_role} at {second_at}, in the next iteration, can run before the {first_role} at"
+         " {first_at} has stored its value{one_part}", ""),
+        ("next-iteration", "WAR", _NEXT, "the {second_role} at {second_at}, in the next iteration, can overwrite the bytes before the"
+         " {first_role} at {first_at} has loaded them{one_part}", ""),
+        ("next-iteration", "WAW", _NEXT, "the {first_role} at {first_at} and the {second_role} at {second_at} of the next iteration can"
+         " land in either order{one_part}", ""),
+        ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
+        ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
+        ("statement", "WAW", "give each thread bytes of its own; " + _HALVES, _RACE_MESSAGES["WAW"], ""),
+    )
+}  # fmt: skip
+
+_UPDATED = (
+    "several threads update the same bytes in separate steps: the {second_role} at {second_at} can overwrite what another thread has stored"
+    " since the {first_role} at {first_at}"
+)
+_ATOMIC = "make the update atomic ({atomic_add} for +=)"
+_UPDATE = Situation(
+    "an atomic update: load, change and store are separate steps",
+    _ATOMIC + "; a barrier between the load and the store does not help, unless only one thread at a time updates the element",
+    _UPDATED,
+)
+_SAME_UPDATE = Situation(
+    "an atomic update: each thread has computed the value from what it had loaded, so all but one of the updates are lost",
+    _ATOMIC,
+    "several threads update the same bytes at {second_at}, and store the same value, in no order",
+)
+# One thread's update of bytes that others update too (`ordering.UPDATE`).
+_UPDATES = {
+    "no-barrier@update": _UPDATE,
+    # Of the lanes of a warp that have read the bytes, the last one is known: others may have read them at another line.
+    "no-warp-sync@update": Situation(
+        "an atomic update, or {warp_barrier} between the reads of other lanes and this update",
+        "if several lanes update the same element, " + _ATOMIC + "; if each updates its own and others read it, put {warp_barrier}"
+        " after their reads and before {first_at}",
+        "lanes of one warp read these bytes, and the {second_role} at {second_at} can overwrite them before all have: it puts back what"
+        " its own lane has loaded at {first_at}",
+        "warning",
+    ),
+    "same-site@update": replace(_SAME_UPDATE, message="several threads update the same bytes at {second_at}, in no order"),
+    "replicated@update": replace(_SAME_UPDATE, severity="note"),
+}
+
+DATA_RACE: Final = CatalogueEntry(
+    "data-race",
+    "data race",
+    "error",
+    "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes in no order",
+    {
+        "no-barrier/RAW": Situation(
+            _CTA_BARRIER,
+            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}",
+            _RACE_MESSAGES["RAW"],
+        ),
+        "no-barrier/WAR": Situation(
+            _CTA_BARRIER,
+            "put {cta_barrier} after the {first_role} at {first_at} and before the {second_role} at {second_at}"
+            " (in a loop: at the end of its body)",
+            _RACE_MESSAGES["WAR"],
+        ),
+        "no-barrier/WAW": Situation(
+            _CTA_BARRIER,
+            "give each thread bytes of its own, or put {cta_barrier} between {first_at} and {second_at}",
+            _RACE_MESSAGES["WAW"],
+        ),
+        "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
+        **_SHAPED_RACES,
+        **_UPDATES,
+        "same-site": Situation(
+            "an order between the threads that execute {second_at}",
+            "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",
+            "several threads {second_role_verb} the same bytes at {second_at}, in no order",
+        ),
+        "same-value": Situation(
+            _CTA_BARRIER,
+            "let one thread store it, or put {cta_barrier} between the stores",
+            "several threads store the same value into the same bytes, at {first_at} and {second_at}, in no order",
+            "warning",
+        ),
+        "replicated": Situation(
+            "nothing that changes the result: one instruction of several threads stores one value",
+            "nothing, if the threads hold the same value on purpose (Triton does so); else let one thread store it",
+            "several threads store the same value into the same bytes at {second_at}, in no order",
+            "note",
+        ),
+        "atomic": Situation(
+            "a barrier between the atomic operation and the plain access: an atomic orders nothing but other atomics",
+            "put {cta_barrier} between {first_at} and {second_at}, or make both accesses atomic",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} touch the same bytes, and only one of them is atomic",
+        ),
+        "other-lanes": Situation(
+            "{warp_barrier_ptx} after the wait of another lane: a wait serves the lanes that executed it",
+            "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
+            "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
+            "warning",
+        ),
+        "no-warp-sync": Situation(
+            _WARP_BARRIER,
+            "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",
+            "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
+            "warning",
+        ),
+        **OPERATION_RACES,
+        "narrow-scope": Situation(
+            ".cluster scope on both accesses: {narrow_at} has .cta scope",
+            "write .cluster in place of .cta at {narrow_at}",
+            "CTAs of one cluster access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} "
+            "does not include the other CTA",
+        ),
+        "cluster": Situation(
+            "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
+            "put {cluster_barrier} between {first_at} and {second_at}",
+            "CTAs of one cluster touch the same bytes at {first_at} and {second_at}, and nothing orders them",
+        ),
+        GENERAL: Situation("an edge that orders (1) before (2)", "order {first_at} and {second_at} with a barrier"),
+    },
+)

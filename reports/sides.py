@@ -1,0 +1,177 @@
+"""The accesses of a device record: who did what where, and the bytes in conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.abi.events import FindingFlags, Found, Hazard, Kind, Operation
+from consan.instrument.sites import Site
+from consan.reports.divergence import TOGETHER
+from consan.reports.found import (
+    ModuleSites,
+    barrier_state,
+    completion_of,
+    entry_of,
+    is_global,
+    layout_of,
+    operation_numbers,
+    range_of,
+)
+from consan.reports.model import Access, AsyncInfo, Buffer
+from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of, unflatten
+from consan.reports.ordering import Pair
+from consan.reports.places import located
+
+_ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
+# Operation number of the device -> name (`AsyncInfo.kind`).
+_OPERATIONS: Final = {
+    Operation.BULK_STORE: "bulk store",
+    Operation.BULK_LOAD: "bulk load",
+    Operation.WGMMA: "wgmma",
+    Operation.STORE_ASYNC: "st.async",
+    Operation.BULK_SOURCE: "bulk copy",
+}
+# The same derived from the site, for records without it: (family, whether it writes shared memory).
+_OPERATION_OF_SITE: Final = {
+    ("cp.async", True): "cp.async",
+    ("bulk", True): "bulk load",
+    ("tensor", True): "bulk load",
+    ("bulk", False): "bulk store",
+    ("tensor", False): "bulk store",
+    ("wgmma", False): "wgmma",
+}
+# An operation's role, if it differs from its name.
+_ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
+_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma")
+#: What an instruction does to an mbarrier.
+_BARRIER_ROLES: Final = {
+    "mbarrier.init": "initialisation",
+    "mbarrier.inval": "invalidation",
+    "mbarrier.arrive": "arrival",
+    "mbarrier.arrive_drop": "arrival",
+    "mbarrier.expect_tx": "announcement of bytes",
+    "mbarrier.complete_tx": "completion of bytes",
+    "mbarrier.test_wait": "wait",
+    "mbarrier.try_wait": "wait",
+    "cp.async.mbarrier": "arrival",
+}
+# Instructions that a whole warp executes together, without barriers.
+_WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "special", "tcgen05")
+_ALONE: Final = (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS, Kind.LIFETIME)  # kinds with one access
+_OF_BARRIERS: Final = (Kind.BARRIER_MISUSE, Kind.DIVERGENCE)
+
+
+def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
+    """(1) and (2), or the one access."""
+    event = found.event
+    action, own_action = _actions(found, module)
+    own = _access(found, "site", int(event["thread"]), module, own_action)
+    if found.kind in _ALONE or (found.kind in _OF_BARRIERS and not event["other_site"]):
+        return (own,)
+    other = _access(found, "other_site", int(found.own["other_thread"]), module, action)
+    if int(event["flags"]) & FindingFlags.OTHER_ATOMIC and not other.role:
+        other = replace(other, role=_ROLES["rmw"])
+    if not other.role:
+        other = replace(other, role="read" if hazard is Hazard.WAR else "write")
+    if found.kind is Kind.BARRIER_MISUSE and (own.site, own.thread, own.block) == (other.site, other.thread, other.block):
+        return (own,)  # in two iterations of a loop
+    turned = found.kind is Kind.DIVERGENCE or _turned(found.kind, hazard, action, own_action)
+    return (own, other) if turned else (other, own)
+
+
+def pair_of(found: Found, accesses: Sequence[Access], module: ModuleSites) -> Pair:
+    """The sites of (1) and (2)."""
+    own, other = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+    if len(accesses) < 2:
+        return own, None
+    first_is_own = own is not None and (own.ptx_line, own.opcode) == (accesses[0].ptx_line, accesses[0].op)
+    return (own, other) if first_is_own else (other, own)
+
+
+def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: AsyncInfo | None) -> bool:
+    """Whether the record's second access is (1)."""
+    if kind is Kind.MISSING_WAIT:
+        return action is None and own_action is not None
+    return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
+
+
+def _actions(found: Found, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:
+    """The operations behind the other access and behind the own one. Barrier, phase and group belong to the other's, if any."""
+    numbers = operation_numbers(found)
+    if found.kind is Kind.MISSING_WAIT and not any(numbers):
+        return AsyncInfo("cp.async", group=int(found.own["completion"]["group"])), None
+    other, own = (AsyncInfo(_OPERATIONS[Operation(number)]) if number else None for number in numbers)
+    return (_signalled(other, found, module), own) if other else (None, own and _signalled(own, found, module))
+
+
+def _signalled(action: AsyncInfo, found: Found, module: ModuleSites) -> AsyncInfo:
+    """Add the phase or group that signals completion, if the device recorded it."""
+    done = completion_of(found)
+    if done is None:
+        return action
+    if barrier := barrier_state(found, module):
+        phase, name = int(done["barrier"]["phase"]), barrier.get("name", "")
+        return replace(action, barrier=barrier["offset"], phase=phase, barrier_name=name)
+    grouped = action.kind in ("bulk store", "wgmma") and (found.kind is Kind.LIFETIME or operation_numbers(found)[0])
+    return replace(action, group=int(done["group"])) if grouped else action
+
+
+def _access(found: Found, site_field: str, thread: int, module: ModuleSites, action: AsyncInfo | None) -> Access:
+    event, site = found.event, module.site(int(found.event[site_field]))
+    number, touched = in_cta(event, thread), range_of(found)
+    if action is None and site is not None:
+        action = _operation_of(site)
+    place = Access(
+        role="",
+        op="",
+        name=_name(found, module, touched) if touched else "",
+        block=block_of(event, thread),
+        cluster_rank=rank_of(event, thread),
+        thread=unflatten(number, dim3(event["ntid"])),
+        warp=number // 32,
+        lane=number % 32,
+        bytes=touched,
+        asynchronous=action,
+        proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
+        space="global" if is_global(found) else "shared",
+    )
+    return place if site is None else replace(place, role=_role(site, action), op=site.opcode, **located(site))
+
+
+def _name(found: Found, module: ModuleSites, touched: tuple[int, int]) -> str:
+    if is_global(found):
+        return module.address_name(entry_of(found, module), *touched)
+    return "" if found.kind is Kind.OUT_OF_BOUNDS else layout_of(found, module).name(*touched)
+
+
+def _operation_of(site: Site) -> AsyncInfo | None:
+    if site.opcode.startswith(("st.async", "red.async")):
+        return AsyncInfo("st.async")
+    word = _OPERATION_OF_SITE.get((site.family, site.access in ("write", "rmw") or site.family == "cp.async"))
+    return AsyncInfo(word) if word else None
+
+
+def _role(site: Site, action: AsyncInfo | None) -> str:
+    if action is not None:
+        return _ROLE_OF_OPERATION.get(action.kind, action.kind)
+    if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):
+        return TOGETHER
+    named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
+    return named or _ROLES[site.access]
+
+
+def buffer_of(found: Found, low: int, high: int, module: ModuleSites) -> Buffer:
+    """The bytes in conflict. In a cluster those of one CTA: the first, if several are equal."""
+    event, layout = found.event, layout_of(found, module)
+    if not event["cta_bytes"]:
+        begin = inside(event, low)
+        return Buffer(layout.region(begin, begin + high - low) or "shared memory", "shared", begin, high - low)
+    owner, last = low // int(event["cta_bytes"]), (high - 1) // int(event["cta_bytes"])
+    if owner != last:
+        low, high = int(event["offset"]), int(event["offset"]) + int(event["bytes"])
+        owner = low // int(event["cta_bytes"])
+    begin = inside(event, low)
+    name = layout.region(begin, begin + high - low) or "shared memory"
+    return Buffer(f"{name} of the CTA of rank {owner}", "shared", begin, high - low)

@@ -1,0 +1,301 @@
+"""What a deadlock's report says of the instructions that could have ended the wait: their lines, their numbers, and the repair.
+
+The proof of the deadlock says what an awaited phase lacks. The kernel's text says which instructions signal that barrier or write the
+polled variable (`instrument/signals.py`). The instructions join the finding as accesses of role `culprit`.
+
+Nothing is said of a barrier that has no name, or where the address of some signal is unknown: then that signal may be the one that lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from consan.instrument.relations import Relations, Signal
+from consan.reports.culprit_cases import access_of
+from consan.reports.kinds import place
+from consan.reports.model import Access, Finding, plural
+from consan.reports.names import base_name, variable_name
+
+SHOWN: Final = 3  # culprits with their source
+
+
+@dataclass(frozen=True)
+class Lack:
+    """An awaited phase: the mbarrier's variable and what is pending."""
+
+    variable: str
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+    @property
+    def came(self) -> int:
+        """Arrivals of this phase."""
+        return self.expected - self.pending
+
+
+@dataclass(frozen=True)
+class Told:
+    """The words, and the instructions that they name. Empty words leave those of the catalogue."""
+
+    culprits: Sequence[Signal]
+    fix: str = ""
+    missing: str = ""
+    reason: str = ""  # follows the message
+    ended: bool = False  # the arrivals completed all earlier phases, and none came in the awaited one
+
+
+def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], polled: Sequence[str], relations: Relations) -> Finding:
+    """The deadlock with its culprits and its repair. `numbers`: awaited named barriers. `polled`: polled variables."""
+    awaited, signals = set(lacks), relations.signals(finding.kernel)
+    told = None
+    if finding.situation == "polled":
+        told = _of_variable(finding, polled[0], signals, relations) if len(set(polled)) == 1 else None
+    elif len(awaited) == 1 and not numbers:
+        told = _of_mbarrier(finding, awaited.pop(), signals, relations)
+    elif len(set(numbers)) == 1 and not awaited:
+        told = _of_named_barrier(finding, numbers[0], signals)
+    if told is None:
+        return finding
+    accesses = tuple(map(access_of, _once(told.culprits)))[:SHOWN]
+    message = f"{finding.message}; {told.reason}" if told.reason else finding.message
+    return replace(finding, accesses=accesses, message=message, fix=told.fix or finding.fix, missing=told.missing or finding.missing)
+
+
+# --- mbarriers ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sites:
+    """The signals of one mbarrier."""
+
+    inits: Sequence[Signal]
+    arrivals: Sequence[Signal]
+    announcements: Sequence[Signal]
+    copies: Sequence[Signal]
+
+
+def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relations: Relations) -> Told | None:
+    sites = _sites(base_name(lack.variable), signals)
+    rule = _RULES.get(finding.situation)
+    told = rule(lack, sites) if rule is not None and sites is not None else None
+    return _with_loops(finding, lack, told, relations) if told is not None and told.ended else told
+
+
+def _with_loops(finding: Finding, lack: Lack, told: Told, relations: Relations) -> Told:
+    """The words with the lines of the two loops, if each side has one."""
+    ended = _loops(finding.kernel, (signal.place.ptx_line for signal in told.culprits), relations)
+    waiting = _loops(finding.kernel, (int(waiter.get("ptx_line") or 0) for waiter in finding.waiters if "mbarrier" in waiter), relations)
+    if len(ended) != 1 or len(waiting) != 1:
+        return told
+    (one, at), (other, wait_at) = (next(iter(found.items())) for found in (ended, waiting))
+    fix = (
+        f"the loop at {one} completed {_earlier(lack)} and then ended, while the loop at {other} waits for phase {lack.phase}:"
+        f" end the loop at {other} earlier, or let the loop at {one} go on"
+    )
+    return replace(told, culprits=[*told.culprits, at, wait_at], fix=fix)
+
+
+def _loops(kernel: str, lines: Iterable[int], relations: Relations) -> dict[str, Signal]:
+    """The loops around some instructions, by place; empty if one is in no loop."""
+    found = [relations.loop(kernel, line) for line in lines]
+    loops = [Signal("loop", "bra", branch) for branch in found if branch is not None]
+    return {place(access_of(loop)): loop for loop in loops} if len(loops) == len(found) else {}
+
+
+def _sites(variable: str, signals: Sequence[Signal]) -> _Sites | None:
+    """None if the variable is unknown or a signal may be on it or on another one."""
+    known = [signal for signal in signals if signal.verb in ("initialise", "announce", "copy", "arrive") and signal.barrier is None]
+    if not variable or any(not signal.symbol for signal in known):
+        return None
+    own = [signal for signal in known if variable_name(signal.symbol) == variable]
+    arrivals = [signal for signal in own if "arrive" in signal.opcode.split(".")]
+    return _Sites(*(_of_verb(own, "initialise"), arrivals, _of_verb(own, "announce"), _of_verb(own, "copy")))
+
+
+def _of_verb(signals: Iterable[Signal], verb: str) -> list[Signal]:
+    return [signal for signal in signals if signal.verb == verb]
+
+
+def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
+    """Some arrivals of the phase did not come."""
+    name, at = lack.variable, _places(sites.arrivals)
+    if not sites.inits:
+        return None
+    if not sites.arrivals:
+        return Told(sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does")
+    counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
+    if counting and not lack.came:
+        why = "without .noinc the instruction first raises the pending count by its own arrival"
+        return Told(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
+    if lack.came and not lack.phase:
+        fix = (
+            f"if {plural(lack.came, 'thread')} should arrive in each phase, initialise {name} with {lack.came} at {_places(sites.inits)};"
+            f" else let {lack.pending:,} more arrive at {at}"
+        )
+        missing = f"{lack.pending:,} of the {lack.expected:,} arrivals that mbarrier.init counts at {_places(sites.inits)}"
+        return Told([*sites.inits, *sites.arrivals], fix, missing)
+    if lack.came:
+        fix = (
+            f"{_earlier(lack)} got all arrivals, phase {lack.phase} only {lack.came:,}: let every counted thread go on arriving at {at},"
+            " or leave with mbarrier.arrive_drop"
+        )
+        return Told([*sites.arrivals, *sites.inits], fix)
+    if lack.phase:
+        fix = (
+            f"the arrivals at {at} completed {_earlier(lack)} and then ended, while this wait is for phase {lack.phase}:"
+            " give both sides the same number of iterations"
+        )
+        return Told(sites.arrivals, fix, f"{plural(lack.expected, 'arrival')} for phase {lack.phase} of {name}: none came", ended=True)
+    return Told(sites.arrivals, f"let the threads that arrive at {at} do so before they wait or exit")
+
+
+def _adds_itself(signal: Signal) -> bool:
+    """Whether it is a `cp.async.mbarrier.arrive` whose arrival the count of the barrier does not include (ISA)."""
+    parts = signal.opcode.split(".")
+    return parts[0] == "cp" and "noinc" not in parts
+
+
+def _bytes(lack: Lack, sites: _Sites) -> Told | None:
+    """All arrivals came; announced bytes did not."""
+    at, short = _places(sites.announcements), plural(lack.tx, "byte")
+    if not sites.announcements:
+        return None
+    if not sites.copies:
+        return Told(sites.announcements, f"issue the copy that {at} announces, on {lack.variable}: no instruction copies to this mbarrier")
+    if lack.phase:
+        late = f"{_earlier(lack)} got all bytes, phase {lack.phase} lacks {short}"
+        return Told([*sites.copies, *sites.announcements], f"{late}: issue the copy at {_places(sites.copies)} in each phase")
+    fix = f"announce {short} fewer at {at}, or let the copies at {_places(sites.copies)} bring {short} more"
+    return Told([*sites.announcements, *sites.copies], fix, f"{short}: {_numbers(sites)}" if _numbers(sites) else "")
+
+
+def _numbers(sites: _Sites) -> str:
+    """`mbarrier.expect_tx announced 272, the copy brought 256`, if each is one instruction with a constant."""
+    told = [signals[0].number for signals in (sites.announcements, sites.copies) if len(signals) == 1]
+    return f"expect_tx announced {told[0]:,}, the copy brought {told[1]:,}" if len(told) == 2 and None not in told else ""
+
+
+def _both(lack: Lack, sites: _Sites) -> Told:
+    """Arrivals and bytes lack: the instructions are shown, the words stay."""
+    return Told([*sites.arrivals, *sites.copies])
+
+
+_RULES: Final[dict[str, Callable[[Lack, _Sites], Told | None]]] = {"arrivals": _arrivals, "bytes": _bytes, "both": _both}
+
+
+def _earlier(lack: Lack) -> str:
+    return "phase 0" if lack.phase == 1 else f"phases 0 to {lack.phase - 1}"
+
+
+# --- named barriers ----------------------------------------------------------------------------------------------------
+
+
+def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) -> Told | None:
+    here = [signal for signal in signals if signal.barrier == number]
+    elsewhere = [signal for signal in signals if signal.verb == "arrive" and signal.barrier not in (None, number)]
+    expected, arrived = _counted(finding, number, here)
+    if expected is None or arrived is None or arrived >= expected:
+        return None
+    missing = f"{expected - arrived:,} of the {plural(expected, 'thread')} that barrier {number} counts; {arrived:,} wait there"
+    if elsewhere:
+        others = " and ".join(sorted({f"barrier {signal.barrier}" for signal in elsewhere}))
+        fix = f"the arrival at {_places(elsewhere)} is on {others}: if it is meant for barrier {number}, give it the number {number}"
+        return Told(elsewhere, fix, missing)
+    fix = (
+        f"let {expected - arrived:,} more threads reach barrier {number},"
+        f" or make the count at {_places(here)} the number of threads that reach it in one round"
+    )
+    return Told([], fix, missing)
+
+
+def _counted(finding: Finding, number: int, here: Sequence[Signal]) -> tuple[int | None, int | None]:
+    """How many threads the barrier counts, and how many have come. None: not known."""
+    waiters = [waiter for waiter in finding.waiters if waiter.get("barrier") == number]
+    waiters = [waiter for waiter in waiters if waiter.get("block") == waiters[0].get("block")]
+    if not waiters:
+        return None, None
+    if "expected" in waiters[0]:
+        return int(waiters[0]["expected"]), int(waiters[0]["arrived"])
+    counts = {signal.number for signal in here}
+    early = any(signal.verb == "arrive" for signal in here)  # may have come and gone on
+    known = counts.pop() if len(counts) == 1 else None
+    return known, None if early else sum(_lanes(waiter) for waiter in waiters)
+
+
+def _lanes(waiter: dict[str, Any]) -> int:
+    return int(waiter.get("lanes", 0)).bit_count()
+
+
+# --- polled variables --------------------------------------------------------------------------------------------------
+
+
+def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relations: Relations) -> Told | None:
+    """The stores to a polled variable. The polling instruction itself may be an atomic, which does not count."""
+    polling = {waiter.get("ptx_line") for waiter in finding.waiters if waiter.get("polls")}
+    name = base_name(polled)
+    stores = [signal for signal in signals if signal.verb == "write" and signal.symbol and variable_name(signal.symbol) == name]
+    stores = [signal for signal in stores if signal.place.ptx_line not in polling]
+    if not stores:
+        return None
+    kernel = finding.kernel
+    pairs = [(wait, store) for wait in finding.waiters for store in stores if _is_behind(wait, store, relations, kernel)]
+    late = [(wait, store) for wait, store in pairs if not wait.get("polls")]
+    if late:
+        return _behind_a_wait(name, late)
+    if pairs:
+        loops, writes = _once_each(_at(wait) for wait, _ in pairs), _writes([store for _, store in pairs])
+        fix = f"move {writes} before the loop at {loops}, or let a thread write that does not enter the loop"
+        return Told([store for _, store in pairs], fix, reason=f"{writes} can come only after that loop")
+    fix = f"{name} is written at {_places(stores)}, where no thread that is left can come: let a thread write it before it waits or exits"
+    return Told(stores, fix)
+
+
+def _is_behind(waiter: dict[str, Any], store: Signal, relations: Relations, kernel: str) -> bool:
+    """Whether a store can come after a wait, and the wait not after the store, as in a loop."""
+    wait, line = int(waiter.get("ptx_line") or 0), store.place.ptx_line
+    return relations.follows(kernel, wait, line) is True and relations.follows(kernel, line, wait) is False
+
+
+def _behind_a_wait(name: str, late: Sequence[tuple[dict[str, Any], Signal]]) -> Told:
+    """The stores come only after a barrier or an mbarrier, which waits for the threads that poll."""
+    stores = [store for _, store in late]
+    waits = _once_each(_at(waiter) for waiter, _ in late)
+    wait = f"the {'barrier' if all('barrier' in waiter for waiter, _ in late) else 'wait'} at {waits}"
+    return Told(
+        stores,
+        f"move {_writes(stores)} before {wait}",
+        f"a write of {name} that comes before {wait}",
+        f"{_writes(stores)} can come only after {wait}, which waits for the threads that poll",
+    )
+
+
+def _writes(stores: Sequence[Signal]) -> str:
+    """`the write at k.cu:8`."""
+    places = _places(stores)
+    return f"the write{'s' * (' and ' in places)} at {places}"
+
+
+def _at(waiter: dict[str, Any]) -> str:
+    """The place of a waiter as `kinds.place` writes it."""
+    return place(Access("", "", **{name: waiter[name] for name in ("file", "line", "ptx_line") if waiter.get(name)}))
+
+
+# --- words -------------------------------------------------------------------------------------------------------------
+
+
+def _once(signals: Iterable[Signal]) -> list[Signal]:
+    """One signal for each source place: an unrolled loop has several."""
+    found = {(signal.opcode, signal.place.file, signal.place.line, signal.place.inlined): signal for signal in signals}
+    return list(found.values())
+
+
+def _places(signals: Sequence[Signal]) -> str:
+    return _once_each(place(access_of(signal)) for signal in signals)
+
+
+def _once_each(places: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(filter(None, places)))

@@ -1,0 +1,61 @@
+"""What the text of a kernel adds to an uninitialised read: the stores to its variable, or that there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.relations import Stores
+from consan.reports.kinds import place
+from consan.reports.model import CULPRIT, Access, Finding
+from consan.reports.names import base_name
+from consan.reports.places import located
+
+_STORES: Final = 3  # stores that a sentence names
+
+
+def is_array(name: str) -> bool:
+    """Whether a name is that of a variable or of elements of it, not of a member, of plain bytes or of dynamic memory."""
+    return bool(name) and "." not in name.replace("..", "") and " " not in name
+
+
+def with_stores(finding: Finding, found: Stores | None) -> Finding:
+    """The finding with the first store to its variable, whose range may be too small, or with the fact that there is none.
+
+    The access names some of the bytes that nothing has written, not all.
+    """
+    if found is None:
+        return finding
+    reader, copied = finding.accesses[0], _copied(finding, found)
+    variable, at = base_name(reader.name), place(reader)
+    reads = f"the {reader.role} at {at} {f'copies {copied:,} bytes of {variable}' if copied else f'reads {reader.name}'}"
+    if not found.places:
+        message = f"{reads}, and no instruction of this kernel writes {variable}"
+        return replace(finding, message=message, fix=f"write {variable} before {at}, or let {at} read another array")
+    stores = f"{variable} is written at {_listed(found)}"
+    if copied:
+        message = f"{reads}, and nothing in this CTA has written some of them, such as {reader.name}; {stores}"
+        fix = f"let {_listed(found)} write all {copied:,} bytes that {at} copies (also the tail), or copy only what is written"
+    else:
+        message = f"{finding.message}; {stores}"
+        fix = (
+            f"let {_listed(found)}, or a statement beside it, write all elements that {at} reads, such as {reader.name} (a tail, a halo"
+            " element), or do not read them"
+        )
+    store = Access(role=CULPRIT, op=_opcode_of(found), proxy="none", space="none", **located(found.places[0]))
+    return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)
+
+
+def _copied(finding: Finding, found: Stores) -> int:
+    """The bytes that a bulk copy reads in all; 0 for other reads, or if that is not known."""
+    action = finding.accesses[0].asynchronous
+    return found.bytes if action is not None and action.kind.startswith("bulk") else 0
+
+
+def _listed(found: Stores) -> str:
+    places = " and ".join(dict.fromkeys(place(Access("", "", **located(each))) for each in found.places[:_STORES]))
+    return places + (f" and at {len(found.places) - _STORES} more places" if len(found.places) > _STORES else "")
+
+
+def _opcode_of(found: Stores) -> str:
+    return next((word for word in found.places[0].ptx.rstrip(";").split() if not word.startswith("@")), "")
