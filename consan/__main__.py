@@ -17,35 +17,14 @@ from typing import Final, NoReturn
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
+from consan.commands.base import Parser
+from consan.process.termination import terminable
 from consan.reports import look
-from consan.termination import terminable
+from consan.reports.coverage import installed_version
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse whose errors print one line and exit in one place."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise; `main` prints it."""
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-    def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Refuse unknown words, and suggest the option that was most likely meant."""
-        flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
-        self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
-
-
-def version() -> str:
-    """The installed version."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("consan")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 class _Version(argparse.Action):
@@ -53,7 +32,7 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
         """Print and exit."""
-        print(f"consan {version()}")
+        print(f"consan {installed_version()}")
         parser.exit()
 
 
@@ -107,7 +86,7 @@ def _run(argv: list[str]) -> int:
         arguments.parser.refuse(unknown)
     if arguments.command is None:
         raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
-    from consan import config
+    from consan import config  # late: --help reads no configuration
 
     arguments.argv = argv
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})

@@ -42,6 +42,12 @@ class EnvironmentFailure(UsageError):  # noqa: N818
     """A library, driver or device that the command needs is missing; says which and how to get it."""
 
 
+class Interrupted(ConsanError):  # noqa: N818
+    """Ctrl-C or SIGTERM came before there was a result to keep."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
 class InternalError(ConsanError):
     """consan itself failed."""
 

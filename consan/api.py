@@ -22,18 +22,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan import adapters
 from consan._errors import UsageError
 from consan.backends.base import Dim3
+from consan.files import read_file
 from consan.instrument.ptx import Function, Param
-from consan.layouts import name_addresses
-from consan.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, Kind
+from consan.launching.entries import choose_entry
+from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
+from consan.launching.placement import Placement
+from consan.launching.signature import kinds_of
+from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.reports.combine import combine
 from consan.reports.model import Report
-from consan.session import Session
-from consan.signature import kinds_of
+from consan.session.layouts import name_addresses
+from consan.session.session import Session
 from consan.suppressions import finish
-from consan.tensormap import NBYTES
-from consan.tensormap_argument import TensorMap
+from consan.tensormap.argument import TensorMap
+from consan.tensormap.description import NBYTES
 
 __all__ = ["Kernel", "TensorMap", "check", "launch"]
 
@@ -60,8 +65,6 @@ class Kernel:
         include_dirs: Sequence[str] = (),
         std: str = "c++17",
     ) -> None:
-        from consan.commands.source import CUDA_SUFFIXES
-
         text, self.name = _read(source)
         suffix = Path(self.name).suffix.lower()
         is_ptx = suffix == ".ptx" or (suffix not in CUDA_SUFFIXES and _PTX.search(text) is not None)
@@ -69,7 +72,8 @@ class Kernel:
             self.ptx = text
         else:
             self.ptx, entry = _compile(text, entry, self.name, arch or "sm_90a", defines or {}, include_dirs, std)
-        self.function = _choose(self.ptx, self.name, entry)
+        self.module = read_module(self.ptx, self.name)
+        self.function = choose_entry(self.module, entry, self.name)
 
     @property
     def entry(self) -> str:
@@ -78,8 +82,6 @@ class Kernel:
 
 
 def _read(source: str | Path) -> tuple[str, str]:
-    from consan.commands.base import read_file
-
     if isinstance(source, str) and "\n" in source:
         return source, "kernel.ptx" if _PTX.search(source) else "kernel.cu"
     if not isinstance(source, (str, os.PathLike)):
@@ -91,18 +93,9 @@ def _compile(
     text: str, entry: str | None, name: str, arch: str, defines: Mapping[str, Any], include_dirs: Sequence[str], std: str
 ) -> tuple[str, str | None]:
     """The PTX, and the kernel's name in it."""
-    from consan.commands.source import compile_for
-
     values = {macro: None if value is None else str(value) for macro, value in defines.items()}
     result, symbol = compile_for(text, entry, name=name, arch=arch, std=std, defines=values, include_dirs=tuple(include_dirs))
     return result.ptx, symbol
-
-
-def _choose(ptx: str, name: str, wanted: str | None) -> Function:
-    from consan.commands.check import choose_entry
-    from consan.commands.source import read_module
-
-    return choose_entry(read_module(ptx, name), wanted, name)
 
 
 _CHECKS: list[list[Report]] = []
@@ -132,6 +125,9 @@ def launch(
     cooperative: bool = False,
     shadow_memory: int | None = None,
     assembly: str = "best",
+    engine: str = "auto",
+    trace_memory: int | None = None,
+    exhaustive: bool = False,
 ) -> Report:
     """Launch once, sanitized, and return the report of this launch.
 
@@ -140,6 +136,8 @@ def launch(
     `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
 
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
+    `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
+    `exhaustive`: CTAs that did the same are checked one by one (engine "record").
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
@@ -147,9 +145,10 @@ def launch(
         raise UsageError(f"{kernel!r} is no consan.Kernel")
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
-    session = Session(device=device, seed=seed, timeout=timeout, policy=policy, shadow_memory=shadow_memory, assembly=assembly)
+    checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "engine": engine, "exhaustive": exhaustive}
+    session = Session(device=device, seed=seed, timeout=timeout, shadow_memory=shadow_memory, trace_memory=trace_memory, **checking)
     with session.turn():
-        prepared = session.prepare(kernel.ptx, name=kernel.name, cluster=math.prod(_dim3(cluster)))
+        prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with _arguments(session, kernel.function, args) as values:
             session.address_name = name_addresses(prepared, kernel.entry, "argument", args, values)
             session.launch(
@@ -181,56 +180,38 @@ def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Ite
         raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
     if len(args) != len(function.params):
         raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
-    backend, copies = session.backend, list[tuple[int, npt.NDArray[Any]]]()
+    placed = Placement(session.backend)
     try:
         given = zip(args, function.params, kinds_of(function), strict=True)
-        yield [_value(session, value, parameter, kind, copies) for value, parameter, kind in given]
+        yield [placed.parameter(_fitting(value, parameter, kind)) for value, parameter, kind in given]
         if not session.device_lost:
-            for address, array in copies:
-                if array.flags.writeable:
-                    array[...] = np.frombuffer(backend.read(address, array.nbytes), array.dtype).reshape(array.shape)
+            placed.copy_back()
     finally:
         if not session.device_lost:
-            for address, _ in copies:
-                backend.free(address)
+            placed.free()
 
 
-def _value(session: Session, value: Any, parameter: Param, kind: Kind, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
-    """The bytes of one parameter. An array's device copy is added to `copies`."""
+def _fitting(value: Any, parameter: Param, kind: CType) -> bytes | npt.NDArray[Any] | TensorMap:
+    """A value that fits its parameter: a scalar as bytes."""
     if isinstance(value, TensorMap):
-        return _tensor_map(session, value, parameter, copies)
+        if parameter.nbytes != NBYTES:
+            raise UsageError(
+                f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap"
+            )
+        return value
     if not isinstance(value, np.ndarray) or not value.ndim:
         return _scalar(value, parameter, kind)
     if value.dtype.hasobject or parameter.nbytes != 8:
         raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter of {parameter.nbytes} bytes")
     if kind.kind in (INTEGER, UNSIGNED, FLOAT):
         raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter {kind.text}")
-    return _placed(session, value, copies).to_bytes(8, "little")
-
-
-def _placed(session: Session, array: npt.NDArray[Any], copies: list[tuple[int, npt.NDArray[Any]]]) -> int:
-    """Address of the array's device copy. Each array is copied once."""
-    for address, other in copies:
-        if other is array:
-            return address
-    address = int(session.backend.alloc(max(array.nbytes, 1)))
-    copies.append((address, array))
-    session.backend.write(address, np.ascontiguousarray(array))
-    return address
-
-
-def _tensor_map(session: Session, value: TensorMap, parameter: Param, copies: list[tuple[int, npt.NDArray[Any]]]) -> bytes:
-    if parameter.nbytes != NBYTES:
-        raise UsageError(f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap")
-    info = value.info if value.on_device else value.at(_placed(session, value.array, copies))
-    data: bytes = session.backend.tensor_map(info)
-    return data
+    return value
 
 
 _FORMATS = {4: "<f", 8: "<d"}
 
 
-def _scalar(value: Any, parameter: Param, kind: Kind) -> bytes:
+def _scalar(value: Any, parameter: Param, kind: CType) -> bytes:
     """The bytes of a scalar (Python or NumPy), of a struct, or of a device array's pointer."""
     if isinstance(value, (bytes, bytearray)):
         return _sized(bytes(value), parameter, value)
@@ -313,8 +294,6 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
     The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
     Raises `UsageError` for an unknown device or policy.
     """
-    from consan import adapters
-
     session = Session(device=device, seed=seed, policy=policy, **options)
     live, launched = LiveReport(), list[Report]()
     with session.turn():

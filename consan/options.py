@@ -4,7 +4,7 @@ This table drives the parsers, the keys of `[tool.consan]` (consan/config.py), t
 unknown variables. Precedence, lowest first: `[tool.consan]`, `CONSAN_OPTIONS` (a command line), the option's own
 variable (`CONSAN_SEED`), the command line. Values stay text until `fill`, so that all sources give the same error text.
 
-Options of a single command are in that command's file; the grammar of `--arg` is in consan/arguments.py.
+Options of a single command are in that command's file; the grammar of `--arg` is in consan/launching/arguments.py.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from consan._errors import UsageError, did_you_mean
 from consan.reports.look import COLORS
 
-if TYPE_CHECKING:
-    from consan.session import Session
-
+T = TypeVar("T")
 PREFIX: Final = "CONSAN_"
 VARIABLE: Final = "CONSAN_OPTIONS"
 DEVICES: Final = ("auto", "gpu", "cpu")
 POLICIES: Final = ("default", "isa")
 ASSEMBLIES: Final = ("best", "fast")
+ENGINES: Final = ("auto", "record", "inline")
 
 Texts = Mapping[str, tuple[str, str]]  # option name -> (source of the value, value)
 
@@ -48,6 +47,14 @@ class KernelFilter:
     def matches(self, name: str) -> bool:
         """Whether a kernel of this name is to be sanitized."""
         return self.pattern.search(name) is not None
+
+
+def read_as(option: str, text: str, read: Callable[[str], T]) -> T:
+    """The value of an option; an error names the option."""
+    try:
+        return read(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def read_text(text: str) -> str:
@@ -206,6 +213,31 @@ SESSION: Final = (
         "best",
         choices=ASSEMBLIES,
     ),
+    Option(
+        ("--engine",),
+        "engine",
+        read_text,
+        "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
+        " what record does not take yet is checked inline, and the report says so; auto: inline",
+        "auto",
+        choices=ENGINES,
+    ),
+    Option(
+        ("--trace-memory",),
+        "trace_memory",
+        read_bytes,
+        "limit on the memory for the logs of a launch (--engine record); CTAs whose logs do not fit are not checked",
+        None,
+        "SIZE",
+    ),
+    Option(
+        ("--exhaustive",),
+        "exhaustive",
+        read_switch,
+        "replay each CTA, also those that did the same as others (--engine record)",
+        False,
+        switch=True,
+    ),
 )
 NOTES: Final = Option(
     ("--notes",), "notes", read_switch, "print findings of severity note in full; by default the text only counts them", False, switch=True
@@ -306,24 +338,3 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """CONSAN_* variables that nothing reads: most likely misspelt."""
     known = {option.variable for option in ALL} | set(OTHER_VARIABLES)
     return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-
-
-def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
-    """The session that the options ask for."""
-    from consan.session import Session
-
-    return Session(
-        device=arguments.device,
-        seed=arguments.seed,
-        strict=arguments.strict,
-        policy=arguments.policy,
-        kernel_filter=arguments.kernel_name,
-        launch_skip=arguments.launch_skip,
-        launch_count=arguments.launch_count,
-        timeout=arguments.timeout,
-        shadow_memory=arguments.shadow_memory,
-        assembly=arguments.assembly,
-        triton_arch=getattr(arguments, "triton_arch", "sm_90"),
-        skip_benchmarks=getattr(arguments, "skip_benchmarks", False),
-        **others,
-    )

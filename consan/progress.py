@@ -46,7 +46,7 @@ class Progress:
 SILENT: Final = Progress()
 
 
-class Line(Progress):
+class ProgressLine(Progress):
     """The line itself. `delay`: seconds of work that pass first."""
 
     def __init__(self, file: IO[str], delay: float) -> None:
@@ -105,4 +105,4 @@ class Line(Progress):
 def for_terminal(delay: float = 0.5) -> Progress:
     """What a command shows of its work: a line where somebody watches and has not asked for quiet."""
     watched = sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet()
-    return Line(sys.stderr, delay) if watched else SILENT
+    return ProgressLine(sys.stderr, delay) if watched else SILENT

@@ -27,7 +27,7 @@ _sessions: list[SessionLike] = []
 
 
 def _fitting(session: SessionLike) -> tuple[Adapter, ...]:
-    return ADAPTERS["cpu" if session.backend.device_name == "cpu" else "gpu"]
+    return ADAPTERS[session.backend.choice]
 
 
 def install(session: SessionLike) -> None:

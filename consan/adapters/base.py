@@ -10,9 +10,11 @@ Not handled: frameworks that provide only SASS; their launches are listed with `
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from consan.reports.variables import Argument
 
 SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded module
 
@@ -24,13 +26,13 @@ class PreparedLike(Protocol):
     plain: str
     instrumented: Any  # its `ptx` is the text with hooks
     cubin: bytes | None
-    framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon
+    framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon and Numba
 
 
 class SessionLike(Protocol):
     """The part of `consan.session.Session` that adapters use."""
 
-    backend: Any  # consan.backends.base.Backend: `device_name` is "cpu" for the virtual machine
+    backend: Any  # consan.backends.base.Backend
     alone: bool  # whether nothing can run beside a launch
 
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
@@ -38,6 +40,9 @@ class SessionLike(Protocol):
 
     def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
         """Write the control block in a loaded module."""
+
+    def launched(self, prepared: Any, entry: str, buffers: Sequence[Argument]) -> None:
+        """Name global memory by the buffers of a launch."""
 
     def uninstrumented(self, name: str, launches: int = 1) -> None:
         """List a kernel that runs without instrumentation."""

@@ -29,6 +29,7 @@ from typing import Any
 from consan._errors import EnvironmentFailure
 from consan.adapters import sources
 from consan.adapters.base import PreparedLike, renewed
+from consan.adapters.buffers import buffers
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
@@ -110,6 +111,8 @@ class CudaCoreAdapter(Seam):
             found = next((made for made in self._made if int(made.shown.handle) == library), None)
             if found is None or not self._ready(found):
                 self._open.uninstrumented(_kernel_name(kernel))
+            else:
+                self._open.launched(found.prepared, _kernel_name(kernel), buffers(args))
         return original(stream, config, kernel, *args)
 
     def _ready(self, made: _Made) -> bool:

@@ -24,7 +24,9 @@ from types import ModuleType
 from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.buffers import buffers
 from consan.adapters.seam import NeedsGpu, Seam, lacking
+from consan.reports.frameworks import NUMBA
 
 _OLDEST = _NEWEST = (0, 30)
 _SEAMS = {
@@ -81,12 +83,23 @@ class NumbaAdapter(Seam):
     # -- replacements ------------------------------------------------------------------------------------------------------------
 
     def _launch(self, known: bool, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
-        """`_Kernel.launch`: list what runs without hooks."""
+        """`_Kernel.launch`: list what runs without hooks, and name the buffers of what runs with them."""
         library = getattr(kernel, "_codelibrary", None)
         reason = _unreachable(library) if known else "unknown version of Numba-CUDA"
         if reason:
             self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
-        return original(kernel, *args, **kwargs)
+            return original(kernel, *args, **kwargs)
+        result = original(kernel, *args, **kwargs)
+        self._name(library, kernel, args[0] if args else kwargs.get("args", ()))
+        return result
+
+    def _name(self, library: Any, kernel: Any, args: Any) -> None:
+        """Name global memory by the arguments, once the launch has loaded the kernel."""
+        code = getattr(getattr(kernel, "py_func", None), "__code__", None)
+        names = code.co_varnames[: code.co_argcount] if code is not None else ()
+        for loaded in self._loaded.get(library, {}).values():
+            if loaded.session is self._session:
+                self._open.launched(loaded.prepared, library._entry_name, buffers(args, names))
 
     def _function(self, original: Callable[..., Any], library: Any) -> Any:
         """`CUDACodeLibrary.get_cufunc`: the function of the instrumented module."""
@@ -106,6 +119,7 @@ class NumbaAdapter(Seam):
         if ".loc" not in ptx:
             self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
         prepared = self._open.instrument(ptx, name=library.name)
+        prepared.framework = NUMBA
         assert prepared.cubin is not None, "a session on a GPU assembles"
         image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(prepared.cubin, name=library.name)
         module = context.create_module_image(image, library._setup_functions, library._teardown_functions)

@@ -30,7 +30,7 @@ _LARGEST_FILE = 4 << 20  # larger files are not searched
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceStart:
     """The first line of a kernel's source in a file."""
 
     path: str
@@ -63,7 +63,7 @@ def _temporary_folder() -> Path:
     return folder
 
 
-def place(code: str, folder: Path) -> Place:
+def place(code: str, folder: Path) -> SourceStart:
     """Find the source in the user's files, or write a copy. On a full disk, return only a name."""
     found = _in_user_files(code)
     if found is not None:
@@ -71,20 +71,20 @@ def place(code: str, folder: Path) -> Place:
     try:
         return _copy(code, folder)
     except OSError:
-        return Place(f"{kernel_name(code)}.cu", 1)
+        return SourceStart(f"{kernel_name(code)}.cu", 1)
 
 
-def _in_user_files(code: str) -> Place | None:
+def _in_user_files(code: str) -> SourceStart | None:
     if not code.strip():
         return None
     files = list(dict.fromkeys(_user_files()))
     for path in files:
         offset = _text(path).find(code)
         if offset >= 0:
-            return Place(str(path), _text(path).count("\n", 0, offset) + 1)
+            return SourceStart(str(path), _text(path).count("\n", 0, offset) + 1)
     folders = dict.fromkeys(path.parent for path in files)
     same = (path for folder in folders for path in sorted(folder.glob("*.cu*")) if _same(path, code))
-    return next((Place(str(path), 1) for path in same), None)
+    return next((SourceStart(str(path), 1) for path in same), None)
 
 
 def _same(path: Path, code: str) -> bool:
@@ -121,10 +121,10 @@ def _installed() -> tuple[str, ...]:
     return (own, *{value for key in ("stdlib", "platstdlib", "purelib", "platlib") if (value := sysconfig.get_path(key))})
 
 
-def _copy(code: str, folder: Path) -> Place:
+def _copy(code: str, folder: Path) -> SourceStart:
     folder.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(code.encode()).hexdigest()[:8]
     path = folder / f"{kernel_name(code)}-{digest}.cu"
     if not path.exists():
         path.write_bytes(code.encode())
-    return Place(str(path), 1)
+    return SourceStart(str(path), 1)

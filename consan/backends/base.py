@@ -8,18 +8,22 @@ Not handled: streams other than by handle, memory pools, more than one device in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError
-from consan.tensormap import TensorMapInfo
+from consan.tensormap.description import TensorMapInfo
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
 
 Dim3 = tuple[int, int, int]
 HostBytes = npt.NDArray[np.uint8]
+Handle = Any  # a loaded module: what `load` gave
 
 
 class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a state of the device
@@ -48,75 +52,95 @@ class Backend(Protocol):
     @property
     def device_name(self) -> str:
         """Name for reports, e.g. "NVIDIA H200" or "cpu"."""
-        ...
+
+    @property
+    def choice(self) -> str:
+        """The value of `--device` that selects it: "gpu" or "cpu"."""
+
+    @property
+    def simulates(self) -> bool:
+        """Whether it stands in for a GPU: times mean nothing."""
+
+    @property
+    def assembles(self) -> bool:
+        """Whether it loads machine code, and so takes instrumented modules as cubins."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the seed of a launch decides its schedule. If not, seeded delays in the kernel vary it."""
+
+    @property
+    def survives_fork(self) -> bool:
+        """Whether a forked child can go on using it."""
+
+    @property
+    def modules_kept(self) -> int | None:
+        """How many modules to keep loaded beyond those in use; None: all."""
 
     @property
     def arch(self) -> str:
         """Architecture to compile for, e.g. "sm_90a"."""
-        ...
 
     @property
     def sm_count(self) -> int:
         """Number of multiprocessors."""
-        ...
 
     @property
     def memory_bytes(self) -> int:
         """Bytes of device memory."""
-        ...
 
     @property
     def allocates_zeros(self) -> bool:
         """Whether `alloc` gives zeroed memory."""
-        ...
 
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""
-        ...
 
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory, 256-byte aligned."""
-        ...
 
     def alloc_apart(self, nbytes: int) -> int:
         """The same for consan's own memory, far from the kernels' buffers if the backend can choose."""
-        ...
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
-        ...
 
     def write(self, address: int, data: bytes | npt.NDArray[Any]) -> None:
         """Copy host bytes to the device. Complete on return."""
-        ...
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after all earlier work."""
-        ...
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range."""
-        ...
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:
         """The 128 bytes of a tensor map for this device."""
-        ...
 
-    def load(self, ptx: str) -> Any:
-        """Load a module; the handle goes to `symbol` and `launch`."""
-        ...
+    def load(self, ptx: str, *, name: str = "<ptx>") -> Handle:
+        """Load a module."""
 
-    def resources(self, handle: Any, entry: str) -> EntryResources:
+    def load_cubin(self, cubin: bytes) -> Handle:
+        """Load machine code, where the backend `assembles`."""
+
+    def unload(self, handle: Handle, /) -> None:
+        """Free a module. It must not be used any more."""
+
+    def resources(self, handle: Handle, entry: str) -> EntryResources:
         """Resources of a loaded entry."""
-        ...
 
-    def symbol(self, handle: Any, name: str) -> tuple[int, int]:
+    def resident_ctas(self, handle: Handle, entry: str, threads: int, shared: int = 0) -> int | None:
+        """CTAs of an entry that fit on the device at once; None: any number."""
+
+    def shared_offsets(self, handle: Handle, entry: str) -> dict[str, int] | None:
+        """Offsets of an entry's shared variables, by symbol; None: the assembler has chosen them, and does not tell."""
+
+    def symbol(self, handle: Handle, name: str) -> tuple[int, int]:
         """Address and size of a module's global variable."""
-        ...
 
     def launch(
         self,
-        handle: Any,
+        handle: Handle,
         entry: str,
         grid: Dim3,
         block: Dim3,
@@ -128,18 +152,23 @@ class Backend(Protocol):
         seed: int = 0,
         timeout: float | None = None,
         stream: int | None = None,
-    ) -> Any:
-        """Start a launch. `args` are the bytes of each parameter."""
-        ...
+    ) -> LaunchStats | None:
+        """Start a launch. `args` are the bytes of each parameter. The result is how it ended, if it has ended on return."""
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work. False if it still runs after `timeout` seconds. Raises `DeviceLost` after a fatal kernel error."""
-        ...
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed memory shared by host and device: its device address, and a view that outlives the context."""
-        ...
 
     def free_ring(self, address: int) -> None:
         """Free what `host_ring` gave."""
-        ...
+
+    def on_ctas(self, tell: Callable[[int, int], None]) -> None:
+        """Call it with the CTAs done and the CTAs of the launch, as far as the backend knows."""
+
+    def restart(self) -> None:
+        """Number launches from one again, as far as the backend numbers them."""
+
+    def renew(self) -> None:
+        """Forget what earlier launches left, where the backend is `seeded`: the next launch runs as a first one."""

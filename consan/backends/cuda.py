@@ -15,7 +15,7 @@ import ctypes
 import math
 import mmap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,10 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
+from consan.backends.driver_values import host_bytes, launch_attributes, launch_config, parameters, pointer
+from consan.backends.streams import Streams
 from consan.backends.tensormap import encode_with_driver
-from consan.tensormap import TensorMapInfo
+from consan.tensormap.description import TensorMapInfo
 from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
@@ -41,13 +43,10 @@ _DEVICE_ATTRIBUTES = {
     "shared_per_cta": 97,
     "clusters": 120,
 }
-_LEGACY_STREAM = 1
 _STREAM_NON_BLOCKING = 1
-_EVENT_DISABLE_TIMING = 2
 _REGISTER_PORTABLE_MAPPED = 3
 _PORTABLE_CLUSTER = 8
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
-_SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 _Array = npt.NDArray[Any]
 # Pages mapped by the driver, by device address. They outlive their backend, whose end does not unregister them.
 _PINNED: dict[int, mmap.mmap] = {}
@@ -74,6 +73,12 @@ class _Function:
 class CudaBackend:
     """One GPU through its primary context."""
 
+    choice = "gpu"
+    simulates = seeded = survives_fork = False
+    assembles = True
+    modules_kept: int | None = None
+    allocates_zeros = False
+
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()
         self._device = self._driver.integer("cuDeviceGet", ordinal)
@@ -81,9 +86,9 @@ class CudaBackend:
         self._driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
         self._context = context
         self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
-        self._watched: dict[int, ctypes.c_void_p] = {}
+        self._streams = Streams(self._driver)
         with self._current():
-            self._control = self._make("cuStreamCreate", _STREAM_NON_BLOCKING)
+            self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
 
     # -- what the device is ------------------------------------------------------------------------------------------------------
 
@@ -104,11 +109,6 @@ class CudaBackend:
     def sm_count(self) -> int:
         """Number of multiprocessors."""
         return self.attributes["sm_count"]
-
-    @property
-    def allocates_zeros(self) -> bool:
-        """The driver does not clear memory."""
-        return False
 
     @property
     def memory_bytes(self) -> int:
@@ -150,17 +150,17 @@ class CudaBackend:
 
     def write(self, address: int, data: bytes | _Array) -> None:
         """Copy host bytes to the device, after earlier work on the default stream."""
-        source = _host_bytes(data)
+        source = host_bytes(data)
         if source.size:
             with self._current():
-                self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), _pointer(source), ctypes.c_size_t(source.size))
+                self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size))
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after earlier work on the default stream."""
         target = np.empty(nbytes, np.uint8)
         if nbytes:
             with self._current():
-                self._driver.call("cuMemcpyDtoH_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
+                self._driver.call("cuMemcpyDtoH_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
         return target.tobytes()
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
@@ -176,10 +176,10 @@ class CudaBackend:
 
     def poke(self, address: int, data: bytes) -> None:
         """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
-        source = _host_bytes(data)
+        source = host_bytes(data)
         with self._current():
             self._driver.call(
-                "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), _pointer(source), ctypes.c_size_t(source.size), self._control
+                "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size), self._control
             )
             self._driver.call("cuStreamSynchronize", self._control)
 
@@ -187,7 +187,7 @@ class CudaBackend:
         """Read device memory while kernels run or hang."""
         target = np.empty(nbytes, np.uint8)
         with self._current():
-            self._driver.call("cuMemcpyDtoHAsync_v2", _pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
+            self._driver.call("cuMemcpyDtoHAsync_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
             self._driver.call("cuStreamSynchronize", self._control)
         return target.tobytes()
 
@@ -197,8 +197,8 @@ class CudaBackend:
         view = np.frombuffer(pages, np.uint8)
         address = ctypes.c_uint64()
         with self._current():
-            self._driver.call("cuMemHostRegister_v2", _pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
-            self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), _pointer(view), 0)
+            self._driver.call("cuMemHostRegister_v2", pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
+            self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), pointer(view), 0)
         _PINNED[address.value] = pages
         return address.value, view[:nbytes]
 
@@ -206,7 +206,7 @@ class CudaBackend:
         """Release a ring's pages. They stay mapped until the driver has dropped them, so that no new memory gets their addresses."""
         pages = _PINNED[address]
         with self._current():
-            self._driver.call("cuMemHostUnregister", _pointer(np.frombuffer(pages, np.uint8)))
+            self._driver.call("cuMemHostUnregister", pointer(np.frombuffer(pages, np.uint8)))
         del _PINNED[address]
 
     # -- modules -----------------------------------------------------------------------------------------------------------------
@@ -256,6 +256,9 @@ class CudaBackend:
             numbers = [self._function_attribute(function, number) for number in (_REGISTERS, _LOCAL, _STATIC_SHARED, _MAX_THREADS)]
         return EntryResources(*numbers)
 
+    def shared_offsets(self, handle: CudaModule, entry: str) -> None:
+        """The assembler places shared variables, and a cubin does not tell where."""
+
     def resident_ctas(self, handle: CudaModule, entry: str, threads: int, shared: int = 0) -> int:
         """CTAs of an entry that fit on the device at once: the limit of a cooperative launch."""
         function = self._function(handle, entry)
@@ -285,36 +288,44 @@ class CudaBackend:
         del seed, timeout
         function = self._function(handle, entry)
         _check_arguments(entry, function, args)
-        attributes = _launch_attributes(cluster, cooperative)
-        config = _launch_config(grid, block, shared, stream or 0, attributes)
+        attributes = launch_attributes(cluster, cooperative)
+        config = launch_config(grid, block, shared, stream or 0, attributes)
         with self._current():
             self._allow_shared(function, shared)
             if self.attributes["clusters"]:
                 self._allow_clusters(function, cluster)
-            self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function.handle), _parameters(args), None)
-            self._watch(stream or 0)
+            self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function.handle), parameters(args), None)
+            self._streams.watch(stream or 0)
 
     def watch(self, stream: int) -> None:
         """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
         with self._current():
-            self._watch(stream)
+            self._streams.watch(stream)
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work. With a timeout, False if it is not over in time. Fatal kernel errors raise `DeviceLost`."""
         with self._current():
-            self._watch(0)
-            if not self._poll(math.inf if timeout is None else time.monotonic() + timeout):
+            self._streams.watch(0)
+            if not self._streams.over(math.inf if timeout is None else time.monotonic() + timeout):
                 return False
             if timeout is None:  # includes unknown streams; poll first, because Ctrl-C does not interrupt this call
                 self._driver.call("cuCtxSynchronize")
             return True
 
+    def on_ctas(self, tell: Callable[[int, int], None]) -> None:
+        """How far a launch is, is not known."""
+
+    def restart(self) -> None:
+        """The driver numbers launches."""
+
+    def renew(self) -> None:
+        """Not here: what a launch leaves behind is the framework's."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Release the context. Rings stay readable."""
         with contextlib.suppress(DeviceLost):
-            for event in self._watched.values():
-                self._driver.call("cuEventDestroy_v2", event)
-            self._watched.clear()
+            self._streams.close()
             self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
 
     # -- inside ------------------------------------------------------------------------------------------------------------------
@@ -329,11 +340,6 @@ class CudaBackend:
 
     def _attribute(self, number: int) -> int:
         return self._driver.integer("cuDeviceGetAttribute", number, self._device)
-
-    def _make(self, function: str, flags: int) -> ctypes.c_void_p:
-        made = ctypes.c_void_p()
-        self._driver.call(function, ctypes.byref(made), flags)
-        return made
 
     def _function(self, module: CudaModule, entry: str) -> _Function:
         found = module.functions.get(entry)
@@ -380,47 +386,6 @@ class CudaBackend:
             self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _NON_PORTABLE_CLUSTER, 1)
             function.large_clusters = True
 
-    def _watch(self, stream: int) -> None:
-        if self._capturing(stream):
-            return
-        event = self._watched.get(stream)
-        if event is None:
-            event = self._watched[stream] = self._make("cuEventCreate", _EVENT_DISABLE_TIMING)
-        self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
-
-    def _capturing(self, stream: int) -> bool:
-        # The legacy default stream cannot be captured, and a query during another stream's capture would invalidate that capture.
-        if stream in (0, _LEGACY_STREAM):
-            return False
-        status = ctypes.c_int()
-        self._driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
-        return status.value != 0
-
-    def _poll(self, deadline: float) -> bool:
-        started = time.monotonic()
-        while not all(map(self._done, self._watched.values())):
-            now = time.monotonic()
-            if now >= deadline:
-                return False
-            time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # at most a twentieth late
-        return True
-
-    def _done(self, event: ctypes.c_void_p) -> bool:
-        code = self._driver.status("cuEventQuery", event)
-        if code not in (0, api.NOT_READY):
-            raise self._driver.error(code, "cuEventQuery")
-        return code == 0
-
-
-def _host_bytes(data: bytes | _Array) -> HostBytes:
-    if isinstance(data, np.ndarray):
-        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-    return np.frombuffer(data, np.uint8)
-
-
-def _pointer(array: HostBytes) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
 
 def _check_arguments(entry: str, function: _Function, args: Sequence[bytes]) -> None:
     """Check the sizes: the driver trusts each pointer to hold as many bytes as the kernel declares."""
@@ -431,28 +396,3 @@ def _check_arguments(entry: str, function: _Function, args: Sequence[bytes]) -> 
 
 def _sizes(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes)) or "no"
-
-
-def _parameters(args: Sequence[bytes]) -> Any:
-    # c_char_p would stop at a zero byte only when read back; the driver copies the declared size from the pointer.
-    buffers = [ctypes.create_string_buffer(arg, max(len(arg), 1)) for arg in args]
-    array = (ctypes.c_void_p * max(len(buffers), 1))(*map(ctypes.addressof, buffers))
-    array.keep_alive = buffers  # type: ignore[attr-defined]
-    return array
-
-
-def _launch_attributes(cluster: Dim3, cooperative: bool) -> list[api.LaunchAttribute]:
-    attributes = []
-    if cluster != (1, 1, 1):
-        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_CLUSTER))
-        attributes[-1].value.cluster[:] = cluster
-    if cooperative:
-        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_COOPERATIVE))
-        attributes[-1].value.cooperative = 1
-    return attributes
-
-
-def _launch_config(grid: Dim3, block: Dim3, shared: int, stream: int, attributes: Sequence[api.LaunchAttribute]) -> api.LaunchConfig:
-    array = (api.LaunchAttribute * max(len(attributes), 1))(*attributes)
-    triple = ctypes.c_uint * 3
-    return api.LaunchConfig(triple(*grid), triple(*block), shared, stream, array, len(attributes))

@@ -91,6 +91,12 @@ class Driver:
         if code:
             raise self.error(code, function)
 
+    def create(self, function: str, flags: int) -> ctypes.c_void_p:
+        """Make a stream or an event."""
+        made = ctypes.c_void_p()
+        self.call(function, ctypes.byref(made), flags)
+        return made
+
     def integer(self, function: str, *arguments: Any) -> int:
         """Call a function whose first argument receives an int."""
         value = ctypes.c_int()

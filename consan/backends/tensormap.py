@@ -11,7 +11,8 @@ from typing import Any
 
 from consan._errors import UsageError
 from consan.backends.driver import Driver
-from consan.tensormap import ALIGNMENT, DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYTES, OOB_FILLS, SWIZZLES, TensorMapInfo, validate
+from consan.tensormap.description import ALIGNMENT, DTYPES, INTERLEAVES, L2_PROMOTIONS, NBYTES, OOB_FILLS, SWIZZLES, TensorMapInfo
+from consan.tensormap.rules import validate
 
 
 def encode_with_driver(driver: Driver, info: TensorMapInfo) -> bytes:

@@ -6,23 +6,29 @@ A launch is complete when `launch` returns, so `synchronize` never waits. Not ha
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from consan._errors import UsageError
 from consan.backends.base import Dim3, EntryResources, HostBytes
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
-from consan.tensormap import TensorMapInfo, encode
+from consan.tensormap.description import TensorMapInfo
+from consan.tensormap.encoding import encode
 
 _MEMORY = 2 << 30  # memory size reported to programs
+_MODULES_KEPT = 48  # a decoded one takes up to 50 MB
 
 
 class VirtualBackend:
     """One virtual device."""
 
-    device_name = "cpu"
+    device_name = choice = "cpu"
+    simulates = seeded = survives_fork = True
+    assembles = False
+    modules_kept: int | None = _MODULES_KEPT
     arch = "sm_90a"
     memory_bytes = _MEMORY
     allocates_zeros = True
@@ -86,6 +92,13 @@ class VirtualBackend:
         with self._lock:
             return {variable.name: offset for variable, offset in handle.reach(entry).shared.items()}
 
+    def load_cubin(self, cubin: bytes) -> LoadedModule:
+        """Machine code does not run here."""
+        raise NotImplementedError
+
+    def resident_ctas(self, handle: LoadedModule, entry: str, threads: int, shared: int = 0) -> None:
+        """All CTAs of a cooperative launch run at once, however many."""
+
     def unload(self, handle: LoadedModule) -> None:
         """Free a module's memory. The module must not be used any more."""
         with self._lock:
@@ -112,7 +125,7 @@ class VirtualBackend:
     ) -> LaunchStats:
         """Run a launch to its end, its first fault, a deadlock or the time limit."""
         del stream
-        params = pack_parameters(handle, entry, args)
+        params = _pack_parameters(handle, entry, args)
         with self._lock:
             return self.machine.launch(
                 handle, entry, grid, block, params, shared=shared, cluster=cluster, seed=seed, timeout=timeout, cooperative=cooperative
@@ -131,11 +144,21 @@ class VirtualBackend:
         """Free what `host_ring` gave."""
         self.machine.free(address)
 
+    def on_ctas(self, tell: Callable[[int, int], None]) -> None:
+        """Call it while a launch runs."""
+        self.machine.on_ctas = tell
 
-def pack_parameters(handle: LoadedModule, entry: str, args: Sequence[bytes]) -> bytes:
+    def restart(self) -> None:
+        """Number launches (%gridid) from one again."""
+        self.machine.restart()
+
+    def renew(self) -> None:
+        """Memory reads as zero again, variables have their initial values, and launches are counted from one."""
+        self.machine.renew()
+
+
+def _pack_parameters(handle: LoadedModule, entry: str, args: Sequence[bytes]) -> bytes:
     """Lay the parameters out in order, naturally aligned (PTX ISA "Kernel Function Parameters")."""
-    from consan._errors import UsageError
-
     info = handle.entry(entry)
     if len(info.params) != len(args) or any(p.nbytes != len(a) for p, a in zip(info.params, args, strict=False)):
         wanted, given = ", ".join(str(p.nbytes) for p in info.params) or "no", ", ".join(map(str, map(len, args))) or "no"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """One row: the word on the command line, its line in `consan --help`, and the class in `consan.commands.NAME`."""
 
     name: str
@@ -28,13 +28,13 @@ class Entry:
 
 
 COMMANDS: Final = (
-    Entry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
-    Entry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
-    Entry("report", "show a stored run again, in another format", "ReportCommand"),
-    Entry("stress", "run a program or a kernel under many schedules, and count findings and wrong results", "StressCommand"),
-    Entry("reduce", "reduce a failing schedule from stress to the fewest delays", "ReduceCommand"),
-    Entry("replay", "run a schedule from reduce (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
-    Entry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),
-    Entry("doctor", "show versions, devices, libraries and adapters, and what is missing", "DoctorCommand"),
-    Entry("ptx", "show what is checked in a kernel's PTX, and what is not", "PtxCommand"),
+    CommandEntry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
+    CommandEntry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
+    CommandEntry("report", "show a stored run again, in another format", "ReportCommand"),
+    CommandEntry("stress", "run a program or a kernel under many schedules, and count findings and wrong results", "StressCommand"),
+    CommandEntry("reduce", "reduce a failing schedule from stress to the fewest delays", "ReduceCommand"),
+    CommandEntry("replay", "run a schedule from reduce (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
+    CommandEntry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),
+    CommandEntry("doctor", "show versions, devices, libraries and adapters, and what is missing", "DoctorCommand"),
+    CommandEntry("ptx", "show what is checked in a kernel's PTX, and what is not", "PtxCommand"),
 )

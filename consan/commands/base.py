@@ -1,18 +1,14 @@
-"""The interface of a command, and reading and writing of files."""
+"""What commands have in common: their interface, their parser, and remarks on a terminal."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import NoReturn, Protocol
 
-from consan._errors import UsageError
+from consan._errors import UsageError, did_you_mean
 from consan.reports import look
-
-_LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not fill the machine's memory
 
 
 class Command(Protocol):
@@ -25,59 +21,20 @@ class Command(Protocol):
         """Run the command and return the exit status."""
 
 
-def read_file(name: str) -> str:
-    """The text of an input file without a byte order mark. Raises UsageError with one line if it cannot be read."""
-    try:
-        with open(name, encoding="utf-8-sig") as file:
-            text = file.read(_LARGEST_TEXT + 1)
-    except UnicodeDecodeError:
-        raise UsageError(f"{name} is not a text file") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise UsageError(f"cannot read {name}: {reason(error)}") from None
-    if len(text) > _LARGEST_TEXT:
-        raise UsageError(f"cannot read {name}: it is larger than {_LARGEST_TEXT >> 20} MiB")
-    return text
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors print one line and exit in one place."""
 
+    def error(self, message: str) -> NoReturn:
+        """Raise; `main` prints it."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
 
-def write_file(name: str, text: str) -> None:
-    """Write an output file. Raises UsageError with one line if that fails."""
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot write {name}: {reason(error)}") from None
-
-
-def reason(error: Exception) -> str:
-    """Why a file could not be used, without its name, which the message already has."""
-    return getattr(error, "strerror", None) or str(error)
+    def refuse(self, words: Sequence[str]) -> NoReturn:
+        """Refuse unknown words, and suggest the option that was most likely meant."""
+        flag = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
+        self.error(f"unrecognized arguments: {' '.join(words)}{did_you_mean(flag, self._option_string_actions)}")
 
 
 def remark(text: Callable[[], str]) -> None:
     """Print a line on a terminal only: programs that read the output do not want it."""
     if sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet():
         print(f"consan: {text()}", file=sys.stderr, flush=True)
-
-
-def check_writable(name: str | None) -> None:
-    """Check the output before a long run rather than after it."""
-    if name is None:
-        return
-    path = Path(name)
-    try:
-        if path.is_dir():
-            raise UsageError(f"cannot write {name}: it is a folder")
-        if not path.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {name}: there is no folder {path.parent}")
-        _try_to_write(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot write {name}: {reason(error)}") from None
-
-
-def _try_to_write(path: Path) -> None:
-    """Open the file without changing it, and leave no new file. Devices and pipes are skipped: opening one may have an effect."""
-    if os.path.lexists(path):
-        if path.is_file():
-            path.open("ab").close()
-        return
-    path.open("xb").close()
-    path.unlink()

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
-from consan.children import merged
-from consan.commands.base import write_file
+from consan.files import write_file
+from consan.process.children import merged
 from consan.reports import FORMATS, FormatError, render
 from consan.reports.model import Report, plural
 from consan.suppressions import comments_at, finish, unused
 
 if TYPE_CHECKING:
     from consan.reports.suppress import Rule
-    from consan.session import Session
+    from consan.session.session import Session
 
 # `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, mean text.
 _BY_SUFFIX: Final = {".json": "json", ".sarif": "sarif", ".html": "html", ".htm": "html", ".txt": "text", ".log": "text", "": "text"}

@@ -30,7 +30,7 @@ INSTALL_CUPY: Final = "pip install 'consan[cuda13]', to sanitize CuPy programs o
 
 
 @dataclass(frozen=True)
-class Row:
+class Line:
     """One probe: section, name, state, what was found, what to do if it is missing."""
 
     section: str
@@ -53,15 +53,15 @@ class DoctorCommand:
         return 0 if any(row.section == "backends" and row.state == OK for row in rows) else 2
 
 
-def _safely(probe: Callable[[], Iterator[Row]]) -> list[Row]:
+def _safely(probe: Callable[[], Iterator[Line]]) -> list[Line]:
     try:
         return list(probe())
     except Exception as error:  # a broken library must not break the diagnosis
         section = (probe.__name__ or "").strip("_")
-        return [Row(section, section, MISSING, f"{type(error).__name__}: {error}")]
+        return [Line(section, section, MISSING, f"{type(error).__name__}: {error}")]
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[Line]) -> None:
     """One line per row, never cut or wrapped: users copy the paths."""
     width = max(len(row.name) for row in rows)
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -90,11 +90,11 @@ _PACKAGES: Final = {
 }
 
 
-def _versions() -> Iterator[Row]:
-    yield Row("versions", "python", OK, f"{platform.python_version()} on {platform.platform(terse=True)}")
+def _versions() -> Iterator[Line]:
+    yield Line("versions", "python", OK, f"{platform.python_version()} on {platform.platform(terse=True)}")
     for name, (distributions, hint) in _PACKAGES.items():
         found = next(filter(None, map(_version, distributions)), None)
-        yield Row("versions", name, OK if found else MISSING if hint else INFO, found or "not installed", hint)
+        yield Line("versions", name, OK if found else MISSING if hint else INFO, found or "not installed", hint)
 
 
 def _version(distribution: str) -> str | None:
@@ -107,12 +107,12 @@ def _version(distribution: str) -> str | None:
 _NEEDED: Final = ("nvrtc", "nvjitlink", "headers")  # the rest are alternatives and extras
 
 
-def _toolchain() -> Iterator[Row]:
+def _toolchain() -> Iterator[Line]:
     from consan.toolchain import find
 
     for name, place in find.describe().items():
         absent = MISSING if name in _NEEDED else INFO
-        yield Row("toolchain", name, absent if place == "not found" else OK, place, find.INSTALL_HINT)
+        yield Line("toolchain", name, absent if place == "not found" else OK, place, find.INSTALL_HINT)
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,14 @@ def _gpu(driver: ctypes.CDLL, index: int) -> Gpu:
     return Gpu(name.value.decode(errors="replace"), memory.value)
 
 
-def _devices() -> Iterator[Row]:
+def _devices() -> Iterator[Line]:
     version, found = gpus()
-    yield Row("devices", "driver", OK if found else INFO, version)
+    yield Line("devices", "driver", OK if found else INFO, version)
     for index, gpu in enumerate(found):
-        yield Row("devices", f"GPU {index}", OK, f"{gpu.name}, {gpu.memory / (1 << 30):.0f} GiB")
+        yield Line("devices", f"GPU {index}", OK, f"{gpu.name}, {gpu.memory / (1 << 30):.0f} GiB")
 
 
-def _backends() -> Iterator[Row]:
+def _backends() -> Iterator[Line]:
     from consan.toolchain import find
 
     compiler = find.locate(find.NVRTC) is not None
@@ -160,51 +160,61 @@ def _backends() -> Iterator[Row]:
     _, found = gpus()
     lacks = [text for text, there in (("NVRTC", compiler), ("nvJitLink or ptxas", assembler), ("a GPU", bool(found))) if not there]
     cpu_hint = f"needs NVRTC for the shadow runtime: {find.INSTALL_HINT}"
-    yield Row("backends", "cpu", OK if compiler else MISSING, "the PTX virtual machine", cpu_hint)
-    yield Row("backends", "gpu", INFO if lacks else OK, f"needs {', '.join(lacks)}" if lacks else found[0].name)
+    yield Line("backends", "cpu", OK if compiler else MISSING, "the PTX virtual machine", cpu_hint)
+    yield Line("backends", "gpu", INFO if lacks else OK, f"needs {', '.join(lacks)}" if lacks else found[0].name)
 
 
-def _adapters() -> Iterator[Row]:
+def _adapters() -> Iterator[Line]:
     from consan import adapters
 
     for name, state in adapters.describe().items():
-        yield Row("adapters", name, INFO, state)
+        yield Line("adapters", name, INFO, state)
 
 
-def _memory() -> Iterator[Row]:
-    from consan.shadow import describe_bounds
+def _memory() -> Iterator[Line]:
+    from consan.session.shadow import describe_bounds
 
     _, found = gpus()
     for name, bound in describe_bounds(found[0].memory if found else None):
-        yield Row("shadow memory", name, INFO, bound)
+        yield Line("shadow memory", name, INFO, bound)
 
 
-def _cache() -> Iterator[Row]:
+def _recording() -> Iterator[Line]:
+    from consan.session.recording import describe
+
+    _, found = gpus()
+    compiler, memory = describe(found[0].memory if found else None)
+    hint = "--engine record needs one: g++, clang++, or pip install ziglang"
+    yield Line("recording engine", "c++", OK if compiler else MISSING, compiler or "no compiler", hint)
+    yield Line("recording engine", "trace memory", INFO, memory)
+
+
+def _cache() -> Iterator[Line]:
     from consan.toolchain.cache import Cache
 
     cache = Cache()
     folder = cache.folder
     parent = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     usable = os.access(parent, os.W_OK)
-    yield Row("cache", "folder", OK if usable else MISSING, str(folder), "not writable: set CONSAN_CACHE_DIR")
-    yield Row("cache", "size", INFO, f"{cache.size() / (1 << 20):.1f} MiB" if folder.exists() else "empty")
+    yield Line("cache", "folder", OK if usable else MISSING, str(folder), "not writable: set CONSAN_CACHE_DIR")
+    yield Line("cache", "size", INFO, f"{cache.size() / (1 << 20):.1f} MiB" if folder.exists() else "empty")
 
 
-def _environment() -> Iterator[Row]:
+def _environment() -> Iterator[Line]:
     known = {**{option.variable: option.help for option in options.ALL}, **options.OTHER_VARIABLES}
     for name, purpose in known.items():
-        yield Row("environment", name, INFO, f"{os.environ[name]}  ({purpose})" if name in os.environ else f"not set  ({purpose})")
+        yield Line("environment", name, INFO, f"{os.environ[name]}  ({purpose})" if name in os.environ else f"not set  ({purpose})")
     for name in options.unknown_variables(os.environ):
-        yield Row("environment", name, MISSING, "unknown", "nothing reads it")
+        yield Line("environment", name, MISSING, "unknown", "nothing reads it")
 
 
-def _configuration() -> Iterator[Row]:
+def _configuration() -> Iterator[Line]:
     read = config.load()
     said = [f"{name.replace('_', '-')} = {text}" for name, (_, text) in read.texts.items()]
     said += [plural(len(read.rules), "suppression")] if read.rules else []
-    yield Row("configuration", read.file or config.NAME, OK if read.file else INFO, ", ".join(said) or "no [tool.consan]")
+    yield Line("configuration", read.file or config.NAME, OK if read.file else INFO, ", ".join(said) or "no [tool.consan]")
     for warning in read.warnings:
-        yield Row("configuration", "warning", MISSING, warning)
+        yield Line("configuration", "warning", MISSING, warning)
 
 
-PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _cache, _environment, _configuration)
+PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _recording, _cache, _environment, _configuration)

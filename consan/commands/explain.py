@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from consan._errors import UsageError, did_you_mean
-from consan.commands.base import check_writable, write_file
+from consan.files import check_writable, write_file
 from consan.reports.kinds import KINDS
 from consan.reports.pages import document, markdown, page, summary
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from consan._errors import UsageError, did_you_mean
-from consan.commands.base import check_writable, write_file
-from consan.commands.source import add_compile_options, load_ptx
+from consan.files import check_writable, write_file
+from consan.launching.source import add_compile_options, load_ptx
 
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
@@ -47,7 +47,7 @@ class PtxCommand:
 def instrumented(args: argparse.Namespace) -> Instrumented:
     """The module with hooks, made as a session makes it."""
     from consan.instrument import instrument
-    from consan.session import library_for
+    from consan.session.runtime import library_for
 
     return instrument(load_ptx(args), library=library_for, name=args.file)
 

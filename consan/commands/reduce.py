@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import options
-from consan._errors import UsageError
-from consan.commands.base import check_writable, write_file
+from consan._errors import Interrupted, UsageError
 from consan.commands.stress import INTERRUPTED, add_worker_options, workers_of
+from consan.files import check_writable, write_file
+from consan.reports.coverage import installed_version
 from consan.reports.model import EXIT_VIOLATIONS
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ class ReduceCommand:
         from consan.triage.show import Bar, show_schedule
 
         document = stress_document(args.file)
-        number = None if args.finding is None else options.read_positive(args.finding)
+        number = None if args.finding is None else options.read_as("--finding", args.finding, options.read_positive)
         failure, seeds = failure_of(document, number)
         stored = str(Path(args.output or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
         check_writable(stored)
         workers = workers_of(args)
         job = job_again(args.file, document, args.rules)
-        seed = seeds[0] if args.chosen is None else _seed(args.chosen)
+        seed = seeds[0] if args.chosen is None else options.read_as("--seed", args.chosen, options.read_count)
         with workers, Bar() as bar:
             search = Minimiser(job, failure, seed, workers, bar, tuple(document["kernels"]))
             search.run()
@@ -59,24 +60,16 @@ class ReduceCommand:
         return INTERRUPTED if search.partial else EXIT_VIOLATIONS
 
 
-def _seed(text: str) -> int:
-    try:
-        return options.read_count(text)
-    except UsageError as error:
-        raise UsageError(f"--seed: {error}") from None
-
-
 def _document(args: argparse.Namespace, search: Minimiser) -> Json:
-    from consan.__main__ import version
     from consan.triage.schedule_file import write
 
     if search.partial and not search.recorded:
-        raise UsageError("interrupted before the failure was repeated: there is nothing to keep")
+        raise Interrupted("interrupted before the failure was repeated: there is nothing to keep")
     outcome = search.last()
     if not search.failure(outcome):
         raise UsageError(
             f"the reduced schedule does not fail when run again ({outcome.status} {outcome.detail}): is the program itself random?"
         )
     about = {"recorded": search.recorded, "runs": search.runs, "seconds": round(search.seconds, 3)}
-    more = {"partial": search.partial, "search": about, "consan": version(), "command": ["consan", *args.argv]}
+    more = {"partial": search.partial, "search": about, "consan": installed_version(), "command": ["consan", *args.argv]}
     return write(search.job.subject, search.failure, search.baseline, search.decisions, outcome, **more)

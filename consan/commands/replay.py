@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import options
-from consan.commands.base import check_writable, write_file
+from consan.files import check_writable, write_file
 from consan.reports.model import EXIT_VIOLATIONS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ReplayCommand:
         from consan.triage import again
         from consan.triage.show import show_replay
 
-        times = options.read_positive(args.confirm)
+        times = options.read_as("--confirm", args.confirm, options.read_positive)
         check_writable(args.output)
         output = None if args.output is None else str(Path(args.output).absolute())  # the run changes to the campaign's folder
         data = again.any_document(args.file)

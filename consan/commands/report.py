@@ -9,8 +9,8 @@ import sys
 
 from consan import options
 from consan._errors import UsageError
-from consan.commands.base import check_writable, read_file, write_file
 from consan.commands.deliver import choose_format, deliver
+from consan.files import check_writable, read_file, write_file
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 from consan.reports.suppress import to_toml

@@ -19,17 +19,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan import children, options
+from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.base import check_writable, remark
+from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep
-from consan.commands.program import Program, execute, from_code, from_module, from_script
+from consan.files import check_writable
+from consan.process import children
+from consan.process.program import add_words, find_program, run_program
 from consan.progress import for_terminal
 from consan.reports.json_format import dumps
-from consan.reports.model import INCOMPLETE, exit_status
+from consan.reports.model import INCOMPLETE
+from consan.reports.verdict import exit_status
+from consan.session.opening import open_session
 
 if TYPE_CHECKING:
-    from consan.session import Session
+    from consan.session.session import Session
 
 
 class RunCommand:
@@ -40,10 +44,7 @@ class RunCommand:
         parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
-        rest = argparse.REMAINDER
-        parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
-        parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
-        parser.add_argument("program", nargs=rest, metavar="script.py", help="the program and its arguments")
+        add_words(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
@@ -52,7 +53,7 @@ class RunCommand:
         chosen = choose_format(args.format, None)
         stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
-        session = options.open_session(args)
+        session = open_session(args)
         session.show(for_terminal())
         remark(lambda: _shadow_memory(session))
         with _folder() as folder:
@@ -60,7 +61,7 @@ class RunCommand:
             if not folder.is_dir():
                 session.note("there is no temporary folder: what processes that the program starts launch is not in this report")
             forks, process = children.Forks(session, folder), os.getpid()
-            with children.offered(folder, args, session.backend.device_name):
+            with children.offered(folder, args, session.backend.choice):
                 status, failure = run_program(program, session)
             forks.stop()
             if os.getpid() != process:  # a forked child returned here: its parent reports
@@ -78,7 +79,7 @@ class RunCommand:
 
 
 def _shadow_memory(session: Session) -> str:
-    from consan.shadow import describe_most
+    from consan.session.shadow import describe_most
 
     return f"shadow memory: {describe_most(session.device.most_shadow)}"
 
@@ -105,21 +106,6 @@ def _folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def find_program(args: argparse.Namespace) -> Program:
-    """The program: exactly one of a module, code and a script."""
-    if args.module is not None:
-        return from_module(*_head(args.module, "-m: the name of a module"))
-    if args.code is not None:
-        return from_code(*_head(args.code, "-c: code"))
-    return from_script(*_head(args.program, "a program to run: script.py, -m module or -c code"))
-
-
-def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
-    if not words or not words[0]:
-        raise UsageError(f"expected {expected}")
-    return words[0], words[1:]
-
-
 def stored_name(output: str | None) -> str | None:
     """The file that -o names. Raises UsageError for a suffix other than JSON's."""
     if output is not None and Path(output).suffix.lower() not in ("", ".json"):
@@ -130,18 +116,3 @@ def stored_name(output: str | None) -> str | None:
 def default_name(label: str) -> str:
     """`consan-<program>-<pid>.json` in the working directory."""
     return f"consan-{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(label).name)}-{os.getpid()}.json"
-
-
-def run_program(program: Program, session: Session) -> tuple[int, ConsanError | None]:
-    """The program's status, and consan's own error if one ended it."""
-    from consan import adapters
-
-    adapters.install(session)
-    try:
-        return execute(program), None
-    except ConsanError as error:
-        return int(error.exit_code), error
-    except KeyboardInterrupt:  # during the wait for the program's threads
-        return int(ExitCode.INTERRUPTED), None
-    finally:
-        adapters.remove()

@@ -1,6 +1,6 @@
 """The answer to `consan check FILE` without a launch: the kernels' parameters, and a command to start from.
 
-Sizes come from the PTX, types from the declaration in the source if one is found. The text is searched, not parsed: a kernel
+Sizes come from the PTX, types from the declaration in the source if one is found. A kernel
 declared by a macro has only PTX types. Sizes of grids and buffers are examples, since the file does not state them.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from consan.launching.declarations import declarations
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module, Param
 
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# The name is the first word before a parenthesis, except attributes such as __launch_bounds__(128).
-_KERNEL: Final = re.compile(r"__global__\b[^;{]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _POINTER: Final = re.compile(r"(?P<const>const\s+)?(?P<type>[\w:\s]+?)(?P<after>\s+const)?\s*\*[^*]*")
 _QUALIFIERS: Final = re.compile(r"\b(?:const|volatile|__grid_constant__|__restrict__|restrict|struct)\b")
 _TENSOR_MAP: Final = "CUtensorMap"
@@ -42,48 +40,6 @@ _BY_NAME: Final = {name: short for short, names in _TYPES.items() for name in na
 # The type of `--arg` for a PTX type, if the source does not tell.
 _BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16": "f16", "u8": "u8", "s8": "i8", "u32": "i32", "s32": "i32",
                   "b32": "i32", "s64": "i64"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """A kernel as the source declares it."""
-
-    name: str
-    parameters: tuple[str, ...]
-    template: bool = False
-
-
-def declarations(source: str) -> list[Declaration]:
-    """The kernels declared in CUDA C++, including templates."""
-    text = _COMMENT.sub(" ", source)
-    found = (Declaration(m[1], _parameters(text, m.end()), _is_template(text, m.start())) for m in _KERNEL.finditer(text))
-    return list({one.name: one for one in found}.values())
-
-
-def kernel_names(source: str) -> list[str]:
-    """Their names."""
-    return [one.name for one in declarations(source)]
-
-
-def _is_template(text: str, at: int) -> bool:
-    begin = max(text.rfind(mark, 0, at) for mark in ";}")
-    return re.search(r"\btemplate\s*<", text[begin + 1 : at]) is not None
-
-
-def _parameters(text: str, begin: int) -> tuple[str, ...]:
-    """The text between the parentheses, split at top-level commas."""
-    depth, parts, start = 1, [], begin
-    for position in range(begin, len(text)):
-        depth += (text[position] in "(<[{") - (text[position] in ")>]}")
-        if depth == 0 or (depth == 1 and text[position] == ","):
-            parts.append(" ".join(text[start:position].split()))
-            start = position + 1
-        if depth == 0:
-            break
-    return tuple(part for part in parts if part not in ("", "void"))
-
-
-# -- what is printed --------------------------------------------------------------------------------------------------------
 
 
 def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:

@@ -19,16 +19,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
 from consan._errors import UsageError
-from consan.commands.base import check_writable, write_file
-from consan.commands.check import Launch, add_launch_options, check_parameters, choose_entry
-from consan.commands.run import default_name, find_program
-from consan.commands.source import load_ptx
+from consan.commands.base import Parser
+from consan.commands.check import RequestedLaunch, add_launch_options
+from consan.commands.run import default_name
+from consan.files import check_writable, write_file
+from consan.launching.entries import check_parameters, choose_entry
+from consan.launching.source import load_ptx
+from consan.process.program import find_program
+from consan.reports.coverage import installed_version
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
 
 if TYPE_CHECKING:
     from consan.triage.executors import Workers
     from consan.triage.outcome import Job
-    from consan.triage.subject import Kernel, Program
+    from consan.triage.subject import KernelSubject, ProgramSubject
 
 INTERRUPTED: Final = 130
 _SUFFIXES: Final = (".cu", ".cuh", ".ptx")
@@ -54,7 +58,7 @@ class StressCommand:
         if _names_kernel(args):
             _read_rest(args)
         seeds = read_seeds(args.seeds)
-        times = _read("--confirm", args.confirm, options.read_count)
+        times = options.read_as("--confirm", args.confirm, options.read_count)
         shown, workers = _format(args.format), workers_of(args)
         job = job_of(args)
         if job.subject.device != "cpu" and args.workers is None:
@@ -98,23 +102,20 @@ def workers_of(args: argparse.Namespace) -> Workers:
     """The workers that the options describe."""
     from consan.triage.executors import Workers, cores
 
-    count = cores() if args.workers is None else _read("--workers", args.workers, options.read_count)
+    count = cores() if args.workers is None else options.read_as("--workers", args.workers, options.read_count)
     return Workers(count, args.executor)
-
-
-def _read(option: str, text: str, read: Any) -> Any:
-    try:
-        return read(text)
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def read_seeds(text: str) -> range:
     """N: 1 to N; A..B: A to B."""
+    return options.read_as("--seeds", text, _seeds)
+
+
+def _seeds(text: str) -> range:
     first, dots, last = text.partition("..")
-    low, high = (options.read_integer(first), options.read_integer(last)) if dots else (1, _read("--seeds", first, options.read_positive))
+    low, high = (options.read_integer(first), options.read_integer(last)) if dots else (1, options.read_positive(first))
     if not 0 <= low <= high:
-        raise UsageError(f"--seeds: expected N or A..B with 0 <= A <= B, got '{text}'")
+        raise UsageError(f"expected N or A..B with 0 <= A <= B, got '{text}'")
     return range(low, high + 1)
 
 
@@ -141,7 +142,7 @@ def job_of(args: argparse.Namespace) -> Job:
     """The job that the words describe."""
     from consan.triage.outcome import Job
 
-    limit = _read("--run-timeout", args.run_timeout, options.read_seconds)
+    limit = options.read_as("--run-timeout", args.run_timeout, options.read_seconds)
     if _names_kernel(args):
         kernel, ptx = kernel_of(args)
         return Job(kernel, ptx, tuple(args.rules), min(limit, args.timeout or limit))
@@ -158,8 +159,6 @@ def _names_kernel(args: argparse.Namespace) -> bool:
 
 def _read_rest(args: argparse.Namespace) -> None:
     """Options after a kernel's file override those before it."""
-    from consan.__main__ import Parser
-
     shared = [option for option in options.ALL if option not in options.PICTURE]
     parser = Parser(prog="consan stress", allow_abbrev=False)
     parser.add_argument("file")
@@ -172,15 +171,15 @@ def _read_rest(args: argparse.Namespace) -> None:
     vars(args).update(vars(found))
 
 
-def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
+def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
     """The launch and its PTX. An error in it is found here once, not by each worker."""
     from consan.instrument.ptx import parse
-    from consan.session import shared_device
-    from consan.triage.subject import Kernel, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
+    from consan.session.device import shared_device
+    from consan.triage.subject import KernelSubject, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
 
     if args.grid is None or args.block is None:
         raise UsageError("a kernel needs --grid and --block (see consan stress --help)")
-    parsed = Launch(args)
+    parsed = RequestedLaunch(args)
     expect = absolute_expect(args.expect)
     files = sources_of_kernel(args.file, parsed.specs, expect)
     backend = shared_device(args.device).backend
@@ -189,12 +188,12 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, str]:
     entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
     _refuse_filters(args, entry.name)
     check_parameters(entry, parsed.specs, args.file)
-    return Kernel(
+    return KernelSubject(
         file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
-        device=_device_of(backend), policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
+        device=backend.choice, policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
         shadow_memory=args.shadow_memory, assembly=args.assembly, template=named if args.entry != named else "",
     ), ptx  # fmt: skip
 
@@ -207,20 +206,17 @@ def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
         raise UsageError(f"--launch-skip {args.launch_skip} leaves out the only launch of {entry}")
 
 
-def program_of(args: argparse.Namespace) -> Program:
+def program_of(args: argparse.Namespace) -> ProgramSubject:
     """The program, located once, so that a wrong name is one error."""
-    from consan.session import shared_device
-    from consan.triage.subject import Program, sources_of_program
+    from consan.session.device import shared_device
+    from consan.triage.subject import ProgramSubject, sources_of_program
 
     find_program(args)
-    device = _device_of(shared_device(args.device).backend)
+    device = shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
     given = [*_given(args), "--device", device]
-    return Program(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, device, sources_of_program(flag, tuple(words)))
-
-
-def _device_of(backend: Any) -> str:
-    return "cpu" if backend.device_name == "cpu" else "gpu"
+    sources = sources_of_program(flag, tuple(words))
+    return ProgramSubject(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, device, sources)
 
 
 def _given(args: argparse.Namespace) -> list[str]:
@@ -237,10 +233,8 @@ def _given(args: argparse.Namespace) -> list[str]:
 
 
 def _about(args: argparse.Namespace, job: Job, workers: Workers) -> dict[str, Any]:
-    from consan.__main__ import version
-
     where = args.executor or ("this process" if workers.count == 0 else f"{workers.count} process{'es' * (workers.count > 1)}")
-    return {"name": job.subject.label, "consan": version(), "command": ["consan", *args.argv], "executor": where}
+    return {"name": job.subject.label, "consan": installed_version(), "command": ["consan", *args.argv], "executor": where}
 
 
 def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> None:

@@ -5,7 +5,8 @@ each test's findings are taken after it (consan/plugin/watch.py). A passing test
 xfail, `-x`, `--lf` and reruns treat it like any failure. Findings travel in pytest's own reports, so that under xdist the
 printing process also collects them (consan/plugin/ledger.py).
 
-Importing this module imports only pytest, because every pytest run on a machine with consan does it. All other imports are local.
+Importing this module imports only pytest and the file of keys, because every pytest run on a machine with consan does it. All other
+imports are late for that reason.
 
 Not handled: concurrent launches of several tests in threads of one process; they cannot be told apart. What a test launches with
 `consan.launch` or in `consan.check()` is judged by the test, which has the report.
@@ -18,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
+from consan.plugin.keys import CHECKING, LEDGER, WATCH, setting
+
 if TYPE_CHECKING:
     from consan.plugin.fixture import Consan
-    from consan.plugin.ledger import Ledger
-    from consan.plugin.watch import Checking, Watch
 
 # Name of the option and of its ini setting, whether it is a switch, help text.
 OPTIONS: Final = (
@@ -39,14 +40,6 @@ MARKERS: Final = (
 # Letters for consan's own failures: passing tests that were racy, or (strict) not fully checked.
 LETTERS: Final = {"racy": ("R", "RACY"), "incomplete": ("I", "INCOMPLETE")}
 
-CHECKING: Final[pytest.StashKey[Checking]] = pytest.StashKey()
-LEDGER: Final[pytest.StashKey[Ledger]] = pytest.StashKey()
-WATCH: Final[pytest.StashKey[Watch]] = pytest.StashKey()
-
-
-class ConsanWarning(pytest.PytestWarning):
-    """A likely mistake in consan's settings or suppressions."""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare each option and its ini setting."""
@@ -56,15 +49,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption("--" + name.replace("_", "-"), dest=name, default=None, help=help, **kind)
         twin: Literal["bool", "string"] = "bool" if switch else "string"
         parser.addini(name, help, type=twin, default=None)
-
-
-def setting(config: pytest.Config, name: str) -> Any:
-    """An option from the command line, else from the ini file, else None. Available before conftests are imported."""
-    for given in (getattr(config, "option", None), config.known_args_namespace):
-        value = getattr(given, name, None)
-        if value is not None:
-            return value
-    return config.getini(name)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -79,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     _begin(config)
     if LEDGER not in config.stash and (CHECKING in config.stash or setting(config, "consan_report")):
+        from consan.plugin.ledger import open_ledger
+
         open_ledger(config)
 
 
@@ -89,14 +75,6 @@ def _begin(config: pytest.Config) -> None:
 
     config.stash[CHECKING] = checking = Checking(config)
     config.add_cleanup(checking.close)
-
-
-def open_ledger(config: pytest.Config) -> None:
-    """Start collecting what tests find."""
-    from consan.plugin.ledger import Ledger
-
-    config.stash[LEDGER] = ledger = Ledger(config)
-    config.pluginmanager.register(ledger, "consan-ledger")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

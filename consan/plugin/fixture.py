@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from consan import api
-from consan.plugin import LEDGER, WATCH, open_ledger
+from consan.plugin.keys import LEDGER, WATCH
+from consan.plugin.ledger import open_ledger
 from consan.plugin.settings import settings_of
-from consan.plugin.watch import NotCleanError, Watch, failure_of, headline
+from consan.plugin.watch import NotCleanError, WatchedTest, failure_of, headline
 from consan.reports.model import CLEAN, INCOMPLETE, Report
 
 Source = api.Kernel | str | os.PathLike[str]
@@ -28,7 +29,7 @@ class Consan:
     Kernel = api.Kernel
     TensorMap = api.TensorMap
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedTest) -> None:
         self._watch = watch
 
     @contextlib.contextmanager
@@ -89,7 +90,7 @@ class Consan:
 def for_test(item: pytest.Item) -> Consan:
     """The fixture for a test. The test is watched from now on."""
     if WATCH not in item.stash:
-        item.stash[WATCH] = Watch(item, settings_of(item.config))
+        item.stash[WATCH] = WatchedTest(item, settings_of(item.config))
     if LEDGER not in item.config.stash:
         open_ledger(item.config)
     return Consan(item.stash[WATCH])

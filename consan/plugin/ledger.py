@@ -17,15 +17,16 @@ import pytest
 
 from consan import suppressions
 from consan.commands.deliver import choose_format
-from consan.plugin import CHECKING, setting
+from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports import json_format
 from consan.reports.combine import combine
-from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, assemble, kernels_checked, plural
+from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, kernels_checked, plural
 from consan.reports.phrases import hidden_notes, short
 from consan.reports.render import render
 from consan.reports.together import causes, key
+from consan.reports.verdict import assemble
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -226,3 +227,9 @@ class Ledger:
         used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
         comments = [f"{short(by)}: {kind}: this suppression covered no finding" for by, kind in self._comments if (by, kind) not in used]
         return suppressions.unused(settings_of(self._config).rules, report) + comments
+
+
+def open_ledger(config: pytest.Config) -> None:
+    """Start collecting what tests find."""
+    config.stash[LEDGER] = ledger = Ledger(config)
+    config.pluginmanager.register(ledger, "consan-ledger")

@@ -17,7 +17,7 @@ import pytest
 from consan import config as configuration
 from consan import options
 from consan._errors import ConsanError
-from consan.plugin import ConsanWarning
+from consan.plugin.keys import ConsanWarning
 
 _KEY: Final = pytest.StashKey["Settings"]()
 _OURS: Final = ("device", "seed", "strict", "notes")  # consan's options that are also pytest options
@@ -48,7 +48,8 @@ class Settings:
     @property
     def keywords(self) -> dict[str, Any]:
         """The options of `consan.launch`."""
-        return {name: getattr(self.values, name) for name in ("device", "seed", "policy", "timeout", "shadow_memory", "assembly")}
+        names = ("device", "seed", "policy", "timeout", "shadow_memory", "assembly", "engine", "trace_memory", "exhaustive")
+        return {name: getattr(self.values, name) for name in names}
 
     def command(self, test: str) -> tuple[str, ...]:
         """The command that runs one test again."""

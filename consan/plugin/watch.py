@@ -16,17 +16,20 @@ from typing import Final
 
 import pytest
 
-from consan import adapters, api, options, suppressions
+from consan import adapters, api, suppressions
 from consan._errors import ConsanError
-from consan.plugin import ConsanWarning, markers
+from consan.plugin import markers
+from consan.plugin.keys import ConsanWarning
 from consan.plugin.settings import Settings, settings_of, usage_errors
 from consan.reports import json_format
 from consan.reports.combine import combine
 from consan.reports.kinds import place
-from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural, says_nothing_ran
+from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.render import render
-from consan.shadow import describe_most
+from consan.reports.verdict import says_nothing_ran
+from consan.session.opening import open_session
+from consan.session.shadow import describe_most
 
 
 class NotCleanError(AssertionError):
@@ -43,7 +46,7 @@ class Checking:
     def __init__(self, config: pytest.Config) -> None:
         self.settings = settings_of(config)
         with usage_errors():
-            self.session = options.open_session(self.settings.values)
+            self.session = open_session(self.settings.values)
             adapters.install(self.session)
 
     def close(self) -> None:
@@ -57,9 +60,9 @@ class Checking:
         first = f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
         return f"{first}\nconsan: shadow memory: {most}"
 
-    def watch(self, item: pytest.Item) -> Watch:
+    def watch(self, item: pytest.Item) -> WatchedTest:
         """Start a test: earlier launches are not its own."""
-        return Watch(item, self.settings, self, self.take())
+        return WatchedTest(item, self.settings, self, self.take())
 
     def take(self) -> Report | None:
         """The launches since the last call, with suppressions applied."""
@@ -81,7 +84,7 @@ SECTION: Final = "consan"  # the section's title in pytest's report
 
 
 @dataclass
-class Outcome:
+class PhaseOutcome:
     """The outcome of one phase of a test."""
 
     report: Report
@@ -89,14 +92,14 @@ class Outcome:
 
 
 @dataclass
-class Watch:
+class WatchedTest:
     """One test."""
 
     item: pytest.Item
     settings: Settings
     checking: Checking | None = None
     before: Report | None = None  # launched outside of tests, before this one
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, PhaseOutcome] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     used: set[tuple[str, str]] = field(default_factory=set)
     asserted: list[Report] = field(default_factory=list)
@@ -164,7 +167,7 @@ class Watch:
             pytest.fail(headline(report), pytrace=False)
 
     def _record(self, when: str, report: Report, failure: str | None) -> None:
-        self.outcomes[when] = Outcome(report, failure)
+        self.outcomes[when] = PhaseOutcome(report, failure)
         self.item.user_properties.append(("consan", report.verdict))
         self.item.user_properties += [("consan.finding", line(finding)) for finding in report.active]
         self.item.user_properties += [("consan.incomplete", reason) for reason in report.incomplete]

@@ -32,6 +32,7 @@ from typing import Literal
 from consan._errors import EnvironmentFailure, InternalError, UsageError
 from consan.toolchain import find
 from consan.toolchain.cache import CACHE, Cache, key
+from consan.toolchain.log import AssembledEntry, entry_info
 
 Tool = Literal["nvjitlink", "ptxas"]
 _INPUT_PTX = 2
@@ -52,18 +53,6 @@ _ERROR = re.compile(r"^(?:ptxas )?(?:error|fatal)\s*: (.*)$", re.MULTILINE)
 _WARNING = re.compile(r"^.*\((C7\d{3})\).*$|^.*\bwarning\s*: .*$", re.MULTILINE)
 
 
-@dataclass
-class EntryInfo:
-    """Resources of one entry as the assembler reports them."""
-
-    registers: int = 0
-    stack: int = 0
-    spill_stores: int = 0
-    spill_loads: int = 0
-    shared: int = 0
-    barriers: int = 0
-
-
 @dataclass(frozen=True)
 class Assembled:
     """A cubin and what the assembler said about it."""
@@ -73,7 +62,7 @@ class Assembled:
     used: Tool
     version: tuple[int, int]
     lowered_from: tuple[int, int] | None = None
-    info: dict[str, EntryInfo] = field(default_factory=dict)
+    info: dict[str, AssembledEntry] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -156,7 +145,7 @@ def _assemble_lowered(
 
 
 @dataclass(frozen=True)
-class Refusal:
+class AssemblerRefusal:
     """The first thing in a module that an assembler refuses. `line` and `column` are 0 if unknown."""
 
     line: int
@@ -164,7 +153,7 @@ class Refusal:
     reason: str
 
 
-def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> Refusal | None:
+def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> AssemblerRefusal | None:
     """What an assembler here refuses in a module. None if it accepts it, or if nothing can judge:
 
     no assembler, or an unknown version or target. Instructions are not refused for their target: the virtual
@@ -180,7 +169,7 @@ def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) 
     more = f" (and {count - 1} more)" if count > 1 else ""
     lines = ptx.splitlines()
     line = min(line, len(lines))  # a truncated text is refused after its last line
-    return Refusal(line, _column(lines[line - 1], reason) if line else 0, reason + more)
+    return AssemblerRefusal(line, _column(lines[line - 1], reason) if line else 0, reason + more)
 
 
 _Judgement = tuple[int, int, str]  # line of the first error, how many there are, and what the assembler says of it
@@ -271,43 +260,6 @@ def _failure(log: str, arch: str, name: str) -> UsageError:
     lines = located or [f"{name}: {text}" for text in general] or [f"{name}: {log.strip()}"]
     more = f"\n... and {len(lines) - 5} more errors" if len(lines) > 5 else ""
     return UsageError(f"{name} does not assemble for {arch}:\n" + "\n".join(lines[:5]) + more)
-
-
-# -- what the log says about each entry ------------------------------------------------------------------------------------------
-
-_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
-_FIELDS: dict[str, re.Pattern[str]] = {
-    "registers": re.compile(r"Used (\d+) registers"),
-    "barriers": re.compile(r"used (\d+) barriers"),
-    "shared": re.compile(r"(\d+) bytes smem"),
-    "stack": re.compile(r"(\d+) bytes stack frame"),
-    "spill_stores": re.compile(r"(\d+) bytes spill stores"),
-    "spill_loads": re.compile(r"(\d+) bytes spill loads"),
-}
-_OF_FUNCTION = re.compile(r"Function properties for '?(\S+?)'?$")
-
-
-def entry_info(log: str) -> dict[str, EntryInfo]:
-    """Registers, spills and shared memory of each entry, from the log of `-v`; lines about called functions are skipped."""
-    entries: dict[str, EntryInfo] = {}
-    current: EntryInfo | None = None
-    for line in log.splitlines():
-        if not line.startswith("ptxas"):
-            if not line.startswith(" "):
-                current = None  # nvJitLink's own "info :" summary, which counts the reserved shared memory as well
-        elif match := _ENTRY.search(line):
-            current = entries.setdefault(match.group(1), EntryInfo())
-        elif match := _OF_FUNCTION.search(line):
-            current = entries.get(match.group(1))
-        if current is not None:
-            _read_fields(current, line)
-    return entries
-
-
-def _read_fields(entry: EntryInfo, line: str) -> None:
-    for name, pattern in _FIELDS.items():
-        if match := pattern.search(line):
-            setattr(entry, name, int(match.group(1)))
 
 
 # -- ptxas -----------------------------------------------------------------------------------------------------------------------

@@ -145,14 +145,6 @@ def include_dirs() -> tuple[Path, ...]:
     return tuple(folder for folder in found if folder == first or not has_libcudacxx(folder))
 
 
-def require_header(name: str) -> Path:
-    """The folder that offers a header, or one clear line."""
-    for folder in include_dirs():
-        if (folder / name).is_file():
-            return folder
-    raise EnvironmentFailure(f"CUDA header <{name}> was not found; install the headers with: {INSTALL_HINT}")
-
-
 @functools.lru_cache(maxsize=1)
 def cutlass_include() -> Path | None:
     """The include folder of the `nvidia-cutlass` wheel, or None."""

@@ -161,16 +161,6 @@ def version() -> tuple[int, int]:
     return major.value, minor.value
 
 
-@functools.lru_cache(maxsize=1)
-def supported_archs() -> tuple[int, ...]:
-    """Compute capabilities that this NVRTC compiles for, e.g. (75, 80, ..., 120)."""
-    count = ctypes.c_int()
-    _check(_library().nvrtcGetNumSupportedArchs(ctypes.byref(count)))
-    archs = (ctypes.c_int * count.value)()
-    _check(_library().nvrtcGetSupportedArchs(archs))
-    return tuple(archs)
-
-
 def _check(status: int) -> None:
     if status:
         raise EnvironmentFailure(f"NVRTC does not work: {_error_name(status)}; reinstall it with: {find.INSTALL_HINT}")

@@ -49,7 +49,7 @@ def job_again(name: str, data: Json, rules: Sequence[Rule] = ()) -> Job:
     except OSError as error:
         raise UsageError(f"{name} was written in {subject.folder}: {error.strerror or error}") from None
     subjects.check_unchanged(subject, os.path.relpath(stored))
-    if not isinstance(subject, subjects.Kernel):
+    if not isinstance(subject, subjects.KernelSubject):
         return Job(subject, "", tuple(rules))
     ptx = subject.compile()
     if subjects.hash_ptx(ptx) != subject.ptx_hash:

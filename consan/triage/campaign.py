@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Final, Protocol
 
-from consan._errors import UsageError
+from consan._errors import Interrupted, UsageError
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, plural
 from consan.triage import subject as subjects
 from consan.triage.executors import Workers
@@ -32,7 +32,7 @@ _CONFIRMED: Final = 12  # findings and results of each sort that are confirmed
 _LARGEST: Final = 64 << 20  # bytes of buffers that are compared element by element
 
 
-class Progress(Protocol):
+class CampaignProgress(Protocol):
     """The interface of a progress display."""
 
     def begin(self, what: str, total: int) -> None:
@@ -54,7 +54,7 @@ class Campaign:
     partial: bool = False
     _differences: dict[str, str] = field(default_factory=dict)
 
-    def run(self, workers: Workers, progress: Progress) -> None:
+    def run(self, workers: Workers, progress: CampaignProgress) -> None:
         """Run all seeds. An error that every run would have is raised once, as a UsageError."""
         progress.begin("seeds", len(self.seeds))
         started = time.monotonic()
@@ -69,7 +69,7 @@ class Campaign:
             self.partial = True
             workers.stop()
 
-    def confirm(self, workers: Workers, progress: Progress, times: int) -> None:
+    def confirm(self, workers: Workers, progress: CampaignProgress, times: int) -> None:
         """Run an example of each finding and of each wrong result again, and describe the wrong results."""
         if self.partial or not self.ok:
             return
@@ -144,7 +144,7 @@ class Campaign:
         """Seeds whose buffers show what is wrong with a result, if no run shows it itself. The reference's seed is the first."""
         subject, reference = self.job.subject, self.reference
         wrong = [runs[0] for runs in self._wrong() if not runs[0].differences][:_CONFIRMED]
-        if not isinstance(subject, subjects.Kernel) or not wrong or not reference or _bytes_of(subject) > _LARGEST:
+        if not isinstance(subject, subjects.KernelSubject) or not wrong or not reference or _bytes_of(subject) > _LARGEST:
             return {}
         right = next(outcome.seed for outcome in self.ok if outcome.result == reference and self.is_wrong(outcome, reference) is False)
         return dict.fromkeys([right, *(outcome.seed for outcome in wrong)])
@@ -199,7 +199,7 @@ class Campaign:
         subject = self.job.subject
         if self.undecided():
             return "none"
-        if isinstance(subject, subjects.Kernel):
+        if isinstance(subject, subjects.KernelSubject):
             return "expected" if subject.expect else "majority"
         return "majority" if subject.stdout else "status"
 
@@ -242,8 +242,8 @@ def _again(same: int, again: Sequence[Outcome]) -> Json | None:
     return {"same": same, "runs": len(again)} if again else None
 
 
-def _bytes_of(subject: subjects.Kernel) -> int:
-    from consan.arguments import parse_args
+def _bytes_of(subject: subjects.KernelSubject) -> int:
+    from consan.launching.arguments import parse_args
 
     buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in parse_args(subject.args)]
     return sum(buffer.size * buffer.dtype.itemsize for buffer in buffers if hasattr(buffer, "size"))
@@ -279,6 +279,6 @@ def summary(document: Json) -> str:
 
 
 def refuse_empty(campaign: Campaign) -> None:
-    """UsageError if no run gave anything."""
+    """`Interrupted` if no run gave anything."""
     if not campaign.outcomes:
-        raise UsageError("interrupted before the first run ended: there is nothing to keep")
+        raise Interrupted("interrupted before the first run ended: there is nothing to keep")

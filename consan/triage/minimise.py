@@ -1,5 +1,5 @@
 """Reduces a failing schedule to the fewest decisions that still fail: delta debugging (ddmin; Zeller and Hildebrandt, "Simplifying and
-Isolating Failure-Inducing Input", 2002) over the decisions of consan.backends.cpu.decisions.
+Isolating Failure-Inducing Input", 2002) over the decisions of consan.backends.cpu.engine.decisions.
 
 1. Record the seed's decisions. The failure must occur.
 2. Choose a baseline that does not fail by itself: `prompt`, where every delay is a decision, or else `late`. If both fail, no delay
@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from consan._errors import UsageError
-from consan.backends.cpu.decisions import BASELINES, HOLD, LAND, START, Decision, Who
-from consan.backends.cpu.schedule import AT_ONCE, HELD
+from consan.backends.cpu.engine.decisions import BASELINES, HOLD, LAND, START, Decision, Who
+from consan.backends.cpu.state.schedule import AT_ONCE, HELD
 from consan.triage.executors import Workers
 from consan.triage.outcome import FAILURES, OK, Job, Json, Outcome, Request, key_of
 

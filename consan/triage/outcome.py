@@ -6,11 +6,12 @@ all others mean that the machinery failed, which is no evidence: "timeout", "cra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from consan.backends.cpu.decisions import Decision
+from consan.backends.cpu.engine.decisions import Decision
+from consan.reports.json_format import finding_to_json
 from consan.reports.model import Report
 from consan.reports.suppress import Rule
 from consan.triage.subject import Subject
@@ -43,7 +44,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Place:
+class DecisionPlace:
     """A decision's place: in the source, and in the PTX before instrumentation."""
 
     file: str = ""
@@ -53,13 +54,13 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Told:
+class DecisionWords:
     """The description of a decision: where it acts, whether it acted, and who ran, and where, when its delay ended."""
 
-    place: Place | None = None
-    over: Place | None = None
+    place: DecisionPlace | None = None
+    over: DecisionPlace | None = None
     taken: bool = False
-    until: Place | None = None
+    until: DecisionPlace | None = None
     block: tuple[int, int, int] | None = None
     warp: int = 0
     idle: bool = False
@@ -85,7 +86,7 @@ class Outcome:
     processor: float = 0.0  # processor seconds of the worker; a program has its own process
     kernels: tuple[str, ...] = ()  # hashes of the texts that ran, which decisions refer to
     decisions: tuple[Decision, ...] = ()
-    told: tuple[Told, ...] = ()
+    told: tuple[DecisionWords, ...] = ()
     arrays: dict[int, Any] = field(default_factory=dict, repr=False)
     report: Report | None = field(default=None, repr=False)
 
@@ -96,7 +97,7 @@ class Outcome:
 
 
 def key_of(finding: Json) -> str:
-    """The key for equal findings of different runs: kind, kernel and pair of places (reports.model.merge_key)."""
+    """The key for equal findings of different runs: kind, kernel and pair of places (reports.merging.merge_key)."""
     sites = sorted(_site(access) for access in finding["accesses"])
     return "|".join((finding["kernel"], finding["kind"], *sites))
 
@@ -104,3 +105,19 @@ def key_of(finding: Json) -> str:
 def _site(access: Json) -> str:
     place = f"{access['file']}:{access['line']}:{access['column']}" if access["line"] else f"PTX {access['ptx_line']}"
     return f"{place} {access['role']}"
+
+
+def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False) -> Outcome:
+    """The outcome from a report. A run that the time limit ended is no evidence."""
+    ended = next(iter(endings), "")
+    if "timeout" in endings:
+        return Outcome(status=TIMEOUT, device=report.device, detail="a launch did not end in time")
+    return Outcome(
+        device=report.device,
+        verdict=report.verdict,
+        findings=tuple(finding_to_json(finding) for finding in report.active),
+        incomplete=report.incomplete,
+        not_checked=report.not_checked,
+        ended=ended,
+        report=report if whole else None,
+    )

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import threading
 import time
-from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import ConsanError, InternalError, UsageError
-from consan.arguments import parse_args
-from consan.reports.json_format import finding_to_json
+from consan.launching.arguments import parse_args
+from consan.launching.placement import Placement
 from consan.suppressions import finish
-from consan.tensormap_argument import TensorMap
-from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request
+from consan.tensormap.argument import TensorMap
+from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of
+from consan.triage.run_program import run_program
 from consan.triage.steering import Steering
-from consan.triage.subject import Kernel
+from consan.triage.subject import KernelSubject
 
 if TYPE_CHECKING:
-    from consan.reports.model import Report
-    from consan.session import Session
+    from consan.session.session import Session
 
 Array = npt.NDArray[Any]
 
@@ -55,10 +54,8 @@ def failed(request: Request, error: BaseException) -> Outcome:
 
 
 def _runner(job: Job) -> Any:
-    if isinstance(job.subject, Kernel):
+    if isinstance(job.subject, KernelSubject):
         return functools.partial(_run_kernel, job)
-    from consan.triage.run_program import run_program
-
     return functools.partial(run_program, job)
 
 
@@ -79,26 +76,23 @@ class KernelRunner:
     """A kernel prepared on this process's device, with its buffers."""
 
     def __init__(self, job: Job) -> None:
-        assert isinstance(job.subject, Kernel)
+        assert isinstance(job.subject, KernelSubject)
         self.job, self.subject = job, job.subject
         specs = parse_args(self.subject.args)
         session = self._session(0)
         self.device = session.device
-        if not self.on_cpu:
+        if not self.device.backend.seeded:
             self.device.delay(0)
         self.prepared = session.prepare(job.ptx, name=self.subject.file)
         self.values = [spec.materialise(self.subject.seed) for spec in specs]
         self.buffers = {index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, bytes)}
-        self.places = {index: int(self.device.backend.alloc(buffer.nbytes)) for index, buffer in self.buffers.items()}
+        self.placed = Placement(self.device.backend)
+        for buffer in self.buffers.values():
+            self.placed.address(buffer)
         self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether schedules are the virtual machine's. A GPU has its own schedule, with seeded delays."""
-        return bool(self.device.backend.device_name == "cpu")
-
     def _session(self, seed: int) -> Session:
-        from consan.session import Session
+        from consan.session.session import Session
 
         subject = self.subject
         watched = 0 if subject.ctas is None else subject.ctas * int(np.prod(subject.cluster))
@@ -115,37 +109,23 @@ class KernelRunner:
     def __call__(self, request: Request) -> Outcome:
         """One launch."""
         subject, steering = self.subject, Steering(request, self.device)
-        if self.on_cpu:
+        if self.device.backend.seeded:
             self.device.renew()
         else:
             self.device.delay(request.seed)
         session = self._session(request.seed)
         prepared = session.prepare(self.job.ptx, name=subject.file)
-        for index, buffer in self.buffers.items():
-            self.device.backend.write(self.places[index], buffer)
+        self.placed.refresh()
         with steering.steer():
-            session.launch(
-                prepared, subject.entry, subject.grid, subject.block, self._parameters(), shared=subject.smem, cluster=subject.cluster
-            )
+            values = [self.placed.parameter(value) for value in self.values]
+            session.launch(prepared, subject.entry, subject.grid, subject.block, values, shared=subject.smem, cluster=subject.cluster)
         outcome = outcome_of(finish(session.report(), self.job.rules), session.endings, whole=request.whole)
         kernels, decisions = steering.kernels(), tuple(steering.recorded)
         return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, told=steering.told()), request)
 
-    def _parameters(self) -> list[bytes]:
-        return [self._parameter(index, value) for index, value in enumerate(self.values, 1)]
-
-    def _parameter(self, index: int, value: Any) -> bytes:
-        if isinstance(value, bytes):
-            return value
-        address = self.places[index]
-        if isinstance(value, TensorMap):
-            data: bytes = self.device.backend.tensor_map(value.at(address))
-            return data
-        return address.to_bytes(8, "little")
-
     def _with_result(self, outcome: Outcome, request: Request) -> Outcome:
         """Add the contents of the buffers to the outcome."""
-        found = {index: self._read(index) for index in self.buffers}
+        found = {index: self.placed.read(buffer) for index, buffer in self.buffers.items()}
         digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
         differences = [text for index, wanted in self.expected.items() if (text := self._compare(index, found[index], wanted))]
         return replace(
@@ -156,11 +136,6 @@ class KernelRunner:
             arrays=found if request.whole else {},
         )
 
-    def _read(self, index: int) -> Array:
-        buffer = self.buffers[index]
-        raw = self.device.backend.read(self.places[index], buffer.nbytes)
-        return np.frombuffer(raw, buffer.dtype).reshape(buffer.shape)
-
     def _compare(self, index: int, found: Array, wanted: Array) -> str:
         return describe_differences(index, found, wanted, self.subject.rtol, self.subject.atol)
 
@@ -169,22 +144,6 @@ def buffer_of(value: Any) -> Array:
     """The array of a buffer argument; None for others."""
     array: Array = value.array if isinstance(value, TensorMap) else value
     return array
-
-
-def outcome_of(report: Report, endings: Collection[str], *, whole: bool = False) -> Outcome:
-    """The outcome from a report. A run that the time limit ended is no evidence."""
-    ended = next(iter(endings), "")
-    if "timeout" in endings:
-        return Outcome(status=TIMEOUT, device=report.device, detail="a launch did not end in time")
-    return Outcome(
-        device=report.device,
-        verdict=report.verdict,
-        findings=tuple(finding_to_json(finding) for finding in report.active),
-        incomplete=report.incomplete,
-        not_checked=report.not_checked,
-        ended=ended,
-        report=report if whole else None,
-    )
 
 
 def _read_expected(text: str, buffers: dict[int, Array]) -> tuple[int, Array]:

@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from consan import options
+from consan._errors import ConsanError
+from consan.process import program as programs
+from consan.session.opening import open_session
 from consan.suppressions import finish
-from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request
+from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request, outcome_of
 from consan.triage.steering import Steering
-from consan.triage.subject import Program
+from consan.triage.subject import ProgramSubject
 
 _TAIL: Final = 400  # characters of a program's last output
 
@@ -30,7 +33,7 @@ _TAIL: Final = 400  # characters of a program's last output
 def run_program(job: Job, request: Request) -> Outcome:
     """Start the process, wait, and read what it left."""
     subject = job.subject
-    assert isinstance(subject, Program)
+    assert isinstance(subject, ProgramSubject)
     with tempfile.TemporaryDirectory(prefix="consan-") as folder:
         given, answer = Path(folder, "request"), Path(folder, "outcome")
         given.write_bytes(pickle.dumps((job, request)))
@@ -60,7 +63,7 @@ def _last_words(done: subprocess.CompletedProcess[bytes]) -> str:
     return f": {text}" if text else ""
 
 
-def _with_result(outcome: Outcome, done: subprocess.CompletedProcess[bytes], subject: Program) -> Outcome:
+def _with_result(outcome: Outcome, done: subprocess.CompletedProcess[bytes], subject: ProgramSubject) -> Outcome:
     if outcome.status != "ok":
         return outcome
     last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
@@ -76,11 +79,10 @@ def _with_result(outcome: Outcome, done: subprocess.CompletedProcess[bytes], sub
 # In the process -----------------------------------------------------------------------------------------------------------
 
 
-def _arguments(subject: Program) -> argparse.Namespace:
-    from consan.commands.run import RunCommand
-
+def _arguments(subject: ProgramSubject) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="consan run", allow_abbrev=False)
-    RunCommand().prepare(parser)
+    options.add(parser, (*options.SESSION, *options.RUN), "checking")
+    programs.add_words(parser)
     arguments = parser.parse_args([*subject.options, *([subject.flag] if subject.flag else []), *subject.words])
     options.fill(arguments, {})
     return arguments
@@ -88,20 +90,17 @@ def _arguments(subject: Program) -> argparse.Namespace:
 
 def answer(job: Job, request: Request) -> Outcome:
     """Run the program in this process, and return the outcome."""
-    from consan.commands.run import find_program, run_program
-    from consan.triage.run import outcome_of
-
     subject = job.subject
-    assert isinstance(subject, Program)
+    assert isinstance(subject, ProgramSubject)
     arguments = _arguments(subject)
     arguments.seed = request.seed
-    program, session = find_program(arguments), options.open_session(arguments)
+    program, session = programs.find_program(arguments), open_session(arguments)
     device = session.device
-    if device.backend.device_name != "cpu":
+    if not device.backend.seeded:
         device.delay(request.seed)
     steering = Steering(request, device)
     with steering.steer():
-        status, failure = run_program(program, session)
+        status, failure = programs.run_program(program, session)
     if failure is not None:
         return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
     outcome = outcome_of(finish(session.report(), job.rules), session.endings, whole=request.whole)
@@ -113,8 +112,6 @@ def answer(job: Job, request: Request) -> Outcome:
 
 def main(given: str, into: str) -> None:
     """Answer the request in a file."""
-    from consan._errors import ConsanError
-
     job, request = pickle.loads(Path(given).read_bytes())
     try:
         outcome = answer(job, request)

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from consan._errors import UsageError
-from consan.arguments import Dim3
-from consan.backends.cpu.decisions import BASELINES, KINDS, Decision, Who
-from consan.commands.base import read_file
+from consan.backends.cpu.engine.decisions import BASELINES, KINDS, Decision, Who
+from consan.files import read_file
+from consan.launching.arguments import Dim3
 from consan.triage import subject as subjects
 from consan.triage import words
 from consan.triage.minimise import Failure
-from consan.triage.outcome import Json, Outcome, Told, key_of
+from consan.triage.outcome import DecisionWords, Json, Outcome, key_of
 
 SCHEMA: Final = "consan.schedule/1"
 
@@ -39,7 +39,7 @@ class Stored:
 
 def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions: Sequence[Decision], outcome: Outcome, **more: Any) -> Json:
     """The document."""
-    told = outcome.told or tuple(Told() for _ in decisions)
+    told = outcome.told or tuple(DecisionWords() for _ in decisions)
     return {
         "schema": SCHEMA,
         "name": subject.label,
@@ -59,7 +59,7 @@ def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions:
     }
 
 
-def _decision(decision: Decision, told: Told) -> Json:
+def _decision(decision: Decision, told: DecisionWords) -> Json:
     return {
         "words": words.describe(decision, told),
         "kind": decision.kind,

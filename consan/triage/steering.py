@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.cpu.decisions import Decision, Recorder, Replay, Trace
-from consan.backends.cpu.schedule import Schedule, for_seed
+from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
+from consan.backends.cpu.state.schedule import Schedule, for_seed
 from consan.reports.places import shown_at
-from consan.triage.outcome import Place, Request, Told
+from consan.triage.outcome import DecisionPlace, DecisionWords, Request
 from consan.triage.subject import hash_ptx
 
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
-    from consan.session import Device
+    from consan.session.device import Device
 
 _HOOK: Final = 100  # most lines of a hook before its instruction
 
@@ -60,20 +60,20 @@ class Steering:
         modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
         return tuple(dict.fromkeys(hash_ptx(module.program.module.text) for module in modules))
 
-    def told(self) -> tuple[Told, ...]:
+    def told(self) -> tuple[DecisionWords, ...]:
         """The effects of the request's decisions, in their order."""
         decisions = self._request.decisions or ()
-        found: dict[int, Told] = {}
+        found: dict[int, DecisionWords] = {}
         for launch, schedule in enumerate(self._schedules):
             if isinstance(schedule, Replay):
                 indices = [index for index, decision in enumerate(decisions) if decision.launch == launch]
                 for index, trace in zip(indices, schedule.traces, strict=True):
                     found[index] = self._tell(schedule, decisions[index], trace)
-        return tuple(found.get(index, Told()) for index in range(len(decisions)))
+        return tuple(found.get(index, DecisionWords()) for index in range(len(decisions)))
 
-    def _tell(self, schedule: Schedule, decision: Decision, trace: Trace) -> Told:
+    def _tell(self, schedule: Schedule, decision: Decision, trace: Trace) -> DecisionWords:
         over = (decision.over[0],) if decision.over is not None else ()
-        return Told(
+        return DecisionWords(
             place=self._place(schedule, decision.lines),
             over=self._place(schedule, over),
             taken=trace.taken,
@@ -83,7 +83,7 @@ class Steering:
             idle=trace.idle,
         )
 
-    def _place(self, schedule: Schedule, lines: Sequence[int]) -> Place | None:
+    def _place(self, schedule: Schedule, lines: Sequence[int]) -> DecisionPlace | None:
         """The first of these lines of the instrumented text that the original text has."""
         scheduler = getattr(schedule, "scheduler", None)
         if scheduler is None:
@@ -92,17 +92,17 @@ class Steering:
         for prepared in self._device.prepared():
             if prepared.loaded is module:
                 return _original(prepared.instrumented, lines)
-        return Place(ptx_line=lines[0]) if lines else None
+        return DecisionPlace(ptx_line=lines[0]) if lines else None
 
 
-def _original(instrumented: Instrumented, lines: Sequence[int]) -> Place | None:
+def _original(instrumented: Instrumented, lines: Sequence[int]) -> DecisionPlace | None:
     """The first line that the original has, else the instruction after the hook that the last line calls."""
     after = range(lines[-1] + 1, lines[-1] + _HOOK) if lines else ()
     found = (instrumented.original(line) for line in (*lines, *after))
     return next((_shown(place) for place in found if place is not None), None)
 
 
-def _shown(place: Any) -> Place:
+def _shown(place: Any) -> DecisionPlace:
     """The user's line, as reports show it."""
     shown = shown_at(place)
-    return Place(shown["file"], shown["line"], place.ptx_line, place.ptx)
+    return DecisionPlace(shown["file"], shown["line"], place.ptx_line, place.ptx)

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from consan._errors import UsageError
-from consan.arguments import ArgSpec, Dim3
-from consan.commands.source import CUDA_SUFFIXES, DEFAULT_ARCH, load_ptx
+from consan.launching.arguments import ArgSpec, Dim3
+from consan.launching.source import DEFAULT_ARCH, load_ptx
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
-KERNEL_SUFFIXES: Final = (*CUDA_SUFFIXES, ".ptx")
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelSubject:
     """One launch of one kernel. `seed` is for random arguments; `expect` has texts N=FILE."""
 
     file: str
@@ -71,7 +70,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramSubject:
     """A Python program: `flag` is "", "-m" or "-c", `words` what follows it. `options` are those of `consan run`."""
 
     flag: str
@@ -90,8 +89,8 @@ class Program:
         return " ".join(word for word in (self.flag, *self.words) if word and "\n" not in word)
 
 
-Subject = Kernel | Program
-_TYPES: Final[dict[str, Any]] = {"kernel": Kernel, "program": Program}
+Subject = KernelSubject | ProgramSubject
+_TYPES: Final[dict[str, Any]] = {"kernel": KernelSubject, "program": ProgramSubject}
 
 
 def hash_ptx(text: str) -> str:

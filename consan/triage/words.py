@@ -1,7 +1,7 @@
 """Describes a decision of a schedule in a sentence: who is delayed, where, and until when.
 
 Places are in the source if the kernel has line information, else in its PTX. The end of a delay comes from a run of the same
-schedule (`Told`). Without one the sentence gives the delay in steps: blocks run by any thread.
+schedule (`DecisionWords`). Without one the sentence gives the delay in steps: blocks run by any thread.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from consan.backends.cpu.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Who
-from consan.backends.cpu.schedule import AT_ONCE
-from consan.triage.outcome import Place, Told
+from consan.backends.cpu.engine.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Who
+from consan.backends.cpu.state.schedule import AT_ONCE
+from consan.triage.outcome import DecisionPlace, DecisionWords
 
 _ORDINALS: Final = {1: "st", 2: "nd", 3: "rd"}
 _FULL: Final = 0xFFFFFFFF
@@ -24,7 +24,7 @@ _BASELINES: Final = {
 }
 
 
-def describe(decision: Decision, told: Told) -> str:
+def describe(decision: Decision, told: DecisionWords) -> str:
     """One sentence, without a full stop."""
     who, place = whom(decision.who), place_of(told.place)
     part = f" for {_cta(decision.receiver)}" if decision.receiver is not None else _times(decision.who)
@@ -49,25 +49,25 @@ def _lands(decision: Decision) -> str:
     return "lands at once" if decision.steps == AT_ONCE else "is delayed"
 
 
-def _over(told: Told) -> str:
+def _over(told: DecisionWords) -> str:
     return f"the {opcode(told.over)} at {place_of(told.over)}"
 
 
-def _until(decision: Decision, told: Told) -> str:
+def _until(decision: Decision, told: DecisionWords) -> str:
     if told.until is None or told.block is None:
         return f" for {decision.steps} steps" if decision.steps > 0 else " as long as it can be"
     until = f"warp {told.warp} of {_cta(told.block)} had come to {place_of(told.until)}"
     return f" until {until}" + (" and no thread could go on" if told.idle else "")
 
 
-def place_of(place: Place | None) -> str:
+def place_of(place: DecisionPlace | None) -> str:
     """file.cu:43, or a line of the PTX."""
     if place is None:
         return "a place in the shadow runtime"
     return f"{os.path.basename(place.file)}:{place.line}" if place.file else f"PTX line {place.ptx_line}"
 
 
-def opcode(place: Place | None) -> str:
+def opcode(place: DecisionPlace | None) -> str:
     """The opcode without its guard."""
     words = [word for word in (place.ptx if place else "").split() if not word.startswith("@")]
     return short_opcode(words[0]) if words else "operation"

@@ -82,7 +82,7 @@ class CupyStandIn:
         from consan.adapters.standin import context
 
         machine: Any = getattr(session.backend, "machine", session.backend)
-        context.enter(context.Context(session, machine))
+        context.enter(context.StandinContext(session, machine))
         self._finder = _Finder()
         sys.meta_path.insert(0, self._finder)
 

@@ -5,7 +5,7 @@ keeps views of device memory and copies anything else into it. As in CuPy, scala
 converted silently, in either direction.
 
 Does NOT handle: dtypes CuPy has no kernel type for (objects, strings), and names that NumPy does not have either: those end in
-`Unsupported`, one clear sentence.
+`NotInStandin`, one clear sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from consan._errors import NotSupported
-from consan.adapters.standin.context import Allocation, HostArray, MemoryPointer, empty_host, owner_of, to_device
+from consan.adapters.standin.context import DeviceMemory, HostArray, MemoryPointer, empty_host, owner_of, to_device
+from consan.adapters.standin.device import Device
 
 # NumPy names that CuPy does not offer, or offers with another meaning.
 _NOT_CUPYS = frozenset(
@@ -29,7 +30,7 @@ _NOT_CUPYS = frozenset(
 _KINDS = "biufc"
 
 
-class Unsupported(NotSupported, AttributeError):  # noqa: N818 - as NotSupported
+class NotInStandin(NotSupported, AttributeError):  # noqa: N818 - as NotSupported
     """A part of CuPy that the stand-in does not have."""
 
     def __init__(self, name: str) -> None:
@@ -63,10 +64,8 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         return {**described, "data": (self.data.ptr, False), "version": 3}
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The one device."""
-        from consan.adapters.standin.cuda import Device
-
         return Device(0)
 
     def get(self, stream: Any = None, order: str = "C", out: HostArray | None = None, blocking: bool = True) -> HostArray:
@@ -103,7 +102,7 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         try:
             value = getattr(self._host, name)
         except AttributeError:
-            raise Unsupported(f"cupy.ndarray.{name}") from None
+            raise NotInStandin(f"cupy.ndarray.{name}") from None
         return functools.wraps(value)(functools.partial(_method, self, name)) if callable(value) else wrap(value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -271,16 +270,16 @@ def get_array_module(*args: Any) -> Any:
 
 def allocate(size: int) -> MemoryPointer:
     """`cupy.cuda.alloc`."""
-    return MemoryPointer(Allocation(size), 0)
+    return MemoryPointer(DeviceMemory(size), 0)
 
 
 def delegate(module: ModuleType, name: str, qualified: str) -> Any:
     """A NumPy name as the stand-in offers it: types and constants as they are, functions wrapped."""
     value = getattr(module, name, None)
     if value is None and name != "newaxis":
-        raise Unsupported(qualified)
+        raise NotInStandin(qualified)
     if name in _NOT_CUPYS or name.startswith("_") or isinstance(value, ModuleType):
-        raise Unsupported(qualified)
+        raise NotInStandin(qualified)
     if isinstance(value, type) or not callable(value):
         return value
     function = value

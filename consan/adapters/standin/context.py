@@ -1,6 +1,6 @@
 """The stand-in's session and its device memory.
 
-Arrays live in the virtual machine's memory: an `Allocation` owns a block and offers it to NumPy through `__array_interface__`, so every
+Arrays live in the virtual machine's memory: an `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
 Does NOT handle: CuPy's memory pool semantics (a pool would hide a use after free).
@@ -35,7 +35,7 @@ class MachineLike(Protocol):
 
 
 @dataclass(eq=False)
-class Context:
+class StandinContext:
     """What the stand-in's modules work on."""
 
     session: SessionLike
@@ -43,10 +43,10 @@ class Context:
     modules: dict[Any, Any] = field(default_factory=dict)  # compiled by `kernels.load`
 
 
-_current: list[Context] = []
+_current: list[StandinContext] = []
 
 
-def enter(context: Context) -> None:
+def enter(context: StandinContext) -> None:
     """Make a context the current one."""
     _current.append(context)
 
@@ -57,14 +57,14 @@ def leave() -> None:
         _current.pop()
 
 
-def current() -> Context:
+def current() -> StandinContext:
     """The context of this process; an error after the session has ended."""
     if not _current:
         raise InternalError("consan's CuPy stand-in was used after its session ended")
     return _current[-1]
 
 
-class Allocation:
+class DeviceMemory:
     """A block of the virtual machine's global memory, freed with the last NumPy view of it."""
 
     def __init__(self, nbytes: int) -> None:
@@ -128,12 +128,12 @@ def bytes_at(address: int, size: int) -> HostArray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def owner_of(host: HostArray) -> Allocation | Window | None:
+def owner_of(host: HostArray) -> DeviceMemory | Window | None:
     """The block that a NumPy array lies in, found through its bases."""
     base: Any = host
     while isinstance(base, np.ndarray):
         base = base.base
-    return base if isinstance(base, (Allocation, Window)) else None
+    return base if isinstance(base, (DeviceMemory, Window)) else None
 
 
 def empty_host(shape: Any, dtype: Any, order: str = "C") -> HostArray:
@@ -141,7 +141,7 @@ def empty_host(shape: Any, dtype: Any, order: str = "C") -> HostArray:
     kind = np.dtype(dtype)
     extents = tuple(int(extent) for extent in np.atleast_1d(np.asarray(shape, dtype=np.int64)))
     nbytes = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
-    block: HostArray = np.asarray(Allocation(nbytes))[:nbytes]
+    block: HostArray = np.asarray(DeviceMemory(nbytes))[:nbytes]
     typed: HostArray = block.view(kind)
     return typed.reshape(extents, order="F" if order == "F" else "C")
 

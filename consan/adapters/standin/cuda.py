@@ -2,7 +2,7 @@
 
 The virtual machine runs a launch to its end before the call returns, so synchronising does nothing.
 
-Does NOT handle: stream capture and graphs, peer devices, IPC, textures: `Unsupported`.
+Does NOT handle: stream capture and graphs, peer devices, IPC, textures: `NotInStandin`.
 """
 
 from __future__ import annotations
@@ -11,87 +11,22 @@ import time
 from types import ModuleType
 from typing import Any, NoReturn
 
-from consan.adapters.standin.array import Unsupported, allocate
+from consan.adapters.standin.array import NotInStandin, allocate
 from consan.adapters.standin.context import MemoryPointer, bytes_at, current
-
-_SHARED_PER_BLOCK = 49152
-_SHARED_OPTIN = 232448  # 227 KiB, as on sm_90
-_MAX_THREADS = 1024
-_TOTAL_MEMORY = 16 << 30
+from consan.adapters.standin.device import (
+    MAX_THREADS,
+    SHARED_OPTIN,
+    SHARED_PER_BLOCK,
+    TOTAL_MEMORY,
+    CUDARuntimeError,
+    Device,
+    compute_capability,
+    sm_count,
+)
 
 
 class CUDADriverError(RuntimeError):
     """What the driver would say."""
-
-
-class CUDARuntimeError(RuntimeError):
-    """What the runtime would say."""
-
-
-def _sm_count() -> int:
-    return int(getattr(current().session.backend, "sm_count", 1))
-
-
-def compute_capability() -> str:
-    """Digits of the backend's architecture, e.g. "90"."""
-    return "".join(filter(str.isdigit, str(getattr(current().session.backend, "arch", "sm_90"))))
-
-
-class Device:
-    """`cupy.cuda.Device`."""
-
-    def __init__(self, device: Any = 0) -> None:
-        self.id: int = device.id if isinstance(device, Device) else int(device or 0)
-        if self.id != 0:
-            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
-
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Nothing to switch back."""
-
-    def __int__(self) -> int:
-        return self.id
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device)
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __repr__(self) -> str:
-        return f"<CUDA Device {self.id}>"
-
-    def use(self) -> None:
-        """Make it current (it is)."""
-
-    def synchronize(self) -> None:
-        """Wait (nothing is pending)."""
-
-    @property
-    def compute_capability(self) -> str:
-        """As CuPy writes it: "90"."""
-        return compute_capability()
-
-    @property
-    def attributes(self) -> dict[str, int]:
-        """The attributes that launch code asks for."""
-        return {
-            "MultiProcessorCount": _sm_count(),
-            "WarpSize": 32,
-            "MaxThreadsPerBlock": _MAX_THREADS,
-            "MaxSharedMemoryPerBlock": _SHARED_PER_BLOCK,
-            "MaxSharedMemoryPerBlockOptin": _SHARED_OPTIN,
-            "ComputeCapabilityMajor": int(compute_capability()[:-1]),
-            "ComputeCapabilityMinor": int(compute_capability()[-1]),
-            "CooperativeLaunch": 1,
-        }
-
-    @property
-    def mem_info(self) -> tuple[int, int]:
-        """Free and total bytes."""
-        return _TOTAL_MEMORY, _TOTAL_MEMORY
 
 
 class Stream:
@@ -128,7 +63,7 @@ class Stream:
 
     def begin_capture(self, mode: Any = None) -> NoReturn:
         """Graphs are not part of the stand-in."""
-        raise Unsupported("cupy.cuda.Stream.begin_capture")
+        raise NotInStandin("cupy.cuda.Stream.begin_capture")
 
 
 Stream.null = Stream(null=True)
@@ -205,7 +140,7 @@ class _Runtime(ModuleType):
     memcpyHostToHost, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice, memcpyDefault = range(5)  # noqa: N815
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise Unsupported(f"cupy.cuda.runtime.{name}")
+        raise NotInStandin(f"cupy.cuda.runtime.{name}")
 
     def getDeviceCount(self) -> int:  # noqa: N802
         """One."""
@@ -233,7 +168,7 @@ class _Runtime(ModuleType):
 
     def memGetInfo(self) -> tuple[int, int]:  # noqa: N802
         """Free and total bytes."""
-        return _TOTAL_MEMORY, _TOTAL_MEMORY
+        return TOTAL_MEMORY, TOTAL_MEMORY
 
     def memset(self, ptr: int, value: int, size: int) -> None:
         """Fill device memory."""
@@ -259,13 +194,13 @@ class _Runtime(ModuleType):
             "name": b"consan PTX virtual machine",
             "major": int(compute_capability()[:-1]),
             "minor": int(compute_capability()[-1]),
-            "multiProcessorCount": _sm_count(),
+            "multiProcessorCount": sm_count(),
             "warpSize": 32,
-            "maxThreadsPerBlock": _MAX_THREADS,
-            "sharedMemPerBlock": _SHARED_PER_BLOCK,
-            "sharedMemPerBlockOptin": _SHARED_OPTIN,
-            "sharedMemPerMultiprocessor": _SHARED_OPTIN + 1024,
-            "totalGlobalMem": _TOTAL_MEMORY,
+            "maxThreadsPerBlock": MAX_THREADS,
+            "sharedMemPerBlock": SHARED_PER_BLOCK,
+            "sharedMemPerBlockOptin": SHARED_OPTIN,
+            "sharedMemPerMultiprocessor": SHARED_OPTIN + 1024,
+            "totalGlobalMem": TOTAL_MEMORY,
         }
 
 
@@ -279,7 +214,7 @@ class _Cuda(ModuleType):
     alloc = staticmethod(allocate)
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise Unsupported(f"cupy.cuda.{name}")
+        raise NotInStandin(f"cupy.cuda.{name}")
 
     def is_available(self) -> bool:
         """The virtual machine is always there."""

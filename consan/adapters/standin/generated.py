@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.adapters.standin.array import Unsupported, ascontiguousarray, empty, ndarray, of_host
+from consan.adapters.standin.array import NotInStandin, ascontiguousarray, empty, ndarray, of_host
 from consan.adapters.standin.context import to_device
 from consan.adapters.standin.kernels import RawKernel
 
@@ -61,7 +61,7 @@ def _parameters(text: str) -> list[Parameter]:
 def _c_type(dtype: Any) -> str:
     name = np.dtype(dtype).name
     if name not in _C_TYPES:
-        raise Unsupported(f"a kernel over {name}")
+        raise NotInStandin(f"a kernel over {name}")
     return _C_TYPES[name]
 
 
@@ -123,7 +123,7 @@ def _bind(parameter: Parameter, value: Any, types: _Types, writes: bool) -> _Bou
         return _Bound(f"const {kind} {name}", "", np.asarray(value).astype(types.of(parameter)).tobytes())
     if parameter.raw:
         if not value.flags.c_contiguous:
-            raise Unsupported(f"a strided raw argument ({name})")
+            raise NotInStandin(f"a strided raw argument ({name})")
         return _Bound(f"consan_raw<{kind}> {name}", "", _address(value) + int(value.size).to_bytes(8, "little"))
     const = "" if writes else "const "
     return _Bound(f"{const}{kind} *_p_{name}", f"{const}{kind} &{name} = _p_{name}[_at];", _address(value))
@@ -218,10 +218,10 @@ class ReductionKernel:
         options: tuple[str, ...] = (), **_: Any,
     ) -> None:  # fmt: skip
         if identity is None or identity == "":
-            raise Unsupported("a ReductionKernel without an identity")
+            raise NotInStandin("a ReductionKernel without an identity")
         self.inputs, self.outputs = _parameters(in_params), _parameters(out_params)
         if len(self.outputs) != 1:
-            raise Unsupported("a ReductionKernel with several outputs")
+            raise NotInStandin("a ReductionKernel with several outputs")
         self._expressions = (map_expr, reduce_expr, post_map_expr)
         self.identity = str(identity).lower() if isinstance(identity, bool) else str(identity)
         self.name, self.reduce_type, self.preamble, self.options = name, reduce_type, preamble, tuple(options)

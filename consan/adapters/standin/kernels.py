@@ -19,12 +19,12 @@ import numpy as np
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters import sources
-from consan.adapters.standin.array import Unsupported, ndarray
-from consan.adapters.standin.context import Context, MemoryPointer, Window, current
+from consan.adapters.standin.array import NotInStandin, ndarray
+from consan.adapters.standin.context import MemoryPointer, StandinContext, Window, current
 from consan.adapters.standin.cuda import CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
-from consan.layouts import name_addresses
+from consan.session.layouts import name_addresses
 from consan.toolchain.nvrtc import compile_ptx
 
 _STANDARD = re.compile(r"--?std=(\S+)")
@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Extent:
+class ArrayExtent:
     """How far an array goes, without keeping it alive."""
 
     nbytes: int
@@ -57,7 +57,7 @@ class Extent:
 class Compiled:
     """A module after instrumentation, and its kernels."""
 
-    context: Context
+    context: StandinContext
     prepared: Any
     entries: dict[str, Entry]
     lowered: dict[str, str]
@@ -71,7 +71,7 @@ class Compiled:
         return lowered, self.entries[lowered]
 
 
-def _compile(context: Context, code: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Compiled:
+def _compile(context: StandinContext, code: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> Compiled:
     at = sources.place(code, sources.source_folder(context.session))
     standard = next((match.group(1) for option in options if (match := _STANDARD.fullmatch(option))), "c++17")
     kept = [option for option in options if not _STANDARD.fullmatch(option) and not _DROPPED.match(option)]
@@ -83,17 +83,18 @@ def _compile(context: Context, code: str, options: tuple[str, ...], expressions:
     return _prepare(context, ptx, sources.kernel_name(code), lowered)
 
 
-def _load_file(context: Context, path: str) -> Compiled:
+def _load_file(context: StandinContext, path: str) -> Compiled:
     data = Path(path).read_bytes()
     if data.startswith((b"\x7fELF", b"\x50\xed\x55\xba")):
         raise NotSupported(f"{path} is a binary; the CPU's virtual machine runs PTX only")
     return _prepare(context, data.rstrip(b"\0").decode(), path, {})
 
 
-def _prepare(context: Context, ptx: str, name: str, lowered: dict[str, str]) -> Compiled:
+def _prepare(context: StandinContext, ptx: str, name: str, lowered: dict[str, str]) -> Compiled:
     session: Any = context.session
-    kernels = {function.name: _entry(function) for function in parse(ptx, name).functions if function.kind == "entry"}
-    return Compiled(context, session.prepare(ptx, name=name), kernels, lowered)
+    module = parse(ptx, name)
+    kernels = {function.name: _entry(function) for function in module.functions if function.kind == "entry"}
+    return Compiled(context, session.prepare(module, name=name), kernels, lowered)
 
 
 def _entry(function: Function) -> Entry:
@@ -139,7 +140,7 @@ def _solid(value: Any) -> Any:
     """An array whose bytes follow each other, else nothing: only of those the end is known."""
     if not isinstance(value, ndarray) or not value._host.flags.c_contiguous:
         return None
-    return Extent(value._host.nbytes, value._host.ndim)
+    return ArrayExtent(value._host.nbytes, value._host.ndim)
 
 
 def pack(values: Sequence[bytes], sizes: Sequence[int], kernel: str) -> list[bytes]:
@@ -172,7 +173,7 @@ class RawKernel:
         jitify: bool | None = None,
     ) -> None:
         if translate_cucomplex or jitify:
-            raise Unsupported("RawKernel(translate_cucomplex=True)" if translate_cucomplex else "RawKernel(jitify=True)")
+            raise NotInStandin("RawKernel(translate_cucomplex=True)" if translate_cucomplex else "RawKernel(jitify=True)")
         self.code, self.name, self.options, self.backend = code, name, tuple(options), backend
         self.enable_cooperative_groups = enable_cooperative_groups
         self.file_path: str | None = None

@@ -51,7 +51,7 @@ class _Testing(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("assert_") or not hasattr(np.testing, name):
-            raise array.Unsupported(f"cupy.testing.{name}")
+            raise array.NotInStandin(f"cupy.testing.{name}")
         check = getattr(np.testing, name)
 
         def asserted(*args: Any, **kwargs: Any) -> None:
@@ -67,7 +67,7 @@ class _Cupyx(ModuleType):
     empty_pinned, zeros_pinned, zeros_like_pinned = staticmethod(np.empty), staticmethod(np.zeros), staticmethod(np.zeros_like)
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(name) if name.startswith("__") else array.Unsupported(f"cupyx.{name}")
+        raise AttributeError(name) if name.startswith("__") else array.NotInStandin(f"cupyx.{name}")
 
 
 def _like(create: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.adapters.standin.array import Unsupported, call, wrap
+from consan.adapters.standin.array import NotInStandin, call, wrap
 
 
 def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +34,7 @@ class Generator:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self._generator, name):
-            raise Unsupported(f"cupy.random.Generator.{name}")
+            raise NotInStandin(f"cupy.random.Generator.{name}")
         return _typed(getattr(self._generator, name))
 
 
@@ -46,7 +46,7 @@ class RandomState:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self._state, name):
-            raise Unsupported(f"cupy.random.RandomState.{name}")
+            raise NotInStandin(f"cupy.random.RandomState.{name}")
         return _typed(getattr(self._state, name))
 
 
@@ -61,7 +61,7 @@ class _Random(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self._state, name):
-            raise Unsupported(f"cupy.random.{name}")
+            raise NotInStandin(f"cupy.random.{name}")
         return _typed(getattr(self._state, name))
 
     def random(self, size: Any = None, dtype: Any = float) -> Any:

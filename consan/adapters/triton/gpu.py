@@ -27,9 +27,10 @@ from types import ModuleType
 from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.buffers import buffers
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
-from consan.adapters.triton.seam import Seam
+from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
 
 
@@ -69,7 +70,7 @@ class CheckedDriver:
         return CheckedDevice(real.get_current_device(), self._hooks)
 
 
-class TritonAdapter(Seam):
+class TritonAdapter(TritonSeam):
     """Instruments the kernels of the Triton that the program imports."""
 
     covers = "all kernels that it loads, Gluon's and TorchInductor's with them"
@@ -100,6 +101,7 @@ class TritonAdapter(Seam):
         self._patches.set(config, "_active", CheckedDriver(config, config._active, policy))  # as `set_active` does
         self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "_init_handles", self._load)
         self._wrap(sys.modules["triton.runtime.autotuner"].Autotuner, "run", harness.first_that_fits, self._open)
+        self._wrap(sys.modules["triton.compiler.compiler"].CompiledKernel, "launch_metadata", self._name)
         chain = triton.knobs.runtime.launch_enter_hook
         chain.add(self._count)
         self._undo.append(lambda: chain.remove(self._count))
@@ -147,6 +149,15 @@ class TritonAdapter(Seam):
             return prepared
         self._attach(found, kernel)
         return found
+
+    def _name(self, original: Callable[..., Any], kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
+        """Wraps `CompiledKernel.launch_metadata`, which every launch asks with its arguments."""
+        result = original(kernel, grid, stream, *args)  # loads the kernel
+        prepared = next((prepared for prepared, reference in self._attached if reference() is kernel), None)
+        if prepared is not None:
+            names = getattr(getattr(getattr(kernel, "src", None), "fn", None), "arg_names", ())
+            self._open.launched(prepared, kernel.name, buffers(args, names))
+        return result
 
     def _count(self, metadata: Any) -> None:
         """Wraps `launch_enter_hook`: lists kernels without hooks."""

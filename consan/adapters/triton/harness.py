@@ -73,7 +73,7 @@ def skip_report(session: SessionLike, original: Original, mark: Any, *args: Any,
 
 
 def _why(session: SessionLike) -> str:
-    return "times of the virtual machine mean nothing" if session.backend.device_name == "cpu" else "--skip-benchmarks"
+    return "times of the virtual machine mean nothing" if session.backend.simulates else "--skip-benchmarks"
 
 
 def with_array_as_base(original: Original, descriptor: Any) -> None:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
-from consan.tensormap import TensorMapInfo, validate
+from consan.tensormap.description import TensorMapInfo
+from consan.tensormap.rules import validate
 
 Array = npt.NDArray[Any]
 _ALIGNMENT = 16  # what Triton specialises pointers on: a copy keeps it
@@ -74,7 +75,7 @@ def wrapped(value: Any) -> Any:
 
 
 @dataclass
-class Block:
+class HostBlock:
     """Host memory from `start` on, and the address of its copy on the device."""
 
     start: int
@@ -88,7 +89,7 @@ class Block:
         return np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
 
 
-def block_of(value: Any, label: str) -> Block | None:
+def block_of(value: Any, label: str) -> HostBlock | None:
     """The memory that a pointer argument points into; None for a null pointer. UsageError if it is not host memory."""
     if value is None or (isinstance(value, int) and value == 0):
         return None
@@ -101,30 +102,30 @@ def block_of(value: Any, label: str) -> Block | None:
     return _of_tensor(value, label)
 
 
-def _of_array(array: Array) -> Block | None:
+def _of_array(array: Array) -> HostBlock | None:
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     start = int(owner.__array_interface__["data"][0])
     low = sum(step * (extent - 1) for step, extent in zip(owner.strides, owner.shape, strict=True) if step < 0 and extent)
     reach = sum(abs(step) * (extent - 1) for step, extent in zip(owner.strides, owner.shape, strict=True)) + owner.itemsize
-    return Block(start + low, start + low + reach, owner.flags.writeable) if owner.size else None
+    return HostBlock(start + low, start + low + reach, owner.flags.writeable) if owner.size else None
 
 
-def _of_tensor(value: Any, label: str) -> Block | None:
+def _of_tensor(value: Any, label: str) -> HostBlock | None:
     device = getattr(getattr(value, "device", None), "type", None)
     if not hasattr(value, "untyped_storage") or device is None:
         raise UsageError(f"{label}: expected a NumPy array or a torch tensor on the CPU, got {type(value).__name__}")
     if device != "cpu":
         raise UsageError(f"{label}: a tensor on '{value.device}'; with --device cpu kernels take tensors on the CPU")
     storage = value.untyped_storage()
-    return Block(storage.data_ptr(), storage.data_ptr() + storage.nbytes(), True) if storage.nbytes() else None
+    return HostBlock(storage.data_ptr(), storage.data_ptr() + storage.nbytes(), True) if storage.nbytes() else None
 
 
 class Copies:
     """The copies on the device for one launch."""
 
-    def __init__(self, backend: Any, blocks: Iterable[Block]) -> None:
+    def __init__(self, backend: Any, blocks: Iterable[HostBlock]) -> None:
         self._backend = backend
         self._blocks = _merged(blocks)
         for block in self._blocks:
@@ -157,12 +158,12 @@ class Copies:
         self._blocks = []
 
 
-def _merged(blocks: Iterable[Block]) -> list[Block]:
-    merged: list[Block] = []
+def _merged(blocks: Iterable[HostBlock]) -> list[HostBlock]:
+    merged: list[HostBlock] = []
     for block in sorted(blocks, key=lambda each: each.start):
         if merged and block.start < merged[-1].end:
             last = merged[-1]
             last.end, last.writeable = max(last.end, block.end), last.writeable and block.writeable
         else:
-            merged.append(Block(block.start, block.end, block.writeable))
+            merged.append(HostBlock(block.start, block.end, block.writeable))
     return merged

@@ -21,7 +21,9 @@ from typing import Any, Protocol
 from consan._errors import NotSupported, UsageError
 from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import Copies, block_of, wrapped
-from consan.tensormap import DTYPES, SWIZZLES, TensorMapInfo
+from consan.reports.variables import Argument
+from consan.session.layouts import NamedBuffers
+from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 
 Bytes = Callable[[Copies], bytes]  # computes a parameter's bytes, given the copies
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
@@ -97,13 +99,22 @@ class Launcher:
             values = [make(copies) for make in self._parameters(found)]
             count = len(prepared.loaded.entry(function.name).params)
             values += scratch.pointers(told, grid, count - len(values))
-            self._run(prepared, function.name, grid, values)
+            self._run(prepared, function.name, grid, values, NamedBuffers(tuple(self._buffers(pointers, named, copies))))
             copies.give_back()
         finally:
             copies.free()
             scratch.free()
 
-    def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes]) -> None:
+    def _buffers(self, pointers: Sequence[Any], labels: Sequence[str], copies: Copies) -> Iterator[Argument]:
+        """The buffers as the program passes them; an item of a tuple has the number of the tuple."""
+        for value, label in zip(pointers, labels, strict=True):
+            block = block_of(value, label)
+            if block is not None:
+                number = next(i for i, known in enumerate(self._labels, 1) if label == known or label.startswith(f"{known}["))
+                name = label.removeprefix(f"{self._metadata.name}: ")
+                yield Argument(f"argument {number}", copies.address(block.start), block.end - block.start, name)
+
+    def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes], names: NamedBuffers) -> None:
         told = self._metadata
         ctas = int(getattr(told, "num_ctas", 1))
         self._driver.session.launch(
@@ -115,6 +126,7 @@ class Launcher:
             shared=told.shared,
             cluster=(ctas, 1, 1),
             cooperative=bool(getattr(told, "launch_cooperative_grid", False)),
+            address_name=names,
         )
 
     def _parameters(self, found: Sequence[Leaf]) -> Iterator[Bytes]:

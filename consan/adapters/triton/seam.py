@@ -8,7 +8,7 @@ from consan.adapters import seam
 from consan.adapters.triton import harness, versions
 
 
-class Seam(seam.Seam):
+class TritonSeam(seam.Seam):
     """An adapter that waits for `import triton`; `_patch` of a subclass does the rest."""
 
     name = "triton"

@@ -23,12 +23,12 @@ from consan.adapters.triton import harness, torch_device
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.driver import VirtualDriver, resources
 from consan.adapters.triton.host import wrapped
-from consan.adapters.triton.seam import Seam
+from consan.adapters.triton.seam import TritonSeam
 
 _DESCRIPTORS = ("triton.tools.tensor_descriptor", "triton.experimental.gluon.nvidia.hopper")
 
 
-class TritonVirtual(Seam):
+class TritonVirtual(TritonSeam):
     """Runs the kernels of the Triton that the program imports on the virtual machine."""
 
     covers = "kernels run on the virtual machine, with NumPy arrays or torch tensors on the CPU"

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from .faults import BarrierState, Blocked, Fault, LaunchStats, UnsupportedInstruction
-from .machine import Machine
-from .module import EntryInfo, LoadedModule, ParamInfo
+from .engine.machine import Machine
+from .engine.module import EntryInfo, LoadedModule, ParamInfo
+from .state.faults import BarrierState, Blocked, Fault, LaunchStats, UnsupportedInstruction
 
 __all__ = ["BarrierState", "Blocked", "EntryInfo", "Fault", "LaunchStats", "LoadedModule", "Machine", "ParamInfo", "UnsupportedInstruction"]

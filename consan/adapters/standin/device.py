@@ -1,0 +1,83 @@
+"""The one device of the stand-in, with the limits of an sm_90."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consan.adapters.standin.context import current
+
+SHARED_PER_BLOCK = 49152
+SHARED_OPTIN = 232448  # 227 KiB, as on sm_90
+MAX_THREADS = 1024
+TOTAL_MEMORY = 16 << 30
+
+
+class CUDARuntimeError(RuntimeError):
+    """What the runtime would say."""
+
+
+def sm_count() -> int:
+    """Multiprocessors of the backend."""
+    return int(getattr(current().session.backend, "sm_count", 1))
+
+
+def compute_capability() -> str:
+    """Digits of the backend's architecture, e.g. "90"."""
+    return "".join(filter(str.isdigit, str(getattr(current().session.backend, "arch", "sm_90"))))
+
+
+class Device:
+    """`cupy.cuda.Device`."""
+
+    def __init__(self, device: Any = 0) -> None:
+        self.id: int = device.id if isinstance(device, Device) else int(device or 0)
+        if self.id != 0:
+            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing to switch back."""
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+    def use(self) -> None:
+        """Make it current (it is)."""
+
+    def synchronize(self) -> None:
+        """Wait (nothing is pending)."""
+
+    @property
+    def compute_capability(self) -> str:
+        """As CuPy writes it: "90"."""
+        return compute_capability()
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """The attributes that launch code asks for."""
+        return {
+            "MultiProcessorCount": sm_count(),
+            "WarpSize": 32,
+            "MaxThreadsPerBlock": MAX_THREADS,
+            "MaxSharedMemoryPerBlock": SHARED_PER_BLOCK,
+            "MaxSharedMemoryPerBlockOptin": SHARED_OPTIN,
+            "ComputeCapabilityMajor": int(compute_capability()[:-1]),
+            "ComputeCapabilityMinor": int(compute_capability()[-1]),
+            "CooperativeLaunch": 1,
+        }
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        """Free and total bytes."""
+        return TOTAL_MEMORY, TOTAL_MEMORY

@@ -1,0 +1,230 @@
+"""The virtual device: memory, modules, launches.
+
+A launch runs its CTAs in waves of whole clusters, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave.
+A cluster of (1, 1, 1) means that the launch says nothing: the entry's .reqnctapercluster decides. The device
+has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
+
+Not handled: .blocksareclusters, streams (launches run at once, in order).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import NotSupported, UsageError
+from consan.backends.cpu.decode.special import LaunchInfo
+from consan.backends.cpu.state.faults import Dim3, LaunchStats
+from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
+from consan.backends.cpu.state.schedule import Schedule, for_seed
+from consan.backends.cpu.state.wave import Shape
+
+from .code import Plan
+from .module import LoadedModule
+from .scheduler import Scheduler
+
+# Wider waves cost more than they save: 64-bit temporaries of 16384 lanes leave the L2 cache, and malloc maps fresh pages for each.
+WAVE_LANES = 8192
+MAX_SHARED = 227 << 10
+MAX_THREADS = 1024
+MAX_GRID, MAX_BLOCK = ((1 << 31) - 1, 65535, 65535), (1024, 1024, 64)
+MAX_CLUSTER = 16
+
+
+class Machine:
+    """One device whose memory persists across launches."""
+
+    def __init__(self, *, sm: int = 90, sm_count: int = 4) -> None:
+        self.sm = sm
+        self.sm_count = sm_count
+        self.arena = Arena()
+        self._launches = 0
+        self._frees = 0
+        self._workspace: int | None = None
+        self._last_code = CODE_BASE
+        self._code_addresses: dict[tuple[int, str], int] = {}
+        self.code_names: dict[int, tuple[LoadedModule, str]] = {}
+        self._modules: weakref.WeakSet[LoadedModule] = weakref.WeakSet()
+        self.on_ctas: Callable[[int, int], None] = lambda done, total: None  # told how many CTAs of a launch are done
+        self.schedules: Callable[[int], Schedule] = for_seed  # what gives a launch with a seed its schedule
+
+    # Memory --------------------------------------------------------------------------------------------------------
+
+    def alloc(self, nbytes: int, *, align: int = 256, name: str = "", apart: bool = False) -> int:
+        """Allocate device memory; it reads as zero. `apart`: far from all other buffers."""
+        return self.arena.alloc(nbytes, align, name, apart=apart).address
+
+    def free(self, address: int) -> None:
+        """Free what `alloc` gave."""
+        self.arena.free(address)
+        self._frees += 1
+
+    def write(self, address: int, data: bytes | bytearray | memoryview | npt.NDArray[Any]) -> None:
+        """Copy host bytes to the device."""
+        raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8) if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+        if raw.size:
+            self.arena.span(address, raw.size)[...] = raw
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy device bytes to the host."""
+        return self.arena.span(address, nbytes).tobytes() if nbytes else b""
+
+    def view(self, address: int, dtype: npt.DTypeLike, count: int) -> npt.NDArray[Any]:
+        """Device memory as a host array, without a copy."""
+        dtype = np.dtype(dtype)
+        return self.arena.span(address, dtype.itemsize * count).view(dtype)
+
+    # Code ----------------------------------------------------------------------------------------------------------
+
+    def load(self, ptx: str, name: str = "<ptx>") -> LoadedModule:
+        """Read a module and place its variables."""
+        module = LoadedModule(self, ptx, name)
+        self._modules.add(module)
+        return module
+
+    def renew(self) -> None:
+        """Forget all that launches and the host have left: a launch then goes as it would on a new machine.
+
+        Allocations and modules stay where they are. Memory reads as zero, variables have their initial values.
+        """
+        self.arena.wipe()
+        self.restart()
+        for module in self._modules:
+            module.renew()
+
+    def restart(self) -> None:
+        """Number launches (%gridid) from 1 again."""
+        self._launches = 0
+
+    def code_address(self, module: LoadedModule, name: str) -> int:
+        """The address of a function, the same each time."""
+        key = (id(module), name)
+        if key not in self._code_addresses:
+            self._last_code += 16
+            address = self._code_addresses[key] = self._last_code
+            self.code_names[address] = (module, name)
+        return self._code_addresses[key]
+
+    def forget_code(self, module: LoadedModule) -> None:
+        """A module is unloaded: its functions have no addresses any more."""
+        self.code_names = {address: owner for address, owner in self.code_names.items() if owner[0] is not module}
+        self._code_addresses = {key: address for key, address in self._code_addresses.items() if address in self.code_names}
+
+    # Launch --------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        module: LoadedModule,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        params: bytes,
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        seed: int = 0,
+        timeout: float | None = None,
+        cooperative: bool = False,
+    ) -> LaunchStats:
+        """Run a kernel to its end, its first fault, a deadlock or the time limit."""
+        started = time.monotonic()
+        cluster = self._cluster(module, entry, grid, cluster)
+        self._check(module, entry, grid, block, params, shared)
+        self._launches += 1
+        stats = LaunchStats()
+        deadline = None if timeout is None else started + timeout
+        schedule = self.schedules(seed)
+        reach = module.reach(entry)
+        address = module.param_block(reach.entry)
+        self.write(address, params)
+        static = reach.static_shared
+        info = LaunchInfo(grid, block, self._launches, shared, static, RESERVED_SHARED, self.sm_count)
+        info.grid_workspace = self._grid_workspace() if cooperative else 0
+        info.explicit_cluster = math.prod(cluster) > 1 or module.entry(entry).explicit_cluster
+        with np.errstate(all="ignore"):
+            self._run_waves(module, entry, info, cluster, schedule, deadline, stats, cooperative)
+        stats.seconds = time.monotonic() - started
+        return stats
+
+    def _grid_workspace(self) -> int:
+        """Cleared memory for the barrier of a cooperative grid (its layout is cooperative groups' own)."""
+        if self._workspace is None:
+            self._workspace = self.alloc(64, name="grid workspace")
+        self.write(self._workspace, bytes(64))
+        return self._workspace
+
+    @staticmethod
+    def _cluster(module: LoadedModule, entry: str, grid: Dim3, cluster: Dim3) -> Dim3:
+        """The clusters of a launch: what it says, or else what the entry requires."""
+        info = module.entry(entry)
+        if info.blocks_are_clusters:
+            raise NotSupported(f"launch of {entry}: the PTX virtual machine does not know .blocksareclusters")
+        required = info.required_cluster
+        if required is not None and cluster not in (required, (1, 1, 1)):
+            raise UsageError(f"launch of {entry}: it requires clusters of {required} CTAs, not {cluster}")
+        cluster = required or cluster
+        most = min(MAX_CLUSTER, info.maxclusterrank or MAX_CLUSTER)
+        if min(cluster) < 1 or math.prod(cluster) > most:
+            raise UsageError(f"launch of {entry}: clusters of {cluster} CTAs are not possible, at most {most} CTAs are")
+        if any(extent % size for extent, size in zip(grid, cluster, strict=True)):
+            raise UsageError(f"launch of {entry}: a grid of {grid} CTAs is not a whole number of clusters of {cluster}")
+        return cluster
+
+    def _check(self, module: LoadedModule, entry: str, grid: Dim3, block: Dim3, params: bytes, shared: int) -> None:
+        info = module.entry(entry)
+        beyond = any(map(operator.gt, (*grid, *block), (*MAX_GRID, *MAX_BLOCK)))
+        if beyond or min(grid) < 1 or min(block) < 1 or math.prod(block) > MAX_THREADS:
+            raise UsageError(f"launch of {entry}: grid {grid} and block {block} are not possible")
+        if info.reqntid and math.prod(block) != math.prod(info.reqntid):
+            raise UsageError(f"launch of {entry}: it requires {info.reqntid} threads, not {block}")
+        if len(params) < info.param_bytes:
+            raise UsageError(f"launch of {entry}: {len(params)} bytes of parameters, it takes {info.param_bytes}")
+        if shared < 0 or info.static_shared + shared > MAX_SHARED:
+            raise UsageError(f"launch of {entry}: {info.static_shared + shared} bytes of shared memory, at most {MAX_SHARED}")
+
+    def _run_waves(
+        self,
+        module: LoadedModule,
+        entry: str,
+        info: LaunchInfo,
+        cluster: Dim3,
+        schedule: Schedule,
+        deadline: float | None,
+        stats: LaunchStats,
+        cooperative: bool,
+    ) -> None:
+        total = math.prod(info.grid)
+        members = math.prod(cluster)
+        clusters, threads = total // members, math.prod(info.block) * members
+        reach = module.reach(entry)
+        widest = clusters if cooperative else max(1, WAVE_LANES // threads)
+        size = -(-clusters // -(-clusters // widest)) * members
+        first = 0
+        while first < total:
+            if first and deadline is not None and time.monotonic() > deadline:  # a short wave ends before it looks at the clock
+                stats.timed_out, stats.unstarted = True, total - first
+                return
+            ctas = min(size, total - first)
+            local = reach.static_local + reach.dynamic_local
+            shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, local, cluster)
+            plan = module.plan(entry, shape)
+            info.first_cta = first
+            self.on_ctas(first, total)
+            first += ctas
+            if not self._run_wave(plan, info, schedule, deadline, stats):
+                stats.unstarted = total - first
+                return
+
+    def _run_wave(self, plan: Plan, info: LaunchInfo, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> bool:
+        plan.wave.start(info.first_cta, info.grid, self.sm_count)
+        plan.specials.refresh(info)
+        plan.start_launch(self._frees)
+        plan.start_wave(schedule)
+        return Scheduler(plan, schedule, deadline, stats).run()

@@ -1,0 +1,255 @@
+"""Detects that the threads of a wave can do nothing new: proves a hang without a timer, or gives up after a time.
+
+The proof: during some stretch no thread changes memory and no asynchronous operation is in flight. A thread's next action then depends
+only on its own registers and that memory, and in a collective on its warp's registers. If every running thread is seen twice
+at the same place with the same registers, each repeats the steps in between for ever, or comes to wait at a barrier, under any
+schedule. The code and state of hooks are ignored: they change nothing that the kernel computes.
+
+Never proven: loops that read a clock or the active mask, count, recurse, or store anything. If all threads
+poll in such loops, and none changes memory for `IDLE_SECONDS`, the launch is given up without a verdict.
+
+The scheduler reports each turn of a group in a loop (`turn`). Everything else costs time only during a look, and looks
+become rarer after they have seen a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.backends.cpu.decode.operands import is_clock
+from consan.backends.cpu.decode.program import call_parts, is_aligned, is_collective
+from consan.instrument.isa import has_action, lookup, polls
+from consan.instrument.isa.families import BARRIERS, FENCES
+from consan.instrument.ptx import Instruction
+
+from .output import BUILTINS
+from .polling import Polls
+
+if TYPE_CHECKING:
+    from consan.backends.cpu.state.groups import Activation, LaneGroup
+
+    from .code import BoundBlock, Plan
+    from .scheduler import Scheduler
+
+IDLE_SECONDS: Final = 60.0
+FIRST_LOOK, MOST_BETWEEN = 4, 64  # turns before the first look, and at most before another one
+CALM: Final = 2  # turns of a look without change, after which the schedule stops delaying warps
+MOST_STATES: Final = 4096  # kept per look: threads that count have a new state each turn
+
+# Families whose instructions change no memory that others see, and those that change it if they write.
+_STEADY = FENCES | {
+    *("arithmetic", "control", "load", "ldmatrix", "address", "cluster-address", "warp-collective", "mma", "special", "cache"),
+}
+_DIRECT = frozenset({"store", "mbarrier"})
+_ATOMIC = frozenset({"atomic", "reduction"})
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The effects of a block of the kernel, for a look."""
+
+    changes: bool = False  # memory changes that others may see
+    erratic: bool = False  # not a function of registers and memory
+    together: bool = False  # a function of the whole warp's registers
+    polls: bool = False  # a thread may wait for another there
+
+
+def effects_of(block: BoundBlock) -> Effects:
+    """The effects of a block, computed once."""
+    if block.effects is None:
+        code = block.function.code
+        inside = code.instructions[block.code.start : block.code.end]
+        block.effects = Effects(
+            any(map(_changes, inside)) or code.recursive or code.uses_alloca,
+            any(map(_erratic, inside)),
+            any(map(_together, inside)),
+            any(polls(instruction) or _erratic(instruction) for instruction in inside),
+        )
+    return block.effects
+
+
+def _changes(instruction: Instruction) -> bool:
+    """Whether others may see a change. Atomics report at run time, since many leave the value unchanged."""
+    row = lookup(instruction.parts)
+    if row is None:
+        return True
+    if row.flow == "call":  # the module's own functions report for themselves; the machine's print or allocate
+        return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
+    if row.family in _DIRECT:
+        return row.access in ("write", "rmw") and row.status == "checked"  # neutral: private memory
+    if row.family in _ATOMIC:
+        modifiers = row.modifiers(instruction.parts)
+        return "vec" in modifiers or modifiers["type"] == "b128"
+    if row.family in BARRIERS:
+        return row.action in ("arrive", "red") or row.family == "cluster-barrier"
+    return row.family not in _STEADY
+
+
+def _erratic(instruction: Instruction) -> bool:
+    return has_action(instruction, "warp-collective", "active") or any(map(is_clock, instruction.operands))
+
+
+def _together(instruction: Instruction) -> bool:
+    return is_collective(instruction) or is_aligned(instruction)
+
+
+class WaveProgress:
+    """The looks at one wave."""
+
+    def __init__(self, scheduler: Scheduler, idle: float | None) -> None:
+        self.scheduler = scheduler
+        self.plan: Plan = scheduler.plan
+        self.wave = scheduler.wave
+        self.idle = idle
+        self.polls = Polls(self.plan)
+        self.hung = self.idled = False
+        self.turns, self.next, self.between = 0, FIRST_LOOK, FIRST_LOOK
+        self.looking = self.watching = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the wave was given up."""
+        return self.hung or self.idled
+
+    @property
+    def calm(self) -> bool:
+        """Whether the schedule should stop delaying warps: nothing has changed for a while."""
+        return self.looking and self.still >= CALM
+
+    # A look --------------------------------------------------------------------------------------------------------
+
+    def turn(self, group: LaneGroup) -> bool:
+        """A group has completed turns of a loop. Returns whether the wave must be given up."""
+        self.turns += 1
+        if not self.looking:
+            if self.turns >= self.next:
+                self._begin()
+            return False
+        if self._changed():
+            self._end()
+            return False
+        self.still += 1
+        self._record(group)
+        running = self._running(group)
+        if self.cycled[running].all():
+            self._proven()
+        elif self.idle is not None and self.polled[running].all():
+            self.idled = time.monotonic() - self.since > self.idle
+        return self.over
+
+    def _begin(self) -> None:
+        lanes = self.wave.lanes
+        self.looking, self.watching = True, False
+        self.still = 0
+        self.since = time.monotonic()
+        self.changed = False
+        self.states: set[bytes] = set()
+        self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
+        self.wave.watched, self.wave.changed = True, False
+        self.scheduler.run_block = self._run_block
+
+    def _end(self) -> None:
+        self.looking = self.watching = False
+        self.wave.watched = False
+        self.between = min(2 * self.between, MOST_BETWEEN)
+        self.next = self.turns + self.between
+        self.scheduler.run_block = self.scheduler.plain_block
+
+    def _proven(self) -> None:
+        """All running groups loop. The hang is proven if the waiters have waited all the time and the polls were seen."""
+        waiting = self.wave.live & ~self.cycled
+        if self.watching and not (waiting & self.touched).any():
+            self.hung = True
+        elif not self.watching or self.still > self.again:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Look once more, at the polled memory."""
+        self.watching, self.again = True, self.still + MOST_BETWEEN
+        self.states.clear()
+        self.cycled[...] = self.touched[...] = False
+        self.polls.clear()
+
+    def _changed(self) -> bool:
+        return self.changed or self.wave.changed or bool(self.plan.copies.flying)
+
+    def _run_block(self, group: LaneGroup, block: BoundBlock) -> None:
+        """The function that runs a block during a look."""
+        if block.function.own:
+            effects, sel = effects_of(block), group.sel
+            self.changed |= effects.changes
+            self.moved[sel] = self.touched[sel] = True
+            if effects.polls:
+                self.polled[sel] = True
+            if effects.erratic:
+                self.erratic[sel] = True
+            if effects.together:
+                self.together[sel] = True
+            if self.watching:
+                self.scheduler.count_block(group, block)
+                self.polls.run(group, block)
+                return
+        self.scheduler.plain_block(group, block)
+
+    def _running(self, group: LaneGroup) -> npt.NDArray[np.intp]:
+        """All threads that neither wait nor have exited."""
+        return np.concatenate([each.lanes for each in self.scheduler.running(group)])
+
+    # States --------------------------------------------------------------------------------------------------------
+
+    def _record(self, group: LaneGroup) -> None:
+        """Record the place and registers of the group's threads. A repeated state means a completed turn."""
+        lanes = group.lanes
+        if not self.moved[lanes].all() or self.erratic[lanes].any() or (self.together[lanes].any() and not self._whole_warps(lanes)):
+            return
+        self.moved[lanes] = False
+        state = self._state(group)
+        if state in self.states:
+            self.cycled[lanes] = True
+        elif len(self.states) < MOST_STATES:
+            self.states.add(state)
+
+    def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
+        here = self.wave.warp_masks(lanes)
+        return bool((here[here != 0] == self.wave.live_masks()[here != 0]).all())
+
+    def _state(self, group: LaneGroup) -> bytes:
+        """A digest of the place in the kernel, the threads, and all their state."""
+        frames, place = _place(group)
+        lanes = group.lanes
+        digest = hashlib.blake2b(repr(place).encode() + lanes.tobytes(), digest_size=16)
+        own = [array for frame in frames for array in (*frame.function.own_arrays(), *self._locals(frame))]
+        for array in (*own, *([self.plan.carry] if "carry" in self.plan.__dict__ else [])):
+            digest.update(array[lanes].tobytes())
+        return digest.digest()
+
+    def _locals(self, frame: Activation) -> list[npt.NDArray[Any]]:
+        """The local variables of a function, a row for each lane."""
+        code, wave = frame.function.code, self.wave
+        if not code.local_bytes:
+            return []
+        row = max(-(-wave.shape.local_bytes // 16) * 16, 16)
+        start = self.plan.reach.local.get(code, 0)
+        window = wave.arena.raw[wave.local_offset : wave.local_offset + row * wave.lanes].reshape(wave.lanes, row)
+        return [window[:, start : start + code.local_bytes]]
+
+
+def _place(group: LaneGroup) -> tuple[list[Activation], tuple[int, ...]]:
+    """The frames of the kernel's own functions, the innermost first, and where in them the group is: at a call if it is in a hook."""
+    frames, position = [], group.block.position
+    frame: Activation | None = group.stack
+    place: list[int] = []
+    while frame is not None:
+        if frame.function.own:
+            frames.append(frame)
+            place.append(position)
+        call = frame.return_to
+        position = call.following.position if call is not None else 0
+        frame = frame.parent
+    return frames, tuple(place)

@@ -1,0 +1,1 @@
+"""What each instruction does: its arithmetic, and its effect on the state."""

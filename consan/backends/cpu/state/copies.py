@@ -1,0 +1,263 @@
+"""Asynchronous operations in flight: when each lands, and the groups and barriers that signal completion.
+
+PTX ISA, "Asynchronous operations", "cp.async", "cp.async.bulk", "Completion Mechanisms for Asynchronous Copy Operations".
+
+An operation may land at any moment from its issue to the wait that covers it. The schedule decides (schedule.py): seed 0 lands each as
+late as is legal, since that exposes a missing wait in the results; other seeds land each at once, after a while, or late. When no
+thread can run, operations land one by one, awaited ones first. Sources are read at landing.
+
+One queue, `plan.copies`, holds all kinds. An operation is a subclass of `PendingOperation`; most need only
+
+    plan.copies.issue(BulkOperation(lanes, read=..., write=..., complete=..., family="bulk"))
+
+`lanes` are the threads that issue it together (usually one). Addresses are resolved and checked before issue, so that a fault belongs
+to the instruction. `read()` returns the data, `write(data)` stores them, `complete()` signals completion. A
+tensor load of one thread (tensor.py) is
+
+    signal = plan.mbarriers.completion(barrier, nbytes)   # barrier: item of the arena in units of 8 bytes (WindowLocator.part)
+    plan.copies.issue(BulkOperation(lanes, read=gather, write=scatter, complete=signal, signals=frozenset((barrier,))))
+
+and a tensor store names `family="bulk"` instead, which puts it into the bulk group that its threads will commit next.
+Groups are counted per thread and family: `commit(lanes, family)`, `wait(lanes, pending, family)`, where pending None covers
+what is not committed too, and `read=True` asks for the source reads only (cp.async.bulk.wait_group.read). The families are
+"async" (cp.async), "bulk" and "wgmma"; "" is for operations in no group. `after` names a family whose earlier operations of
+the same threads land first: wgmma operations pass after="wgmma" and so stay in order, cp.async.mbarrier.arrive after="async".
+
+Not handled: what an operation does; see async_steps.py (cp.async), bulk.py, tensor.py, wgmma.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .faults import StepSite
+from .schedule import AT_ONCE, HELD, LATE_READ, Schedule
+from .wave import Wave
+
+Array = npt.NDArray[Any]
+Lanes = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+NEVER = 1 << 62
+POLLS = 100  # consecutive polls before a held operation lands too: the loop may wait for its data
+EMPTY: frozenset[int] = frozenset()
+
+
+class PendingOperation:
+    """One asynchronous operation of some lanes. The queue sets `group` and `due`."""
+
+    family = ""  # the family whose groups it belongs to
+    after = ""  # the family whose earlier operations of the same lanes land first
+    signals: frozenset[int] = EMPTY  # mbarriers that its landing changes, as 8-byte items of the arena
+    splits = False  # whether its source reads can come before its writes
+    site: StepSite | None = None  # the instruction that started it
+    name: Any = None  # its name in a schedule
+    held = False  # whether a loop that may be waiting does not make it land
+    receiver: int | None = None  # the CTA of the wave that receives this part of a multicast
+    group: Array  # per lane: number of the group that it will be committed with
+    due = NEVER  # scheduler step at which it lands
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+
+    def land(self) -> None:
+        """Land all of it."""
+        raise NotImplementedError
+
+    def land_some(self, due: Bools) -> PendingOperation | None:
+        """Land at least the part of the lanes that `due` marks. Returns the rest."""
+        self.land()
+        return None
+
+    def subset(self, _chosen: Bools) -> PendingOperation | None:
+        """The same operation for some of its lanes. None if it cannot be divided."""
+        return None
+
+    def load(self) -> None:
+        """Do its source reads, if it `splits`."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class BulkOperation(PendingOperation):
+    """An operation with two halves, reads and writes, and an optional signal at its end."""
+
+    lanes: Lanes
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+    complete: Callable[[], None] | None = None
+    family: str = ""
+    signals: frozenset[int] = EMPTY
+    after: str = ""
+    site: StepSite | None = None
+    receiver: int | None = None
+    splits = True
+    _data: Any = None
+    _loaded = False
+
+    def load(self) -> None:  # noqa: D102 - as in PendingOperation
+        if not self._loaded:
+            self._data, self._loaded = self.read(), True
+
+    def land(self) -> None:  # noqa: D102 - as in PendingOperation
+        self.load()
+        self.write(self._data)
+        self._data = None
+        if self.complete is not None:
+            self.complete()
+
+
+@dataclass(eq=False)
+class Copy(PendingOperation):
+    """One cp.async of some lanes: each lane's source and target, resolved at issue."""
+
+    lanes: Lanes
+    source: tuple[Array, Array]
+    target: tuple[Array, Array]
+    fill: Array | None  # bytes to take from the source per lane; the rest of the target is zeroed
+    nbytes: int
+    site: StepSite | None = None
+    family = "async"
+
+    def subset(self, chosen: Array) -> Copy:  # noqa: D102 - as in PendingOperation
+        fill = None if self.fill is None else self.fill[chosen]
+        (sv, si), (tv, ti) = self.source, self.target
+        part = Copy(self.lanes[chosen], (sv, si[chosen]), (tv, ti[chosen]), fill, self.nbytes, self.site)
+        part.group, part.due = self.group[chosen], self.due
+        return part
+
+    def land_some(self, due: Bools) -> PendingOperation | None:  # noqa: D102 - as in PendingOperation
+        self.subset(due).land()
+        return self.subset(~due)
+
+    def land(self) -> None:  # noqa: D102 - as in PendingOperation
+        (sv, si), (tv, ti) = self.source, self.target
+        if self.fill is None:
+            tv[ti] = sv[si]
+            return
+        data = np.zeros((len(ti), self.nbytes), np.uint8)
+        some = self.fill.nonzero()[0]
+        data[some] = sv[si[some]].view(np.uint8).reshape(-1, self.nbytes)
+        data[np.arange(self.nbytes) >= self.fill[:, None]] = 0
+        tv[ti] = data.view(tv.dtype)[:, 0]
+
+
+class AsyncCopies:
+    """The operations in flight of a wave."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.inside = np.zeros(wave.lanes, np.bool_)
+        self._committed: dict[str, Array] = {}
+        self.reset(Schedule())
+
+    def reset(self, schedule: Schedule) -> None:
+        """A new wave starts."""
+        self.schedule = schedule
+        self.step = 0
+        self.polls = 0
+        for counts in self._committed.values():
+            counts[...] = 0
+        self.flying: dict[int, PendingOperation] = {}  # in order of issue
+        self._serial = 0
+        self.next_due = NEVER
+
+    def committed(self, family: str) -> Array:
+        """Per lane, the groups of a family committed so far."""
+        if family not in self._committed:
+            self._committed[family] = np.zeros(self.wave.lanes, np.int64)
+        return self._committed[family]
+
+    def issue(self, operation: PendingOperation) -> None:
+        """Put an operation in flight."""
+        operation.group = self.committed(operation.family)[operation.lanes]
+        for part, when in self.schedule.landings(operation):
+            serial = self._serial = self._serial + 1
+            self.flying[serial] = part
+            if when == AT_ONCE:
+                self._land(serial)
+            elif when > 0:
+                part.due = self.step + when
+                self.next_due = min(self.next_due, part.due)
+            elif when == LATE_READ:
+                part.load()
+            part.held = when == HELD
+
+    def commit(self, lanes: Any, family: str) -> None:
+        """cp.async.commit_group and the other commits."""
+        self.committed(family)[lanes] += 1
+
+    def tick(self, step: int) -> None:
+        """Land what the schedule makes due by `step`."""
+        self.step = step
+        if step < self.next_due:
+            return
+        for serial in [serial for serial, operation in self.flying.items() if operation.due <= step]:
+            self._land(serial)
+        self.next_due = min((operation.due for operation in self.flying.values()), default=NEVER)
+
+    def land_one(self, awaited: frozenset[int], *, polled: bool = False) -> bool:
+        """No thread can run, or one may be waiting (`polled`): land one operation. Returns whether there was one."""
+        flying = self.flying
+        self.polls = self.polls + 1 if polled else 0
+        if 0 < self.polls < POLLS:
+            flying = {serial: operation for serial, operation in flying.items() if not operation.held}
+        if not flying:
+            return False
+        self._land(self.schedule.first(flying, awaited))
+        return True
+
+    def wait(self, lanes: Lanes, pending: int | None, family: str, *, read: bool = False) -> None:
+        """Land the operations of `lanes` except their `pending` newest groups. None: also uncommitted ones.
+
+        `read`: only their source reads must be done.
+        """
+        if not self.flying:
+            return
+        committed = self.committed(family)
+        for serial, operation in self._of(family):
+            due = self._inside(operation, lanes)
+            if pending is not None:
+                due &= operation.group < committed[operation.lanes] - pending
+            if not due.any():
+                continue
+            if read and operation.splits:
+                operation.load()
+            else:
+                self._land(serial, due)
+
+    def _of(self, family: str) -> list[tuple[int, PendingOperation]]:
+        return [(serial, operation) for serial, operation in self.flying.items() if operation.family == family]
+
+    def _inside(self, operation: PendingOperation, lanes: Lanes) -> Bools:
+        """The operation's lanes that are among `lanes`."""
+        self.inside[lanes] = True
+        found = self.inside[operation.lanes]
+        self.inside[lanes] = False
+        return found
+
+    def _land(self, serial: int, due: Bools | None = None) -> None:
+        """Land an operation, or its due part, after those that it follows."""
+        operation = self.flying.get(serial)
+        if operation is None:
+            return
+        if operation.after:
+            for earlier, other in self._of(operation.after):
+                if earlier < serial and (shared := self._inside(other, operation.lanes)).any():
+                    self._land(earlier, shared)
+        if due is None or due.all():
+            del self.flying[serial]
+            operation.land()
+            self.schedule.landed(operation)
+            return
+        rest = operation.land_some(due)
+        if rest is None:
+            del self.flying[serial]
+            self.schedule.landed(operation)
+        else:
+            rest.name, rest.held = operation.name, operation.held
+            self.flying[serial] = rest

@@ -1,0 +1,148 @@
+"""What a launch can report about itself: faults, blocked warps, statistics, and the instruction the machine does not know.
+
+A fault never raises out of `Machine.launch`: it ends the launch, as an illegal address or a `trap` does on a GPU, and is
+recorded. `UnsupportedInstruction` does raise: running on after an unknown instruction would be a guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from consan._errors import NotSupported
+
+Dim3 = tuple[int, int, int]
+
+
+class UnsupportedInstruction(NotSupported):
+    """The virtual machine does not execute this instruction; names the opcode and the line."""
+
+    def __init__(self, opcode: str, line: int, detail: str = "") -> None:
+        super().__init__(f"the PTX virtual machine does not execute '{opcode}' (PTX line {line}){': ' + detail if detail else ''}")
+        self.opcode = opcode
+        self.line = line
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class StepSite:
+    """The instruction that a step was decoded from."""
+
+    opcode: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a launch ended early, with the first thread that caused it."""
+
+    # "out-of-bounds" | "misaligned" | "divergent" (address: mask of the lanes that came; message: warp)
+    # | "trap" | "assert" | "unknown-opcode"
+    # | "remote-wait" | "remote-init" (a wait, init or inval of another CTA's mbarrier)
+    kind: str
+    opcode: str
+    ptx_line: int
+    ctaid: Dim3
+    tid: Dim3
+    address: int = 0
+    nbytes: int = 0
+    space: str = ""
+    access: str = ""
+    message: str = ""
+    shared_bytes: int = 0  # of the CTA
+
+
+@dataclass(frozen=True)
+class BarrierState:
+    """An mbarrier object as it was: its shared address in its CTA, phases completed since init, and counts."""
+
+    address: int
+    phase: int
+    pending: int
+    expected: int
+    tx: int
+
+
+@dataclass(frozen=True)
+class Polled:
+    """What a loop reads that never changes: `inside` bytes into what `name` says, or at `address` (of shared memory: an offset)."""
+
+    space: str
+    address: int
+    nbytes: int
+    value: int
+    name: str = ""
+    inside: int = 0
+    lock: bool = False  # by an exchange or a compare-and-swap
+    others: int = 0  # addresses that other lanes of the warp read by the same instruction
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Lanes of one warp that wait (deadlock) or were still running (time-out), and where."""
+
+    ctaid: Dim3
+    warp: int
+    lanes: int  # mask
+    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running" | "spin" (polls) | "loop"
+    why: str
+    barrier: int | None
+    opcode: str
+    ptx_line: int
+    mbarrier: BarrierState | None = None
+    callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
+    cluster_rank: int | None = None  # of the CTA, in a cluster of several
+    polled: tuple[Polled, ...] = ()
+    open: bool = False  # whether its loop reads global memory, which others than the threads of the wave could write
+
+
+@dataclass
+class LaunchStats:
+    """What `Machine.launch` did."""
+
+    instructions: int = 0
+    seconds: float = 0.0
+    timed_out: bool = False
+    idle: float = 0.0  # seconds without any change of memory, after which the launch was given up
+    deadlocked: bool = False
+    unstarted: int = 0  # CTAs that had not started when the launch ended early
+    faults: list[Fault] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
+    undecided: list[Blocked] = field(default_factory=list)  # who could go on if others than the threads of the launch wrote
+
+    @property
+    def completed(self) -> bool:
+        """Whether every thread ran to its end."""
+        return not self.ending
+
+    @property
+    def ending(self) -> str:
+        """Why the launch ended early, in a word; "" if it did not."""
+        stopped = self.timed_out or self.idle or (self.undecided and not self.deadlocked)
+        return "timeout" if stopped else "deadlock" if self.deadlocked else "fault" if self.faults else ""
+
+
+class LaneError(Exception):
+    """Raised by a step; the engine turns it into a `Fault` and ends the launch."""
+
+    def __init__(
+        self,
+        kind: str,
+        lane: int,
+        site: StepSite,
+        *,
+        address: int = 0,
+        nbytes: int = 0,
+        space: str = "",
+        access: str = "",
+        message: str = "",
+    ) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.lane = lane
+        self.site = site
+        self.address = address
+        self.nbytes = nbytes
+        self.space = space
+        self.access = access
+        self.message = message

@@ -1,0 +1,55 @@
+"""Values as the driver takes them: bytes, pointers, parameters, and how to launch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.backends import driver as api
+from consan.backends.base import Dim3, HostBytes
+
+_Array = npt.NDArray[Any]
+
+
+def host_bytes(data: bytes | _Array) -> HostBytes:
+    """The bytes of an array, or of bytes."""
+    if isinstance(data, np.ndarray):
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return np.frombuffer(data, np.uint8)
+
+
+def pointer(array: HostBytes) -> ctypes.c_void_p:
+    """The address of host bytes."""
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def parameters(args: Sequence[bytes]) -> Any:
+    """Pointers to the bytes of each parameter."""
+    # c_char_p would stop at a zero byte only when read back; the driver copies the declared size from the pointer.
+    buffers = [ctypes.create_string_buffer(arg, max(len(arg), 1)) for arg in args]
+    array = (ctypes.c_void_p * max(len(buffers), 1))(*map(ctypes.addressof, buffers))
+    array.keep_alive = buffers  # type: ignore[attr-defined]
+    return array
+
+
+def launch_attributes(cluster: Dim3, cooperative: bool) -> list[api.LaunchAttribute]:
+    """The attributes of a launch: its cluster, and whether it is cooperative."""
+    attributes = []
+    if cluster != (1, 1, 1):
+        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_CLUSTER))
+        attributes[-1].value.cluster[:] = cluster
+    if cooperative:
+        attributes.append(api.LaunchAttribute(id=api.ATTRIBUTE_COOPERATIVE))
+        attributes[-1].value.cooperative = 1
+    return attributes
+
+
+def launch_config(grid: Dim3, block: Dim3, shared: int, stream: int, attributes: Sequence[api.LaunchAttribute]) -> api.LaunchConfig:
+    """A `CUlaunchConfig`."""
+    array = (api.LaunchAttribute * max(len(attributes), 1))(*attributes)
+    triple = ctypes.c_uint * 3
+    return api.LaunchConfig(triple(*grid), triple(*block), shared, stream, array, len(attributes))

@@ -1,0 +1,62 @@
+"""Streams with work that a backend waits for: events behind what is queued, polled so that Ctrl-C and time limits work.
+
+The context must be current.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+from consan.backends import driver as api
+
+_LEGACY_STREAM = 1
+_EVENT_DISABLE_TIMING = 2
+_SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
+
+
+class Streams:
+    """The last event of each stream, by the stream's handle."""
+
+    def __init__(self, driver: api.Driver) -> None:
+        self._driver = driver
+        self._events: dict[int, ctypes.c_void_p] = {}
+
+    def watch(self, stream: int) -> None:
+        """Note an event behind the work queued so far."""
+        if self._capturing(stream):
+            return
+        event = self._events.get(stream)
+        if event is None:
+            event = self._events[stream] = self._driver.create("cuEventCreate", _EVENT_DISABLE_TIMING)
+        self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
+
+    def _capturing(self, stream: int) -> bool:
+        # The legacy default stream cannot be captured, and a query during another stream's capture would invalidate that capture.
+        if stream in (0, _LEGACY_STREAM):
+            return False
+        status = ctypes.c_int()
+        self._driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
+        return status.value != 0
+
+    def over(self, deadline: float) -> bool:
+        """Wait for all events; False if one has not come by the deadline."""
+        started = time.monotonic()
+        while not all(map(self._done, self._events.values())):
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # at most a twentieth late
+        return True
+
+    def _done(self, event: ctypes.c_void_p) -> bool:
+        code = self._driver.status("cuEventQuery", event)
+        if code not in (0, api.NOT_READY):
+            raise self._driver.error(code, "cuEventQuery")
+        return code == 0
+
+    def close(self) -> None:
+        """Destroy the events."""
+        for event in self._events.values():
+            self._driver.call("cuEventDestroy_v2", event)
+        self._events.clear()

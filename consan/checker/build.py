@@ -1,0 +1,72 @@
+"""Compiles the checker at first use and loads it. The library is cached by its source, the compiler's command and the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib import resources, util
+from pathlib import Path
+
+from consan._errors import EnvironmentFailure
+from consan.toolchain.cache import Cache, key
+
+_ROOT = "replay.cpp"
+OPTIONS = ("-O2", "-std=c++17", "-shared", "-fPIC")
+_TIMEOUT = 600  # seconds: zig builds its C++ library first
+VARIABLE = "CXX"  # names the compiler, as for make
+
+
+def compiler() -> list[str] | None:
+    """The command of a C++ compiler: $CXX, the system's, or that of the ziglang wheel."""
+    if chosen := os.environ.get(VARIABLE):
+        return shlex.split(chosen)
+    found = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    if found:
+        return [found]
+    return [sys.executable, "-m", "ziglang", "c++"] if util.find_spec("ziglang") else None
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The checker, compiled if the cache does not have it."""
+    command = compiler()
+    if command is None:
+        raise EnvironmentFailure("--engine record needs a C++ compiler: install g++ or clang, or the Python package ziglang")
+    files = sources()
+    parts = [item for name, text in sorted(files.items()) for item in (name, text)]
+    name = key("checker", platform.machine(), *command, *OPTIONS, *parts)
+    data = Cache().fetch(name, lambda: compile_checker(command, files))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "consan_checker.so"
+        path.write_bytes(data)
+        return ctypes.CDLL(str(path))
+
+
+def sources() -> dict[str, str]:
+    """The text of each file of the checker."""
+    folder = resources.files("consan.checker") / "source"
+    return {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".hpp", ".cpp"))}
+
+
+def compile_checker(command: list[str], files: dict[str, str]) -> bytes:
+    """The library that a compiler makes of the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text)
+        target = Path(folder) / "out.so"
+        line = [*command, *OPTIONS, "-o", str(target), str(Path(folder) / _ROOT)]
+        try:
+            done = subprocess.run(line, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EnvironmentFailure(f"--engine record: cannot run {command[0]}: {error}") from None
+        if done.returncode:
+            first = next((each for each in done.stderr.splitlines() if "error" in each), done.stderr.strip()[:200])
+            raise EnvironmentFailure(f"--engine record: {command[0]} could not compile the checker: {first}")
+        return target.read_bytes()

@@ -1,0 +1,143 @@
+// Barriers of a CTA (SEMANTICS 2.3; ISA "bar, barrier"): they count whole warps, and order what the arrivals did before what the waiters
+// do next. R-BAR2: all arrivals give one thread count. R-BAR3: an arrival comes after all arrivals of the round before.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "races.hpp"
+
+struct Arrival {
+    u32 thread, id, count, site;
+    bool waits;
+};
+
+class Barriers {
+  public:
+    Barriers(u32 threads, Clocks &clocks, Races &races, Findings &findings)
+        : threads_(threads), live_(threads), clocks_(clocks), races_(races), findings_(findings), last_access_(threads, 0),
+          living_((threads + LANES - 1) / LANES) {
+        for (u32 warp = 0; warp < living_.size(); ++warp) living_[warp] = std::min(threads - warp * LANES, LANES);
+    }
+
+    // A thread touches shared memory.
+    void touch(u32 thread) { last_access_[thread] = clocks_.time(thread); }
+
+    void arrive(const Arrival &arrival, std::vector<u32> &released) {
+        Round &round = rounds_[arrival.id];
+        if (round.pasts.empty()) {
+            round.count = arrival.count;
+            round.site = arrival.site;
+        } else if (needed(round.count) != needed(arrival.count)) {
+            misuse(arrival, COUNTS_DISAGREE, round.site, arrival.thread);
+        }
+        check_last(arrival, round);
+        round.count = arrival.count;
+        round.pasts.push_back(clocks_.release(arrival.thread));
+        if (arrival.waits) round.waiting.push_back(arrival.thread);
+        Partial &partial = round.partial[arrival.thread / LANES];
+        if (!arrival.waits) partial.passing.push_back(arrival.thread);
+        if (++partial.lanes >= living_[arrival.thread / LANES]) settle(round, released);
+    }
+
+    void exit(u32 thread, std::vector<u32> &released) {
+        exited_.push_back(thread);
+        --live_;
+        --living_[thread / LANES];
+        for (auto &each : rounds_)
+            if (!each.second.pasts.empty()) settle(each.second, released);
+    }
+
+  private:
+    // A warp that is not counted yet. Its lanes that only arrive go on with it: else one would come to the next round before the others.
+    struct Partial {
+        u32 lanes = 0;
+        std::vector<u32> passing;
+    };
+    struct Round {
+        u32 count = NOTHING, site = 0, last_site = 0;
+        std::vector<Past> pasts, last;
+        std::vector<u32> waiting;
+        std::unordered_map<u32, Partial> partial;  // by warp
+        u32 arrived = 0, forgets = 0;
+        Vector last_joined;
+    };
+
+    u32 needed(u32 count) const { return count == NOTHING ? (threads_ + LANES - 1) / LANES * LANES : count; }
+
+    u32 living_warps() const {
+        u32 warps = 0;
+        for (u32 lanes : living_) warps += lanes != 0;
+        return warps;
+    }
+
+    void settle(Round &round, std::vector<u32> &released) {
+        for (auto each = round.partial.begin(); each != round.partial.end();) {
+            if (each->second.lanes < living_[each->first]) {
+                ++each;
+                continue;
+            }
+            round.arrived += LANES;
+            released.insert(released.end(), each->second.passing.begin(), each->second.passing.end());
+            each = round.partial.erase(each);
+        }
+        u32 wanted = round.count == NOTHING ? living_warps() * LANES : round.count;
+        if (round.arrived && round.arrived >= wanted) complete(round, released);
+    }
+
+    void complete(Round &round, std::vector<u32> &released) {
+        Vector joined = Clocks::join(round.pasts);
+        clocks_.acquire_warps(round.waiting, round.pasts);
+        clocks_.acquire(round.waiting, joined);
+        round.forgets = forgets_;
+        if (round.waiting.size() == live_ && covers_exited(*joined)) {
+            races_.forget();
+            ++forgets_;
+        }
+        released.insert(released.end(), round.waiting.begin(), round.waiting.end());
+        round.last_site = round.site;
+        round.last.swap(round.pasts);
+        round.last_joined = joined;
+        round.pasts.clear();
+        round.waiting.clear();
+        round.partial.clear();
+        round.arrived = 0;
+    }
+
+    // Whether all accesses of exited threads are before a moment.
+    bool covers_exited(const std::vector<u32> &joined) {
+        auto covered = [&](u32 thread) { return joined[thread] >= last_access_[thread]; };
+        exited_.erase(std::remove_if(exited_.begin(), exited_.end(), covered), exited_.end());
+        return exited_.empty();
+    }
+
+    void check_last(const Arrival &arrival, const Round &round) {
+        if (!round.last_joined || forgets_ > round.forgets || clocks_.seen(arrival.thread) == round.last_joined) return;
+        for (const Past &past : round.last) {
+            if (past.thread / LANES == arrival.thread / LANES || clocks_.before(past.thread, past.time, arrival.thread)) continue;
+            return misuse(arrival, SHARED_ID, round.last_site, past.thread);
+        }
+    }
+
+    void misuse(const Arrival &arrival, Reason reason, u32 other_site, u32 other) {
+        Record found{};
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = arrival.site;
+        found.other_site = other_site;
+        found.thread = arrival.thread;
+        found.other_thread = other;
+        found.number = arrival.id;
+        findings_.add(found);
+    }
+
+    u32 threads_, live_;
+    Clocks &clocks_;
+    Races &races_;
+    Findings &findings_;
+    std::unordered_map<u32, Round> rounds_;
+    std::vector<u32> exited_;       // threads that have, with accesses that no barrier of all others has ordered
+    std::vector<u32> last_access_;  // when
+    std::vector<u32> living_;  // lanes of each warp that have not exited
+    u32 forgets_ = 0;  // barriers that ordered everything before them
+};

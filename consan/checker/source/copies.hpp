@@ -1,0 +1,199 @@
+// cp.async (SEMANTICS 4.1, R-CP1 to R-CP6). A copy is a write that nothing orders before what follows, not even for its own thread, until
+// that thread has waited for its group. From then on it is ordered as an access by its thread at the time of that wait. A
+// cp.async.mbarrier.arrive makes the earlier copies of its thread complete with the phase that it arrives at.
+#pragma once
+
+#include <vector>
+
+#include "mbarriers.hpp"
+#include "races.hpp"
+
+class Copies {
+  public:
+    Copies(const Input &input, Clocks &clocks, Races &races, const Mbarriers &mbarriers, Findings &findings)
+        : mbarriers_(mbarriers), clocks_(clocks), races_(races), findings_(findings), heads_((input.shared_bytes + 3) / 4, 0), threads_(input.threads) {
+        items_.emplace_back();
+    }
+
+    // A thread issues a copy. `size`: bytes that it reads at `source`.
+    void issue(const Access &access, u64 source, u32 size) {
+        Thread &own = threads_[access.thread];
+        meet(access, OVERLAPPING_COPIES);
+        races_.meet(access);
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
+        if (own.sources.empty()) issuers_.push_back(access.thread);
+        own.sources.push_back({source, source + std::min(size, (u32)access.bytes), own.commits, access.site, own.issued});
+        ++own.issued;
+        own.last_group = own.commits;
+        own.last_site = access.site;
+    }
+
+    // The copies of a thread so far complete with a phase of an mbarrier.
+    void tie(u32 thread, const Mbarriers::Phase &phase) { threads_[thread].ties.push_back({threads_[thread].issued, phase}); }
+
+    void commit(u32 thread) { ++threads_[thread].commits; }
+
+    // `pending`: groups that may stay in flight.
+    void wait(u32 thread, u32 pending) {
+        Thread &own = threads_[thread];
+        if (own.commits <= (u64)own.retired + pending) return;
+        own.retired = own.commits - pending;
+        own.waits.push_back({own.retired, clocks_.time(thread), races_.generation()});
+    }
+
+    // An access meets copies in flight (R-CP1, R-CP2).
+    void meet(const Access &access, Reason reason = NO_REASON) {
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            u8 mask = Races::mask_of(access, cell);
+            for (u32 *at = &heads_[cell]; *at;) {
+                const Item &item = items_[*at];
+                const Wait *wait = covering(item.thread, item.group);
+                if (wait && wait->generation != races_.generation()) {
+                    *at = item.next;  // everybody knows that it is complete
+                    continue;
+                }
+                if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
+                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason);
+                    found.hazard = access.writes ? WAW : RAW;
+                    found.offset = access.offset;
+                    found.bytes = access.bytes;
+                    findings_.add(found);
+                }
+                at = &items_[*at].next;
+            }
+        }
+    }
+
+    // A thread stores to global memory (R-CP4). Returns whether a copy is in flight that the address may meet.
+    bool store(u32 thread, u32 site, u64 address, u32 bytes) {
+        bool any = false;
+        for (size_t i = 0; i < issuers_.size();) {
+            u32 issuer = issuers_[i];
+            std::vector<Source> &sources = threads_[issuer].sources;
+            auto settled = [&](const Source &source) {
+                const Wait *wait = covering(issuer, source.group);
+                return wait && wait->generation != races_.generation();
+            };
+            sources.erase(std::remove_if(sources.begin(), sources.end(), settled), sources.end());
+            for (const Source &source : sources) any |= store_beside(source, issuer, thread, site, address, bytes);
+            if (sources.empty()) issuers_[i] = issuers_.back(), issuers_.pop_back();
+            else ++i;
+        }
+        return any;
+    }
+
+    // R-CP5: only its own thread can wait for a copy.
+    void exit(u32 thread) {
+        const Thread &own = threads_[thread];
+        if (!own.last_site || own.last_group < own.retired || tie_of(own, own.issued - 1)) return;
+        Record found{};
+        found.kind = LIFETIME;
+        found.reason = EXIT;
+        found.site = own.last_site;
+        found.thread = thread;
+        found.group = own.last_group;
+        found.commits = own.commits;
+        found.retired = own.retired;
+        findings_.add(found);
+    }
+
+  private:
+    // A wait after which `retired` groups are complete for the thread.
+    struct Wait {
+        u32 retired, time, generation;
+    };
+    struct Source {
+        u64 low, high;
+        u32 group, site, number;
+    };
+    struct Tie {
+        u32 copies;
+        Mbarriers::Phase phase;
+    };
+    struct Thread {
+        u32 issued = 0, commits = 0, retired = 0, last_group = 0, last_site = 0;
+        std::vector<Wait> waits;
+        std::vector<Source> sources;
+        std::vector<Tie> ties;
+    };
+    struct Item {
+        u32 next, thread, group, site, number;
+        u8 mask;
+    };
+
+    // The first wait of a thread that covers a group.
+    const Wait *covering(u32 thread, u32 group) const {
+        const std::vector<Wait> &waits = threads_[thread].waits;
+        auto found = std::upper_bound(waits.begin(), waits.end(), group, [](u32 value, const Wait &wait) { return value < wait.retired; });
+        return found == waits.end() ? nullptr : &*found;
+    }
+
+    // The first phase with which a copy completes.
+    static const Tie *tie_of(const Thread &thread, u32 number) {
+        auto after = [](u32 value, const Tie &tie) { return value < tie.copies; };
+        auto found = std::upper_bound(thread.ties.begin(), thread.ties.end(), number, after);
+        return found == thread.ties.end() ? nullptr : &*found;
+    }
+
+    // `number`: of the copy among those of its thread.
+    bool observed(const Wait *wait, u32 issuer, u32 number, u32 thread) const {
+        if (wait && clocks_.before(issuer, wait->time, thread)) return true;
+        const std::vector<Tie> &ties = threads_[issuer].ties;
+        auto knows = [&](const Tie &tie) { return tie.copies > number && mbarriers_.knows(thread, tie.phase); };
+        return std::any_of(ties.rbegin(), ties.rend(), knows);
+    }
+
+    // Of one thread and site the latest copy is enough: it is complete only where the earlier ones are.
+    void keep(u32 &head, u8 mask, const Access &access) {
+        u32 group = threads_[access.thread].commits, steps = 0;
+        for (u32 at = head; at && steps < 2; at = items_[at].next, ++steps) {
+            Item &item = items_[at];
+            if (item.thread != access.thread || item.site != access.site || item.mask != mask) continue;
+            item.group = group;
+            item.number = threads_[access.thread].issued;
+            return;
+        }
+        items_.push_back({head, access.thread, group, access.site, threads_[access.thread].issued, mask});
+        head = (u32)items_.size() - 1;
+    }
+
+    bool store_beside(const Source &source, u32 issuer, u32 thread, u32 site, u64 address, u32 bytes) {
+        if (observed(covering(issuer, source.group), issuer, source.number, thread)) return false;
+        if (source.low < address + bytes && address < source.high) {
+            Record found = conflict(issuer, source.group, source.number, source.site, thread, site, SOURCE_OVERWRITTEN);
+            found.hazard = WAR;
+            found.bytes = bytes;
+            found.address_low = (u32)address;
+            found.address_high = (u32)(address >> 32);
+            findings_.add(found);
+        }
+        return true;
+    }
+
+    Record conflict(u32 issuer, u32 group, u32 number, u32 other_site, u32 thread, u32 site, Reason reason) const {
+        const Thread &other = threads_[issuer];
+        Reason why = group < other.retired ? WAITED_NO_BARRIER : group >= other.commits ? NOT_COMMITTED : NOT_WAITED;
+        Record found{};
+        found.kind = MISSING_WAIT;
+        found.reason = reason ? reason : why;
+        found.flags = OTHER_ASYNC | (issuer / LANES == thread / LANES) * SAME_WARP;
+        found.site = site;
+        found.other_site = other_site;
+        found.thread = thread;
+        found.other_thread = issuer;
+        found.group = group;
+        found.commits = other.commits;
+        found.retired = other.retired;
+        if (const Tie *tie = tie_of(other, number)) mbarriers_.describe(found, tie->phase);
+        return found;
+    }
+
+    const Mbarriers &mbarriers_;
+    Clocks &clocks_;
+    Races &races_;
+    Findings &findings_;
+    std::vector<u32> heads_;  // by cell of 4 bytes
+    std::vector<Item> items_;
+    std::vector<Thread> threads_;
+    std::vector<u32> issuers_;  // threads with sources
+};

@@ -1,0 +1,148 @@
+// R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are worked
+// off together: a point is done once each member has come to it or has exited. What is left is stuck, and a divergence is proven where
+//   - two lanes are stuck at different points, and each is a member of the other's;
+//   - a member has passed a join of the point (instrument/passes/points.py) without having come to it;
+//   - the point needs the whole warp, and a member has exited.
+#pragma once
+
+#include <vector>
+
+#include "findings.hpp"
+#include "log.hpp"
+
+enum How : u32 { ELSEWHERE = 0, PAST = 1, EXITED = 2 };  // Parted of instrument/abi/events.py
+
+class Divergence {
+  public:
+    Divergence(const Input &input, Findings &findings) : input_(input), findings_(findings), stops_(input.threads, NOTHING), missed_(input.threads, NOTHING) {
+        for (u32 first = 0; first < input.threads; first += LANES) check(first, std::min(LANES, input.threads - first));
+    }
+
+    // Whether the behaviour is undefined from where a thread is now: at its `number`th point, or at the join of one that it missed.
+    bool ends_at_point(u32 thread, u32 number) const { return stops_[thread] == number; }
+    bool ends_at_join(u32 thread, u32 site) const { return missed_[thread] == site; }
+
+  private:
+    struct Point {
+        u32 site, members, key, join;
+        i32 flags;
+        bool same(const Point &other) const {
+            if ((flags & MASKED) != (other.flags & MASKED)) return false;
+            return flags & MASKED ? key == other.key && members == other.members : site == other.site;
+        }
+    };
+    struct Join {
+        u32 site, passes;
+    };
+    struct Lane {
+        std::vector<Point> points;
+        std::vector<Join> joins;
+        size_t at = 0;
+        bool ended = false;
+        const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
+    };
+
+    void check(u32 first, u32 count) {
+        lanes_.assign(count, Lane());
+        for (u32 lane = 0; lane < count; ++lane) read(first + lane, lanes_[lane]);
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (u32 lane = 0; lane < count; ++lane) moved |= work_off(first, lane);
+        }
+        for (u32 lane = 0; lane < count; ++lane)
+            if (lanes_[lane].here()) look_at(first, lane);
+    }
+
+    void read(u32 thread, Lane &lane) {
+        LaneLog log(input_, thread);
+        LaneLog::State state;
+        while ((state = log.next()) == LaneLog::EVENT) {
+            const Event &event = log.event();
+            if (event.kind == POINT) lane.points.push_back({(u32)event.site, log.a(), (u32)event.b, (u32)event.offset, event.flags});
+            if (event.kind == JOIN) lane.joins.push_back({(u32)event.site, (u32)event.a});
+        }
+        lane.ended = state == LaneLog::FINISHED;
+    }
+
+    bool is_member(const Point &point, u32 lane) const { return point.members >> lane & 1; }
+    bool is_at(u32 lane, const Point &point) const { return lanes_[lane].here() && lanes_[lane].here()->same(point); }
+    bool has_ended(u32 lane) const { return lanes_[lane].ended && !lanes_[lane].here(); }
+
+    // The site of the first join of the point that the lane has passed; 0 if there is none.
+    u32 past(u32 lane, const Point &point) const {
+        for (const Join &join : lanes_[lane].joins)
+            if (point.join && join.passes >> (point.join - 1) & 1) return join.site;
+        return 0;
+    }
+
+    bool work_off(u32 first, u32 lane) {
+        const Point *here = lanes_[lane].here();
+        if (!here) return false;
+        Point point = *here;
+        u32 there = 0, ended = 0, gone = 0, gone_site = 0;
+        for (u32 other = 0; other < lanes_.size(); ++other) {
+            if (!is_member(point, other) && other != lane) continue;
+            if (is_at(other, point)) {
+                there |= 1u << other;
+            } else if (has_ended(other)) {
+                ended |= 1u << other;
+                if (u32 site = past(other, point)) gone |= 1u << other, gone_site = site;
+            } else {
+                return false;
+            }
+        }
+        if (gone) report(first, point, there, gone_site, gone, gone, PAST);
+        if (point.flags & WHOLE && ended & ~gone) report(first, point, there, 0, ended & ~gone, ended & ~gone, EXITED);
+        for (u32 other = 0; other < lanes_.size(); ++other)
+            if (there >> other & 1) ++lanes_[other].at;
+        return true;
+    }
+
+    void look_at(u32 first, u32 lane) {
+        const Point &point = *lanes_[lane].here();
+        u32 there = 0, odd = 0, odd_site = 0, gone = 0, gone_site = 0, ended = 0;
+        for (u32 other = 0; other < lanes_.size(); ++other) {
+            if (!is_member(point, other) && other != lane) continue;
+            const Point *elsewhere = lanes_[other].here();
+            if (is_at(other, point)) {
+                there |= 1u << other;
+            } else if (elsewhere && is_member(*elsewhere, lane)) {
+                odd |= 1u << other, odd_site = elsewhere->site;
+            } else if (u32 site = past(other, point)) {
+                gone |= 1u << other, gone_site = site;
+                if (has_ended(other)) ended |= 1u << other;
+            }
+        }
+        if (odd && point.site <= odd_site) report(first, point, there, odd_site, odd, 0, ELSEWHERE);
+        if (odd) stop_at(first, point, there);
+        if (gone) report(first, point, there, gone_site, gone, ended, PAST);
+    }
+
+    void stop_at(u32 first, const Point &point, u32 there) {
+        for (u32 lane = 0; lane < lanes_.size(); ++lane)
+            if (point.flags & ALIGNED && there >> lane & 1) stops_[first + lane] = std::min(stops_[first + lane], (u32)lanes_[lane].at);
+    }
+
+    void report(u32 first, const Point &point, u32 there, u32 site, u32 others, u32 exited, How how) {
+        stop_at(first, point, there);
+        for (u32 lane = 0; how == PAST && point.flags & ALIGNED && lane < lanes_.size(); ++lane)
+            if (others >> lane & 1) missed_[first + lane] = site;
+        Record found{};
+        found.kind = DIVERGENCE;
+        found.reason = DIVERGENT;
+        found.site = point.site;
+        found.other_site = site;
+        found.thread = first + (u32)__builtin_ctz(there);
+        found.other_thread = first + (u32)__builtin_ctz(others);
+        found.exited = exited;
+        found.came = there;
+        found.others = others;
+        found.how = how;
+        findings_.add(found);
+    }
+
+    const Input &input_;
+    Findings &findings_;
+    std::vector<Lane> lanes_;
+    std::vector<u32> stops_, missed_;
+};

@@ -1,0 +1,43 @@
+// Findings of one CTA, merged by kind, reason and unordered pair of sites.
+#pragma once
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "types.hpp"
+
+class Findings {
+  public:
+    Findings(Record *records, u32 capacity) : records_(records), capacity_(capacity) {}
+
+    void add(Record found) {
+        u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
+        u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
+        auto known = places_.find(key);
+        if (known == places_.end()) {
+            if (count_ == capacity_) {
+                overflow_ = true;
+                return;
+            }
+            found.count = 1;
+            found.low = found.offset;
+            found.high = found.offset + found.bytes;
+            places_[key] = count_;
+            records_[count_++] = found;
+            return;
+        }
+        Record &kept = records_[known->second];
+        ++kept.count;
+        kept.low = std::min(kept.low, found.offset);
+        kept.high = std::max(kept.high, found.offset + found.bytes);
+    }
+
+    u32 count() const { return count_; }
+    bool overflow() const { return overflow_; }
+
+  private:
+    Record *records_;
+    u32 capacity_, count_ = 0;
+    bool overflow_ = false;
+    std::unordered_map<u64, u32> places_;
+};

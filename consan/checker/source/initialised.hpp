@@ -1,0 +1,87 @@
+// R-UNINIT: a read of bytes that nobody has written. A later write that nothing orders with the read explains it: that is a race then.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "races.hpp"
+
+class Initialised {
+  public:
+    Initialised(u32 shared_bytes, Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings), written_((shared_bytes + 3) / 4, 0), pending_(written_.size(), 0) {}
+
+    void add(const Access &access) {
+        if (access.reads) read(access);
+        if (access.writes) write(access);
+    }
+
+    // At the end: the reads that no write explains.
+    void finish() {
+        for (const Read &read : reads_) {
+            if (!read.missing) continue;
+            Record found{};
+            found.kind = UNINITIALIZED_READ;
+            found.site = read.access.site;
+            found.thread = found.other_thread = read.access.thread;
+            found.offset = read.access.offset;
+            found.bytes = read.access.bytes;
+            findings_.add(found);
+        }
+    }
+
+  private:
+    struct Read {
+        Access access;
+        u32 time, missing;  // a bit for each byte
+    };
+
+    void read(const Access &access) {
+        u32 missing = 0;
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            u32 lacking = Races::mask_of(access, cell) & ~written_[cell];
+            for (u32 byte = 0; lacking && byte < 4; ++byte)
+                if (lacking >> byte & 1) missing |= 1u << (cell * 4 + byte - access.offset);
+        }
+        if (!missing || known(access.offset / 4, access, missing)) return;
+        reads_.push_back({access, clocks_.time(access.thread), missing});
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(cell, (u32)reads_.size() - 1);
+    }
+
+    void keep(u32 cell, u32 read) {
+        pending_[cell] = 1;
+        by_cell_[cell].push_back(read);
+    }
+
+    void write(const Access &access) {
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            written_[cell] |= Races::mask_of(access, cell);
+            if (pending_[cell])
+                for (u32 number : by_cell_[cell]) explain(reads_[number], access);
+        }
+    }
+
+    void explain(Read &read, const Access &access) {
+        if (!read.missing || read.access.thread == access.thread || (read.access.strong && access.strong)) return;
+        if (clocks_.before(read.access.thread, read.time, access.thread)) return;
+        for (u32 byte = 0; byte < access.bytes; ++byte) {
+            u32 place = access.offset + byte - read.access.offset;
+            if (place < LANES) read.missing &= ~(1u << place);
+        }
+    }
+
+    bool known(u32 cell, const Access &access, u32 missing) const {
+        auto found = by_cell_.find(cell);
+        if (found == by_cell_.end()) return false;
+        for (u32 number : found->second) {
+            const Read &read = reads_[number];
+            if (read.access.thread == access.thread && read.access.site == access.site && read.missing == missing) return true;
+        }
+        return false;
+    }
+
+    Clocks &clocks_;
+    Findings &findings_;
+    std::vector<u8> written_, pending_;
+    std::vector<Read> reads_;
+    std::unordered_map<u32, std::vector<u32>> by_cell_;
+};

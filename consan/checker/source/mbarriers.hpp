@@ -1,0 +1,253 @@
+// mbarriers (SEMANTICS 6, R-M1 to R-M12). Phases are numbered from the init on. A wait has a parity only: it is for the first phase K that
+// its thread does not know to be complete, or, if phase K - 1 has that parity, for one that is over, and then it brings no order.
+//
+// What a thread knows of phases is an entry of its clock behind those of the threads: so it goes the way of all happens-before.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "races.hpp"
+
+struct MbarrierArrival {
+    u32 thread, count, bytes;
+};
+
+class Mbarriers {
+  public:
+    Mbarriers(const Input &input, Clocks &clocks, Findings &findings) : threads_(input.threads), clocks_(clocks), findings_(findings) {}
+
+    // Whether the eight bytes have been initialised, if only once.
+    bool exists(u32 place) const { return places_.count(place) != 0; }
+
+    void init(u32 thread, u32 site, u32 place, u32 count) {
+        auto known = places_.find(place);
+        if (count == 0 || count >= 1u << 20) misuse(thread, site, place, nullptr, COUNT_RANGE, 0, thread);
+        if (known != places_.end() && objects_[known->second].live) {
+            Object &old = objects_[known->second];
+            misuse(thread, site, place, &old, INITIALISED_TWICE, old.site, old.thread);
+            old.live = false;
+        }
+        places_[place] = (u32)objects_.size();
+        Object made;
+        made.live = true;
+        made.place = place;
+        made.pending = made.expected = count;
+        made.site = made.last_site = site;
+        made.thread = thread;
+        made.time = clocks_.time(thread);
+        objects_.push_back(made);
+    }
+
+    void inval(u32 thread, u32 site, u32 place, std::vector<u32> &released) {
+        Object *object = use(thread, site, place);
+        if (!object) return;
+        for (const auto &each : object->observers)
+            if (each.first != thread / LANES && !clocks_.before(each.second.thread, each.second.time, thread)) {
+                misuse(thread, site, place, object, WAITERS_PENDING, 0, each.second.thread);
+                break;
+            }
+        if (object->tx) misuse(thread, site, place, object, SIGNALS_PENDING, object->last_site, object->thread);
+        for (const Waiter &waiter : object->waiters) {
+            misuse(thread, site, place, object, WAITERS_PENDING, 0, waiter.thread);
+            released.push_back(waiter.thread);
+        }
+        object->waiters.clear();
+        object->live = false;
+        object->last_site = site;
+        object->thread = thread;
+        object->time = clocks_.time(thread);
+    }
+
+    // Lanes of one warp arrive by one instruction. `publishes`: what they did before comes before what waiters do next.
+    void arrive(const std::vector<MbarrierArrival> &team, u32 site, u32 place, i32 flags, bool publishes, std::vector<u32> &released) {
+        Object *object = nullptr;
+        u32 total = 0, leader = team.front().thread;
+        for (const MbarrierArrival &each : team) {
+            object = use(each.thread, site, place);
+            if (!object) continue;
+            total += each.count;
+            object->tx += each.bytes;
+            if (publishes) give(*object, clocks_.release(each.thread));
+        }
+        if (!object) return;
+        if (flags & DROP) object->expected -= std::min(total, object->expected);
+        u32 before = object->phase;
+        if (total > object->pending) misuse(leader, site, place, object, TOO_MANY_ARRIVALS, object->site, object->thread);
+        bool fits = total <= object->pending;
+        while (total && object->pending) {
+            u32 now = std::min(total, object->pending);
+            object->pending -= now;
+            total -= now;
+            settle(*object, released);
+        }
+        if (fits) check_lap(*object, before, leader, site);
+        if (flags & NO_COMPLETE && object->phase != before) misuse(leader, site, place, object, NO_COMPLETE_REASON, object->site, object->thread);
+        check_bytes(*object, leader, site);
+        object->last_site = site;
+    }
+
+    // expect-tx, or complete-tx with a negative number.
+    void transact(u32 thread, u32 site, u32 place, i32 bytes, std::vector<u32> &released) {
+        Object *object = use(thread, site, place);
+        if (!object) return;
+        u32 before = object->phase;
+        object->tx += bytes;
+        settle(*object, released);
+        check_lap(*object, before, thread, site);
+        check_bytes(*object, thread, site);
+        object->last_site = site;
+    }
+
+    // Whether the thread goes on at once.
+    bool wait(u32 thread, u32 site, u32 place, u32 parity) {
+        Object *object = use(thread, site, place);
+        if (!object) return true;
+        u32 phase = clocks_.known(thread, actor(*object));
+        if (((phase - 1) & 1) == (parity & 1)) return true;
+        if (object->phase > phase) {
+            observe(*object, thread, phase);
+            return true;
+        }
+        object->waiters.push_back({thread, phase});
+        return false;
+    }
+
+    // An access touches bytes of a live object (R-M2). Returns whether it does.
+    bool data(const Access &access) {
+        bool found = false;
+        for (const auto &each : places_) {
+            const Object &object = objects_[each.second];
+            if (!object.live || each.first >= access.offset + access.bytes || access.offset >= each.first + 8) continue;
+            Record record = misuse_record(access.thread, access.site, each.first, &object, BYTES_USED, object.site, object.thread);
+            record.offset = access.offset;
+            record.bytes = access.bytes;
+            findings_.add(record);
+            found = true;
+        }
+        return found;
+    }
+
+    // A phase of an object, for copies that complete with it.
+    struct Phase {
+        u32 object, phase;
+    };
+    bool current(u32 place, Phase &found) const {
+        auto known = places_.find(place);
+        if (known == places_.end() || !objects_[known->second].live) return false;
+        found = {known->second, objects_[known->second].phase};
+        return true;
+    }
+    bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, threads_ + phase.object) > phase.phase; }
+    void describe(Record &record, const Phase &phase) const { describe(record, objects_[phase.object], phase.phase); }
+
+  private:
+    struct Waiter {
+        u32 thread, phase;
+    };
+    struct Moment {
+        u32 thread, time;
+    };
+    struct Object {
+        bool live = false;
+        u32 place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
+        i32 tx = 0;
+        Vector gathered;  // by all arrivals so far
+        std::vector<u32> warps;
+        std::vector<Vector> done;  // by those of each phase and of earlier ones
+        std::vector<std::vector<u32>> warps_done;
+        std::vector<Waiter> waiters;
+        std::unordered_map<u32, Moment> observers;  // the last wait of each warp
+    };
+
+    u32 actor(const Object &object) const { return threads_ + (u32)(&object - objects_.data()); }
+
+    Object *use(u32 thread, u32 site, u32 place) {
+        auto known = places_.find(place);
+        if (known == places_.end()) {
+            misuse(thread, site, place, nullptr, NOT_INITIALISED, 0, thread);
+            return nullptr;
+        }
+        Object &object = objects_[known->second];
+        if (!object.live) {
+            misuse(thread, site, place, &object, INVALIDATED, object.last_site, object.thread);
+            return nullptr;
+        }
+        if (!clocks_.before(object.thread, object.time, thread)) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
+        return &object;
+    }
+
+    void give(Object &object, const Past &past) {
+        object.gathered = object.gathered ? Clocks::join(object.gathered, past) : Clocks::join({past});
+        clocks_.add_warp(past, object.warps);
+    }
+
+    void settle(Object &object, std::vector<u32> &released) {
+        while (object.pending == 0 && object.tx == 0) {
+            object.done.push_back(object.gathered);
+            object.warps_done.push_back(object.warps);
+            ++object.phase;
+            object.pending = object.expected;
+            std::vector<Waiter> waiting;
+            waiting.swap(object.waiters);
+            for (const Waiter &waiter : waiting) {
+                if (waiter.phase >= object.phase) {
+                    object.waiters.push_back(waiter);
+                    continue;
+                }
+                observe(object, waiter.thread, waiter.phase);
+                released.push_back(waiter.thread);
+            }
+            if (!object.expected) return;
+        }
+    }
+
+    void observe(Object &object, u32 thread, u32 phase) {
+        clocks_.take(thread, object.done[phase], actor(object), phase + 1);
+        clocks_.take_warp(thread, object.warps_done[phase]);
+        object.waited = std::max(object.waited, phase + 1);
+        object.observers[thread / LANES] = {thread, clocks_.time(thread)};
+    }
+
+    void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
+        if (object.phase != before && before && object.waited < before) misuse(thread, site, object.place, &object, PHASE_LAPPED, object.last_site, object.thread);
+    }
+
+    void check_bytes(const Object &object, u32 thread, u32 site) {
+        if (object.tx >= 1 << 20 || object.tx <= -(1 << 20)) misuse(thread, site, object.place, &object, TX_RANGE, object.last_site, object.thread);
+    }
+
+    void misuse(u32 thread, u32 site, u32 place, const Object *object, Reason reason, u32 other_site, u32 other) {
+        findings_.add(misuse_record(thread, site, place, object, reason, other_site, other));
+    }
+
+    Record misuse_record(u32 thread, u32 site, u32 place, const Object *object, Reason reason, u32 other_site, u32 other) const {
+        Record found{};
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = site;
+        found.other_site = other_site;
+        found.thread = thread;
+        found.other_thread = other;
+        found.offset = place;
+        found.bytes = 8;
+        if (object) describe(found, *object, object->phase);
+        found.place = place + 1;
+        return found;
+    }
+
+    static void describe(Record &record, const Object &object, u32 phase) {
+        u64 state = (u64)object.phase << 42 | (u64)(object.pending & 0xFFFFF) << 22 | ((u32)object.tx & 0x3FFFFF);
+        record.place = object.place + 1;
+        record.phase = phase;
+        record.expected = object.expected;
+        record.state_low = (u32)state;
+        record.state_high = (u32)(state >> 32);
+    }
+
+    u32 threads_;
+    Clocks &clocks_;
+    Findings &findings_;
+    std::vector<Object> objects_;
+    std::unordered_map<u32, u32> places_;  // the latest object of each place
+};

@@ -1,0 +1,133 @@
+// R-RACE (SEMANTICS 2.1): two accesses overlap, one writes, nothing orders them, and they are not morally strong.
+//
+// Every access since the last moment that orders all of them is kept, so each is compared with each. Cells of 4 bytes have lists of
+// writes and of reads; an item holds a mask of its bytes in the cell. Of one thread, site and kind the latest item is enough: whatever
+// lies between the two in the replay was compared with the first.
+#pragma once
+
+#include <vector>
+
+#include "clocks.hpp"
+#include "findings.hpp"
+
+struct Access {
+    u32 thread, site, offset, value;
+    u8 bytes, element;
+    bool reads, writes, strong, has_value;
+};
+
+class Races {
+  public:
+    Races(u32 shared_bytes, Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings), cells_((shared_bytes + 3) / 4) {
+        items_.reserve(1 << 12);
+        items_.emplace_back();
+    }
+
+    // All accesses so far happen before all that are still to come.
+    void forget() {
+        ++generation_;
+        items_.resize(1);
+    }
+
+    // Grows when all accesses so far are forgotten.
+    u32 generation() const { return generation_; }
+
+    // Compare an asynchronous write with what came before it.
+    void meet(const Access &access) {
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            const Cell &known = cells_[cell];
+            if (known.generation != generation_) continue;
+            compare(known.writes, mask_of(access, cell), access);
+            compare(known.reads, mask_of(access, cell), access);
+        }
+    }
+
+    void add(const Access &access) {
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) add_to(cells_[cell], mask_of(access, cell), access);
+    }
+
+    static u8 mask_of(const Access &access, u32 cell) {
+        u32 low = access.offset > cell * 4 ? access.offset - cell * 4 : 0;
+        u32 high = std::min(access.offset + access.bytes - cell * 4, 4u);
+        return (u8)((1u << high) - (1u << low));
+    }
+
+  private:
+    struct Item {
+        u32 next, time, warp_time;
+        u8 mask;
+        Access access;
+    };
+    struct Cell {
+        u32 generation = 0, writes = 0, reads = 0;
+    };
+
+    void add_to(Cell &cell, u8 mask, const Access &access) {
+        if (cell.generation != generation_) cell = {generation_, 0, 0};
+        compare(cell.writes, mask, access);
+        if (access.writes) compare(cell.reads, mask, access);
+        keep(access.writes ? cell.writes : cell.reads, mask, access);
+    }
+
+    void compare(u32 head, u8 mask, const Access &access) {
+        for (u32 at = head; at; at = items_[at].next) {
+            const Item &item = items_[at];
+            if (!(item.mask & mask) || item.access.thread == access.thread) continue;
+            if (morally_strong(item.access, access) || clocks_.before(item.access.thread, item.time, access.thread)) continue;
+            report(item, access);
+        }
+    }
+
+    static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
+
+    static bool morally_strong(const Access &old, const Access &now) {
+        return old.strong && now.strong && same_bytes(old, now) && old.element == now.element;
+    }
+
+    void report(const Item &item, const Access &now) {
+        const Access &old = item.access;
+        bool warp = old.thread / LANES == now.thread / LANES;
+        bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
+        Record found{};
+        found.kind = DATA_RACE;
+        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
+        bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
+        found.reason = !ordered ? NO_BARRIER : !warp && clocks_.lanes_take(now.thread) ? OTHER_LANES : NO_WARP_SYNC;
+        found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
+        found.site = now.site;
+        found.other_site = old.site;
+        found.thread = now.thread;
+        found.other_thread = old.thread;
+        found.offset = now.offset;
+        found.bytes = now.bytes;
+        findings_.add(found);
+    }
+
+    void keep(u32 &head, u8 mask, const Access &access) {
+        u32 steps = 0;
+        for (u32 at = head; at && steps < 64; at = items_[at].next, ++steps) {
+            Item &item = items_[at];
+            if (item.access.thread != access.thread || item.access.site != access.site || item.mask != mask) continue;
+            fill(item, mask, access);
+            return;
+        }
+        items_.emplace_back();
+        Item &item = items_.back();
+        item.next = head;
+        fill(item, mask, access);
+        head = (u32)items_.size() - 1;
+    }
+
+    void fill(Item &item, u8 mask, const Access &access) {
+        item.time = clocks_.time(access.thread);
+        item.warp_time = clocks_.warp_time(access.thread);
+        item.mask = mask;
+        item.access = access;
+    }
+
+    Clocks &clocks_;
+    Findings &findings_;
+    std::vector<Cell> cells_;
+    std::vector<Item> items_;
+    u32 generation_ = 1;
+};

@@ -1,0 +1,301 @@
+// Replays the history of one CTA: each thread does what its log says, and waits where it waited. Written from instrument/SEMANTICS.md.
+//
+// Of the warps that can go on, the first one does (or the last one, in the other order), until it cannot. Both orders are lawful, and
+// their findings are united, so a finding does not depend on the order of one run.
+#include "barriers.hpp"
+#include "bounds.hpp"
+#include "copies.hpp"
+#include "divergence.hpp"
+#include "initialised.hpp"
+#include "log.hpp"
+#include "mbarriers.hpp"
+#include "races.hpp"
+#include "warp_barriers.hpp"
+
+namespace {
+
+class Replay {
+  public:
+    Replay(const Input &input, Output &output)
+        : input_(input), output_(output), findings_(input.records, input.capacity), clocks_(input.threads),
+          races_(input.shared_bytes, clocks_, findings_), initialised_(input.shared_bytes, clocks_, findings_), bounds_(input.shared_bytes, findings_),
+          barriers_(input.threads, clocks_, races_, findings_), warp_barriers_(input.threads, clocks_), divergence_(input, findings_),
+          mbarriers_(input, clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
+        for (u32 thread = 0; thread < input.threads; ++thread) {
+            logs_.emplace_back(input, thread);
+            set_ready(thread);
+            if (logs_.back().full()) output_.status = FULL;
+        }
+        points_.assign(input.threads, 0);
+        again_.assign(input.threads, false);
+        meets_.assign(input.threads, 0);
+        arrivals_.resize(ready_.size());
+    }
+
+    void run() {
+        u32 thread;
+        while (output_.status == OK && !undefined_ && ((thread = next_ready()) != NOTHING || unpark())) {
+            if (thread != NOTHING) step(thread);
+        }
+        if (output_.status == OK && !undefined_) settle();
+        initialised_.finish();
+        if (output_.status == OK && undefined_) output_.status = UNDEFINED;
+        if (findings_.overflow()) output_.status = TOO_MANY;
+        output_.records = findings_.count();
+    }
+
+  private:
+    void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
+
+    // The first lane that can go on, of the first warp in the order of this replay; NOTHING if there is none.
+    u32 next_ready() {
+        u32 warps = (u32)ready_.size();
+        for (u32 i = 0; i < warps; ++i) {
+            u32 warp = input_.descending ? warps - 1 - i : i;
+            if (!ready_[warp] && !arrivals_[warp].empty()) arrive_together(warp);
+            if (!ready_[warp]) continue;
+            u32 lane = (u32)__builtin_ctz(ready_[warp]);
+            ready_[warp] &= ready_[warp] - 1;
+            return warp * LANES + lane;
+        }
+        return NOTHING;
+    }
+
+    // Let a thread go on until it waits or has exited.
+    void step(u32 thread) {
+        LaneLog &log = logs_[thread];
+        std::vector<u32> &released = released_;
+        released.clear();
+        for (;;) {
+            LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
+            again_[thread] = false;
+            if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+            if (state == LaneLog::FINISHED) exit(thread, released);
+            if (state != LaneLog::EVENT) break;
+            ++output_.lane_events;
+            if (!handle(thread, log, released) || undefined_) break;
+        }
+        for (u32 each : released) set_ready(each);
+    }
+
+    void exit(u32 thread, std::vector<u32> &released) {
+        ++exited_;
+        copies_.exit(thread);
+        meets_[thread] = GONE;
+        settle_points(thread, released);
+        barriers_.exit(thread, released);
+        warp_barriers_.exit(thread, released);
+    }
+
+    // Whether the thread goes on at once.
+    bool handle(u32 thread, LaneLog &log, std::vector<u32> &released) {
+        const Event &event = log.event();
+        switch (event.kind) {
+        case READ:
+        case WRITE:
+        case ATOMIC: access(thread, log); return true;
+        case COPY: copy(thread, log); return true;
+        case COPY_COMMIT: copies_.commit(thread); return true;
+        case COPY_WAIT:
+            barriers_.touch(thread);
+            copies_.wait(thread, log.a());
+            return true;
+        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); return true;
+        case MBARRIER_INIT:
+        case MBARRIER_INVAL:
+        case MBARRIER_ARRIVE:
+        case MBARRIER_TX:
+        case MBARRIER_WAIT:
+        case MBARRIER_COPIES: return mbarrier(thread, log, released);
+        case POINT:
+            undefined_ |= divergence_.ends_at_point(thread, points_[thread]++);
+            return meet_at_point(thread, log.a(), released);
+        case JOIN: undefined_ |= divergence_.ends_at_join(thread, (u32)event.site); return true;
+        case BARRIER:
+            barriers_.arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+            return false;
+        case WARP_BARRIER:
+            warp_barriers_.arrive(thread, log.a(), released);
+            return false;
+        default: return true;
+        }
+    }
+
+    void access(u32 thread, LaneLog &log) {
+        const Event &event = log.event();
+        if (thread % LANES >= (u32)event.b) return;
+        Access access{};
+        access.thread = thread;
+        access.site = (u32)event.site;
+        access.offset = log.address() - input_.window;
+        access.bytes = (u8)event.bytes;
+        access.element = (u8)event.a;
+        access.reads = event.kind != WRITE;
+        access.writes = event.kind != READ;
+        access.strong = event.flags & STRONG;
+        access.has_value = log.has_value();
+        access.value = access.has_value ? log.value() : 0;
+        if (!bounds_.holds(access)) return;
+        barriers_.touch(thread);
+        if (mbarriers_.data(access)) return;
+        copies_.meet(access);
+        races_.add(access);
+        initialised_.add(access);
+    }
+
+    void copy(u32 thread, LaneLog &log) {
+        const Event &event = log.event();
+        Access access{};
+        access.thread = thread;
+        access.site = (u32)event.site;
+        access.offset = log.address() - input_.window;
+        access.bytes = access.element = (u8)event.bytes;
+        access.writes = true;
+        if (!bounds_.holds(access)) return;
+        barriers_.touch(thread);
+        copies_.issue(access, log.wide_value(), log.b());
+        initialised_.add(access);
+    }
+
+    bool mbarrier(u32 thread, LaneLog &log, std::vector<u32> &released) {
+        const Event &event = log.event();
+        u32 place = log.address() - input_.window, site = (u32)event.site;
+        Access bytes{};
+        bytes.thread = thread;
+        bytes.site = site;
+        bytes.offset = place;
+        bytes.bytes = bytes.element = 8;
+        bytes.writes = true;
+        if (!bounds_.holds(bytes)) return true;
+        if (event.kind != MBARRIER_INIT && !mbarriers_.exists(place) && !forced_) return park(thread);
+        switch (event.kind) {
+        case MBARRIER_INIT:
+            barriers_.touch(thread);
+            copies_.meet(bytes);
+            races_.meet(bytes);
+            initialised_.add(bytes);
+            mbarriers_.init(thread, site, place, log.a());
+            released.insert(released.end(), parked_.begin(), parked_.end());
+            parked_.clear();
+            return true;
+        case MBARRIER_INVAL:
+            barriers_.touch(thread);
+            mbarriers_.inval(thread, site, place, released);
+            races_.add(bytes);
+            return true;
+        case MBARRIER_TX: mbarriers_.transact(thread, site, place, event.flags & COMPLETE ? -(i32)log.a() : (i32)log.a(), released); return true;
+        case MBARRIER_WAIT: return mbarriers_.wait(thread, site, place, log.a());
+        case MBARRIER_COPIES: tie(thread, place); break;
+        default: break;
+        }
+        arrivals_[thread / LANES].push_back({&event, place, {thread, event.kind == MBARRIER_ARRIVE ? log.a() : 1, event.kind == MBARRIER_ARRIVE ? log.b() : 0}});
+        return false;
+    }
+
+    // The lanes of a mask execute a warp-synchronous instruction together, which orders no memory. Returns whether the thread goes on at once.
+    bool meet_at_point(u32 thread, u32 mask, std::vector<u32> &released) {
+        meets_[thread] = mask | 1u << thread % LANES;
+        settle_points(thread, released);
+        return false;
+    }
+
+    void settle_points(u32 thread, std::vector<u32> &released) {
+        u32 first = thread / LANES * LANES, end = std::min(first + LANES, input_.threads);
+        for (u32 lane = first; lane < end; ++lane) {
+            u64 members = meets_[lane];
+            bool missing = false;
+            if (members == 0 || members == GONE || !(members >> (lane - first) & 1)) continue;
+            for (u32 other = first; other < end; ++other) missing |= (members >> (other - first) & 1) && meets_[other] == 0;
+            if (missing) continue;
+            for (u32 other = first; other < end; ++other)
+                if (members >> (other - first) & 1 && meets_[other] && meets_[other] != GONE) meets_[other] = 0, released.push_back(other);
+        }
+    }
+
+    void tie(u32 thread, u32 place) {
+        Mbarriers::Phase phase;
+        if (mbarriers_.current(place, phase)) copies_.tie(thread, phase);
+    }
+
+    // A thread waits until the mbarrier that it uses is initialised.
+    bool park(u32 thread) {
+        parked_.push_back(thread);
+        again_[thread] = true;
+        return false;
+    }
+
+    // Nobody else can go on: who uses an mbarrier that nobody initialises does so now. Returns whether there is one.
+    bool unpark() {
+        bool any = false;
+        for (u32 thread = 0; thread < input_.threads; ++thread)
+            if (meets_[thread] && meets_[thread] != GONE) meets_[thread] = 0, set_ready(thread), any = true;
+        if (any) return true;  // lanes that the others never come to: the divergence has been told
+        if (parked_.empty()) return false;
+        forced_ = true;
+        for (u32 thread : parked_) set_ready(thread);
+        parked_.clear();
+        return true;
+    }
+
+    // The lanes of a warp that stand at the same arrival do it together, once no lane of the warp can go on without.
+    void arrive_together(u32 warp) {
+        std::vector<Pending> waiting;
+        waiting.swap(arrivals_[warp]);
+        const Event *event = waiting.front().event;
+        u32 place = waiting.front().place;
+        std::vector<MbarrierArrival> team;
+        for (const Pending &each : waiting) {
+            if (each.event == event && each.place == place) team.push_back(each.arrival);
+            else arrivals_[warp].push_back(each);
+        }
+        std::vector<u32> released;
+        bool copies = event->kind == MBARRIER_COPIES;
+        if (!copies || event->flags & NOINC) mbarriers_.arrive(team, (u32)event->site, place, event->flags, !copies, released);
+        for (const MbarrierArrival &each : team) set_ready(each.thread);
+        for (u32 each : released) set_ready(each);
+    }
+
+    // Nobody can go on. In a launch that ended, everybody has exited.
+    void settle() {
+        if (exited_ == input_.threads) return;
+        output_.status = STUCK;
+        output_.stuck_lane = exited_;
+    }
+
+    const Input &input_;
+    Output &output_;
+    Findings findings_;
+    Clocks clocks_;
+    Races races_;
+    Initialised initialised_;
+    Bounds bounds_;
+    Barriers barriers_;
+    WarpBarriers warp_barriers_;
+    Divergence divergence_;
+    Mbarriers mbarriers_;
+    Copies copies_;
+    struct Pending {
+        const Event *event;
+        u32 place;
+        MbarrierArrival arrival;
+    };
+    std::vector<std::vector<Pending>> arrivals_;  // by warp
+    std::vector<u32> parked_;
+    static constexpr u64 GONE = 1ull << 32;
+    std::vector<u64> meets_;  // members of the point where a lane is; 0: it is at none; GONE: it has exited
+    std::vector<bool> again_;  // threads whose event is to be handled again
+    bool forced_ = false;
+    std::vector<u32> points_;
+    std::vector<LaneLog> logs_;
+    std::vector<u32> ready_;  // lanes that can go on, by warp
+    std::vector<u32> released_;
+    u32 exited_ = 0;
+    bool undefined_ = false;
+};
+
+}  // namespace
+
+extern "C" void consan_replay(const Input *input, Output *output) {
+    *output = Output{};
+    Replay(*input, *output).run();
+}

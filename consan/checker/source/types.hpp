@@ -1,0 +1,52 @@
+// What the host and the checker exchange. consan/checker/replay.py and instrument/record/templates.py have the same fields.
+#pragma once
+
+#include <cstdint>
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using i32 = int32_t;
+
+constexpr u32 LANES = 32, NOTHING = 0xFFFFFFFFu, END = 0xFFFFFFFFu, STOP = 0xFFFFFFFEu;
+
+enum EventKind : i32 { READ = 1, WRITE, ATOMIC, BARRIER, WARP_BARRIER, POINT, JOIN, COPY, COPY_COMMIT, COPY_WAIT, GLOBAL_WRITE, MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_TX, MBARRIER_WAIT, MBARRIER_COPIES };
+enum EventFlag : i32 { STRONG = 1, WAITS = 2, UNUSED = 4, ALIGNED = 8, WHOLE = 16, MASKED = 32, DROP = 64, NO_COMPLETE = 128, NOINC = 256, COMPLETE = 512 };
+
+struct Event {
+    i32 kind, flags, site, bytes, offset, address_word, guard_word, value_word, a, a_word, b, b_word;
+};
+
+struct Block {
+    i32 first, events, words;
+};
+
+// One finding, merged by kind, reason and unordered pair of sites. `low` and `high` bound the bytes of all that were merged.
+struct Record {
+    u32 kind, hazard, reason, flags, site, other_site, thread, other_thread, offset, bytes, number, came, others, exited, how, group, commits, retired, address_low, address_high, place, phase, expected, state_low, state_high, count, low, high;
+};
+
+// Numbers of instrument/abi/events.py (tests/record/test_checker.py compares them).
+enum Kind : u32 { DATA_RACE = 1, MISSING_WAIT = 2, UNINITIALIZED_READ = 3, OUT_OF_BOUNDS = 4, BARRIER_MISUSE = 6, LIFETIME = 8, DIVERGENCE = 12 };
+enum Hazard : u32 { NO_HAZARD = 0, RAW, WAR, WAW };
+enum Reason : u32 { NO_REASON = 0, NO_BARRIER = 1, NO_WARP_SYNC = 2, NOT_COMMITTED = 3, NOT_WAITED = 4, WAITED_NO_BARRIER = 5, OVERLAPPING_COPIES = 6, SOURCE_OVERWRITTEN = 7, COUNTS_DISAGREE = 8, NOT_INITIALISED = 9, INVALIDATED = 10, INITIALISED_TWICE = 11, INIT_NOT_PUBLISHED = 12, BYTES_USED = 13, TOO_MANY_ARRIVALS = 14, PHASE_LAPPED = 15, TX_RANGE = 16, COUNT_RANGE = 17, NO_COMPLETE_REASON = 18, SIGNALS_PENDING = 19, DIVERGENT = 20, OTHER_LANES = 24, EXIT = 26, SHARED_ID = 31, WAITERS_PENDING = 32 };
+enum FindingFlag : u32 { SAME_WARP = 1, SAME_VALUE = 2, OTHER_ASYNC = 4, OTHER_ATOMIC = 8 };
+
+struct Input {
+    const Block *blocks;
+    const Event *events;
+    const u32 *log;  // of the CTA: for each warp `lines` lines of 32 words
+    Record *records;
+    u64 lines;
+    u32 block_count, threads, window, shared_bytes, descending, capacity;
+};
+
+struct Output {
+    u32 status, records, stuck_lane, by_address;  // by_address: words that are not hashed decide what is found
+    u64 lane_events;
+};
+
+// OK; some threads could not go on; a word that no template explains; a log without room; more findings than there is room for; the
+// replay ended at a divergent .aligned instruction.
+enum Status : u32 { OK = 0, STUCK, CORRUPT, FULL, TOO_MANY, UNDEFINED };

@@ -1,0 +1,46 @@
+// R-W1 (ISA "bar.warp.sync"): the lanes of a mask wait for each other, and their accesses before come before their accesses behind it.
+#pragma once
+
+#include <vector>
+
+#include "clocks.hpp"
+
+class WarpBarriers {
+  public:
+    WarpBarriers(u32 threads, Clocks &clocks) : threads_(threads), clocks_(clocks), masks_(threads, 0), exited_(threads, false) {}
+
+    void arrive(u32 thread, u32 mask, std::vector<u32> &released) {
+        masks_[thread] = mask | 1u << thread % LANES;
+        settle(thread, released);
+    }
+
+    void exit(u32 thread, std::vector<u32> &released) {
+        exited_[thread] = true;
+        u32 first = thread / LANES * LANES;
+        for (u32 other = first; other < std::min(first + LANES, threads_); ++other)
+            if (masks_[other] >> thread % LANES & 1) settle(other, released);
+    }
+
+  private:
+    void settle(u32 thread, std::vector<u32> &released) {
+        u32 mask = masks_[thread], first = thread / LANES * LANES;
+        std::vector<u32> team;
+        for (u32 lane = 0; lane < LANES && first + lane < threads_; ++lane) {
+            if (!(mask >> lane & 1) || exited_[first + lane]) continue;
+            if (masks_[first + lane] != mask) return;
+            team.push_back(first + lane);
+        }
+        std::vector<Past> pasts;
+        for (u32 member : team) {
+            pasts.push_back(clocks_.release(member));
+            masks_[member] = 0;
+        }
+        clocks_.acquire(team, Clocks::join(pasts));
+        released.insert(released.end(), team.begin(), team.end());
+    }
+
+    u32 threads_;
+    Clocks &clocks_;
+    std::vector<u32> masks_;  // of lanes that wait
+    std::vector<bool> exited_;
+};

@@ -1,0 +1,357 @@
+"""The values of a launch as text: `--arg SPEC` (tutorials/guide/kernels.md), and X[,Y[,Z]] for grids, blocks and clusters.
+
+    f32[65536]=random       a buffer: type, shape, and random | zeros | ones | arange | FILE.npy | FILE.bin
+    i32=4096   f32=1.5      a scalar, passed by value
+    bytes=0a0b0c            a struct, passed by value
+    tma:f16[64,256]=random,box=8x64,swizzle=128    a tensor map over such a buffer, passed by value; further options are
+                            interleave, l2, oob (zero or nan), element_strides (1x2), dtype (tf32, e4m3, ...), and for im2col
+                            lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
+
+`random` is seeded, with a separate stream for each argument. Floats are uniform in [-1, 1). Integers take 256 values around
+or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
+
+Whether the arguments fit the kernel's parameters is checked in consan/launching/signature.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import UsageError
+from consan.tensormap.argument import TensorMap, make, parse_options
+from consan.tensormap.description import NBYTES
+
+Array = npt.NDArray[Any]
+Dim3 = tuple[int, int, int]
+
+# The type words of `--arg`, and the NumPy type that holds one element.
+TYPES: Final[dict[str, str]] = {
+    "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "f16": "<f2", "bf16": "<u2",
+    "u32": "<u4", "i32": "<i4", "f32": "<f4", "u64": "<u8", "i64": "<i8", "f64": "<f8",
+}  # fmt: skip
+FLOATS: Final = ("f16", "bf16", "f32", "f64")
+_LARGEST: Final = 1 << 40  # bytes: a larger buffer is a typing error, and would end as a bare MemoryError
+
+_BUFFER = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\]")
+EXPECTED: Final = "expected TYPE[N]=random|zeros|ones|arange|FILE.npy|FILE.bin, TYPE=VALUE, or bytes=HEX"
+
+EXPECTED_MAP: Final = "expected tma:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin,box=AxB[,swizzle=128]..."
+
+
+class ArgSpec(Protocol):
+    """One `--arg`: an array to copy to the device, a tensor map of one, or the bytes of a parameter."""
+
+    @property
+    def text(self) -> str:
+        """The SPEC as given."""
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Size of the kernel parameter in bytes."""
+
+    def materialise(self, seed: int) -> Array | TensorMap | bytes:
+        """A new array for a buffer or a tensor map; bytes for a value."""
+
+
+@dataclass(frozen=True)
+class BufferSpec:
+    """`TYPE[SHAPE]=INIT`: a buffer. The parameter is its address."""
+
+    text: str
+    index: int
+    type: str
+    shape: tuple[int, ...]
+    init: str
+    parameter_bytes: int = 8
+
+    def materialise(self, seed: int) -> Array:
+        """A new array. The same seed gives the same values."""
+        try:
+            return np.ascontiguousarray(self._filler()(self, seed).reshape(self.shape))
+        except UsageError as error:
+            raise _error(self.index, self.text, str(error)) from None
+        except MemoryError:
+            raise _error(self.index, self.text, "there is not enough memory for the buffer") from None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy type of an element (bf16: its raw words)."""
+        return np.dtype(TYPES[self.type])
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    def _filler(self) -> Callable[[BufferSpec, int], Array]:
+        return FILLERS.get(self.init) or _FILES[Path(self.init).suffix]
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """`TYPE=VALUE` or `bytes=HEX`: passed by value."""
+
+    text: str
+    index: int
+    data: bytes
+    type: str = "bytes"
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Size in bytes."""
+        return len(self.data)
+
+    def materialise(self, seed: int) -> bytes:
+        """The value. The seed is not used."""
+        return self.data
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """`tma:BUFFER,box=...`: a tensor map of a buffer, passed by value."""
+
+    text: str
+    index: int
+    buffer: BufferSpec
+    options: Mapping[str, Any]
+    parameter_bytes: int = NBYTES
+
+    def materialise(self, seed: int) -> TensorMap:
+        """A map of a new array."""
+        return self.map_of(self.buffer.materialise(seed))
+
+    def map_of(self, array: Array) -> TensorMap:
+        """A map of an array of the buffer's shape and type."""
+        return make(array, self.buffer.type, self.options)
+
+
+def parse_args(specs: Sequence[str]) -> list[ArgSpec]:
+    """All `--arg` texts in order."""
+    return [parse_arg(text, index) for index, text in enumerate(specs, 1)]
+
+
+def parse_arg(text: str, index: int = 1) -> ArgSpec:
+    """One SPEC; UsageError names the argument and what was expected."""
+    head, equals, value = text.partition("=")
+    head, value = head.strip(), value.strip()
+    try:
+        if head.startswith("tma:"):
+            return _tensor(text, index, head.removeprefix("tma:"), value)
+        if not equals or not value:
+            raise UsageError(EXPECTED)
+        if head == "bytes":
+            return ValueSpec(text, index, _hex(value))
+        return _buffer(text, index, head, value) if "[" in head else ValueSpec(text, index, _scalar(head, value), head)
+    except UsageError as error:
+        raise _error(index, text, str(error), type(error)) from None
+
+
+def _error(index: int, text: str, message: str, kind: type[UsageError] = UsageError) -> UsageError:
+    return kind(f"--arg {index} '{text}': {message}")
+
+
+# --- scalars -----------------------------------------------------------------------------------------------------------
+
+
+def _hex(value: str) -> bytes:
+    try:
+        data = bytes.fromhex(value.removeprefix("0x").replace("_", ""))
+    except ValueError:
+        raise UsageError("expected an even number of hexadecimal digits after 'bytes='") from None
+    if not data:
+        raise UsageError("expected at least one byte after 'bytes='")
+    return data
+
+
+def _scalar(name: str, value: str) -> bytes:
+    _check_type(name)
+    return _float_bytes(name, value) if name in FLOATS else _integer_bytes(name, value)
+
+
+def _check_type(name: str) -> None:
+    if name not in TYPES:
+        raise UsageError(f"unknown type '{name}'; expected one of {', '.join(TYPES)}, or bytes")
+
+
+def _integer_bytes(name: str, value: str) -> bytes:
+    limits = np.iinfo(TYPES[name])
+    try:
+        number = int(value, 0)
+    except ValueError:
+        raise UsageError(f"expected a whole number for {name}, got '{value}'") from None
+    if not limits.min <= number <= limits.max:
+        raise UsageError(f"{value} does not fit {name} ({limits.min} to {limits.max})")
+    return np.array(number, TYPES[name]).tobytes()
+
+
+def _float_bytes(name: str, value: str) -> bytes:
+    try:
+        number = float(value)
+    except ValueError:
+        raise UsageError(f"expected a number for {name}, got '{value}'") from None
+    with np.errstate(over="ignore"):
+        single = np.array([number], np.float32)
+        data = to_bf16(single).tobytes() if name == "bf16" else np.array(number, TYPES[name]).tobytes()
+    if "inf" not in value.lower() and data in _INFINITIES[name]:
+        raise UsageError(f"{value} does not fit {name}")
+    return data
+
+
+_INFINITIES: Final = {
+    "bf16": (b"\x80\x7f", b"\x80\xff"),
+    **{name: tuple(np.array(sign * np.inf, TYPES[name]).tobytes() for sign in (1, -1)) for name in ("f16", "f32", "f64")},
+}
+
+
+def to_bf16(values: Array) -> Array:
+    """float32 to bf16 words: round to nearest even; a NaN stays a NaN (PTX ISA "cvt", .rn)."""
+    bits = values.astype("<f4").view("<u4")
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(values), 0x7FFF, rounded).astype("<u2")
+
+
+# --- buffers -----------------------------------------------------------------------------------------------------------
+
+
+def _buffer(text: str, index: int, head: str, init: str) -> BufferSpec:
+    match = _BUFFER.fullmatch(head)
+    if match is None:
+        raise UsageError(EXPECTED)
+    _check_type(match["type"])
+    shape = _shape(match["shape"])
+    if prod(shape) * np.dtype(TYPES[match["type"]]).itemsize > _LARGEST:
+        raise UsageError("the buffer is larger than 1 TiB")
+    if init not in FILLERS and Path(init).suffix not in _FILES:
+        raise UsageError(f"expected {', '.join(FILLERS)}, FILE.npy or FILE.bin after '=', got '{init}'")
+    return BufferSpec(text, index, match["type"], shape, init)
+
+
+def _tensor(text: str, index: int, head: str, value: str) -> TensorSpec:
+    init, *options = value.split(",")
+    if "[" not in head or not init:
+        raise UsageError(EXPECTED_MAP)
+    spec = TensorSpec(text, index, _buffer(text, index, head, init.strip()), parse_options(options))
+    spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # raises errors of the map before memory is allocated
+    return spec
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(part, 0) for part in text.split(","))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise UsageError(f"expected a shape such as [4096] or [64,64], got '[{text}]'")
+    return shape
+
+
+def _typed(spec: BufferSpec, values: Array) -> Array:
+    return to_bf16(values) if spec.type == "bf16" else values.astype(spec.dtype)
+
+
+def _random(spec: BufferSpec, seed: int) -> Array:
+    # abs: a generator takes no negative seed. That -1 and 1 give the same stream is harmless.
+    generator = np.random.default_rng([abs(seed), spec.index])
+    if spec.type in FLOATS:
+        return _typed(spec, generator.random(spec.size, np.float32) * np.float32(2) - np.float32(1))
+    low = -128 if spec.type == "i8" else 0
+    return generator.integers(low, low + 256, spec.size).astype(spec.dtype)
+
+
+def _arange(spec: BufferSpec, seed: int) -> Array:
+    if spec.type in FLOATS:
+        return _typed(spec, np.arange(spec.size, dtype=np.float64))
+    return np.arange(spec.size).astype(spec.dtype)  # wraps around in small types
+
+
+FILLERS: Final[dict[str, Callable[[BufferSpec, int], Array]]] = {
+    "random": _random,
+    "zeros": lambda spec, seed: np.zeros(spec.size, spec.dtype),
+    "ones": lambda spec, seed: _typed(spec, np.ones(spec.size, np.float32)),
+    "arange": _arange,
+}
+
+
+def _load_npy(spec: BufferSpec, seed: int) -> Array:
+    try:
+        with Path(spec.init).open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)  # unlike np.load, takes no archives
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {spec.init}: {_reason(error)}") from None
+    if spec.type == "bf16" and array.dtype == np.float32:
+        array = to_bf16(array)
+    if array.dtype != spec.dtype:
+        raise UsageError(f"{spec.init} holds {array.dtype}, expected {spec.dtype} for {spec.type}")
+    if array.size != spec.size:
+        raise UsageError(f"{spec.init} holds {array.size:,} elements, expected {spec.size:,}")
+    loaded: Array = array
+    return loaded
+
+
+def _load_bin(spec: BufferSpec, seed: int) -> Array:
+    try:
+        data = Path(spec.init).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {spec.init}: {_reason(error)}") from None
+    expected = spec.size * spec.dtype.itemsize
+    if len(data) != expected:
+        raise UsageError(f"{spec.init} holds {len(data):,} bytes, expected {expected:,}")
+    loaded: Array = np.frombuffer(data, spec.dtype).copy()
+    return loaded
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+_FILES: Final[dict[str, Callable[[BufferSpec, int], Array]]] = {".npy": _load_npy, ".bin": _load_bin}
+
+
+# --- dimensions --------------------------------------------------------------------------------------------------------
+
+# Limits of every architecture from sm_75 on (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+_GRID_LIMITS: Final = ((1 << 31) - 1, 65535, 65535)
+_BLOCK_LIMITS: Final = (1024, 1024, 64)
+_BLOCK_THREADS: Final = 1024
+_CLUSTER_CTAS: Final = 16
+
+
+def parse_dim3(option: str, text: str) -> Dim3:
+    """X[,Y[,Z]], each at least 1."""
+    try:
+        values = [int(part, 0) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not 1 <= len(values) <= 3 or min(values) < 1:
+        raise UsageError(f"{option}: expected X[,Y[,Z]] with numbers above zero, got '{text}'")
+    x, y, z = (*values, 1, 1)[:3]
+    return (x, y, z)
+
+
+def check_dimensions(grid: Dim3, block: Dim3, cluster: Dim3) -> None:
+    """Refuse dimensions that no GPU launches: a UsageError, not a finding."""
+    _within("--grid", grid, _GRID_LIMITS)
+    _within("--block", block, _BLOCK_LIMITS)
+    if prod(block) > _BLOCK_THREADS:
+        raise UsageError(f"--block: {prod(block):,} threads, expected at most {_BLOCK_THREADS:,}")
+    if prod(cluster) > _CLUSTER_CTAS:
+        raise UsageError(f"--cluster: {prod(cluster)} CTAs, expected at most {_CLUSTER_CTAS}")
+    if any(extent % size for extent, size in zip(grid, cluster, strict=True)):
+        raise UsageError(f"--grid: {_joined(grid)} CTAs is not a whole number of clusters of {_joined(cluster)}")
+
+
+def _within(option: str, value: Dim3, limits: Dim3) -> None:
+    if any(extent > limit for extent, limit in zip(value, limits, strict=True)):
+        raise UsageError(f"{option}: {_joined(value)} is beyond the limit of {_joined(limits)}")
+
+
+def _joined(value: Dim3) -> str:
+    return ",".join(map(str, value))

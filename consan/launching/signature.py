@@ -1,0 +1,174 @@
+"""What the parameters of a kernel are: from its PTX, its mangled name and, for `extern "C"`, its source. Holds arguments against that.
+
+PTX says .f32 or .u32, but not whether eight bytes are a pointer, nor whether .u32 is signed, and some compilers say .b32 only. What name or
+source tell is taken as a whole or not at all: as many parameters, each of the size and sort that the PTX has. The source is read
+conservatively: a type that is not built in, a macro or two definitions that differ tell nothing.
+
+Refuses with `UsageError` what cannot be meant; what nothing decides is a warning. Does NOT handle: what a buffer's elements are, since
+kernels take them through pointers of other types.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from consan._errors import UsageError
+from consan.launching import mangled
+from consan.launching.arguments import FLOATS, TYPES, ArgSpec, BufferSpec, ValueSpec
+from consan.launching.parameter_kind import CLASS, FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Function, Param
+
+Source = Callable[[], str]
+"""Gives the text of the file that the kernel is in; asked for only if the name does not tell."""
+
+
+def kinds_of(entry: Function, source: Source | None = None) -> list[CType]:
+    """The kind of each parameter."""
+    plain = [kind_in_ptx(parameter) for parameter in entry.params]
+    told = mangled.parameters(entry.name)
+    if told is None and source is not None:
+        told = in_source(entry.name, source())
+    if told is None or len(told) != len(plain) or not all(map(_agree, plain, told)):
+        return plain
+    return [ours if theirs.kind == CLASS else theirs for ours, theirs in zip(plain, told, strict=True)]
+
+
+# -- PTX --------------------------------------------------------------------------------------------------------------------
+
+
+def kind_in_ptx(parameter: Param) -> CType:
+    """What the PTX says."""
+    text, size = f".{parameter.type}", parameter.nbytes
+    if parameter.size is not None or parameter.vector > 1:
+        return CType(CLASS, f"{size} bytes", size)
+    if parameter.pointer is not None:
+        return CType(POINTER, "a pointer", size)
+    if parameter.type[0] == "b":
+        return CType(UNKNOWN, text, size)
+    if parameter.type[0] in "us":
+        return CType(WORD if size == 8 else INTEGER, text, size)
+    return CType(FLOAT, text, size)
+
+
+_CAN_BE: Final = {WORD: (POINTER, INTEGER, UNSIGNED), INTEGER: (INTEGER, UNSIGNED), UNKNOWN: (POINTER, INTEGER, UNSIGNED, FLOAT)}
+
+
+def _agree(ours: CType, theirs: CType) -> bool:
+    """Whether the PTX can be of such a parameter. A class tells nothing: it may be an enumeration."""
+    if theirs.kind == CLASS:
+        return True
+    return theirs.nbytes == ours.nbytes and theirs.kind in _CAN_BE.get(ours.kind, (ours.kind,))
+
+
+# -- the source -------------------------------------------------------------------------------------------------------------
+
+_NOISE: Final = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+_IGNORED: Final = frozenset(["const", "volatile", "__restrict__", "__restrict", "restrict", "__grid_constant__", "struct", "register"])
+_WORDS: Final = {
+    "float": CType(FLOAT, "float", 4), "double": CType(FLOAT, "double", 8), "bool": CType(UNSIGNED, "bool", 1),
+    "size_t": CType(UNSIGNED, "size_t", 8), "uintptr_t": CType(UNSIGNED, "uintptr_t", 8), "ptrdiff_t": CType(INTEGER, "ptrdiff_t", 8),
+    **{f"int{8 * size}_t": CType(INTEGER, f"int{8 * size}_t", size) for size in (1, 2, 4, 8)},
+    **{f"uint{8 * size}_t": CType(UNSIGNED, f"uint{8 * size}_t", size) for size in (1, 2, 4, 8)},
+}  # fmt: skip
+_INTEGERS: Final = frozenset(["unsigned", "signed", "char", "short", "int", "long"])
+_POINTER: Final = CType(POINTER, "a pointer", 8)
+_OTHER: Final = CType(CLASS, "another type")
+
+
+def in_source(name: str, text: str) -> tuple[CType, ...] | None:
+    """The parameters of the kernel of this name; None if the text does not tell."""
+    plain = _NOISE.sub(" ", text)
+    heads = re.finditer(rf"__global__(?:[^;{{}}()]|\([^()]*\))*?\b{re.escape(name)}\s*\(", plain)
+    found = {_parameters(plain, head.end()) for head in heads}
+    return found.pop() if len(found) == 1 else None
+
+
+def _parameters(text: str, start: int) -> tuple[CType, ...] | None:
+    """Those of a list that begins here."""
+    pieces, depth = [""], 1
+    for character in text[start:]:
+        depth += (character in "([{<") - (character in ")]}>")
+        if depth == 0:
+            break
+        if character == "," and depth == 1:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    if depth or "#" in "".join(pieces):
+        return None
+    return () if pieces in ([""], ["void"]) else tuple(map(_declared, pieces))
+
+
+def _declared(text: str) -> CType:
+    """One parameter, with its name or without."""
+    words = [word for word in re.findall(r"[A-Za-z_]\w*|::|[*&\[<(]", text) if word not in _IGNORED]
+    if {"*", "&", "["} & set(words):
+        return _POINTER
+    if not words or {"<", "("} & set(words):
+        return _OTHER
+    words = [word for word in words if word not in ("std", "cuda", "::")]
+    words = words[:-1] if len(words) > 1 and words[-1] not in (*_WORDS, *_INTEGERS) else words
+    if set(words) <= _INTEGERS:
+        return _integer(words)
+    return _WORDS.get(words[0], _OTHER) if len(words) == 1 else _OTHER
+
+
+def _integer(words: list[str]) -> CType:
+    """`unsigned long long int` and its like; `long` has 8 bytes, as on Linux."""
+    sizes = (("char", 1), ("short", 2), ("long", 8))
+    size = next((size for word, size in sizes if word in words), 4)
+    return CType(UNSIGNED if "unsigned" in words else INTEGER, " ".join(words), size)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------------
+
+
+def check_arguments(entry: Function, specs: Sequence[ArgSpec], source: Source | None = None) -> None:
+    """UsageError for an argument that is of another sort than its parameter; a warning where nobody knows."""
+    for index, (kind, spec) in enumerate(zip(kinds_of(entry, source), specs, strict=True), 1):
+        problem = _problem(kind, spec)
+        if problem:
+            raise UsageError(f"--arg {index} '{spec.text}': {problem.format(entry=entry.name)}")
+        if kind.kind == UNKNOWN and isinstance(spec, ValueSpec) and spec.type != "bytes":
+            told = f"the PTX of {entry.name} says {kind.text} there: whether that is a float or an integer is not known"
+            print(f"consan: warning: --arg {index} '{spec.text}': {told}", file=sys.stderr)
+
+
+def _problem(kind: CType, spec: ArgSpec) -> str:
+    if isinstance(spec, BufferSpec):
+        return _expected("a buffer", kind) if kind.kind in (INTEGER, UNSIGNED, FLOAT) else ""
+    if not isinstance(spec, ValueSpec) or spec.type == "bytes":
+        return ""
+    return _problem_of_float(kind, spec) if spec.type in FLOATS else _problem_of_integer(kind, spec)
+
+
+def _problem_of_float(kind: CType, spec: ValueSpec) -> str:
+    if kind.kind in (INTEGER, UNSIGNED, WORD, POINTER):
+        return _expected("a float", kind)
+    return _expected(spec.type, kind) if kind.kind == FLOAT and kind.nbytes != spec.parameter_bytes else ""
+
+
+def _problem_of_integer(kind: CType, spec: ValueSpec) -> str:
+    value = int(np.frombuffer(spec.data, TYPES[spec.type])[0])
+    if kind.kind == FLOAT or (kind.kind == POINTER and value):
+        return _expected("an integer", kind)
+    return _expected("negative", kind) if kind.kind == UNSIGNED and value < 0 else ""
+
+
+_LETTERS: Final = {FLOAT: "f", INTEGER: "i", UNSIGNED: "u"}
+
+
+def _expected(given: str, kind: CType) -> str:
+    """`is a float, {entry} expects int there: write i32=VALUE`."""
+    if kind.kind == POINTER:
+        return f"is {given}, {{entry}} expects {kind.text} there: give a buffer, such as f32[1024]=zeros, or u64=0 for a null pointer"
+    if kind.kind == WORD:
+        return f"is {given}, {{entry}} expects {kind.text} there: write u64=VALUE, or give a buffer if it is a pointer"
+    return f"is {given}, {{entry}} expects {kind.text} there: write {_LETTERS[kind.kind]}{8 * (kind.nbytes or 4)}=VALUE"

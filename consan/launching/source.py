@@ -1,0 +1,140 @@
+"""Reads a kernel's file as PTX: `.cu` is compiled with NVRTC, `.ptx` is read. Shared by check and ptx."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from consan import options
+from consan._errors import UsageError, did_you_mean
+from consan.files import read_file
+from consan.launching.declarations import kernel_names
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
+    from consan.toolchain.assemble import AssemblerRefusal
+    from consan.toolchain.nvrtc import CompileResult
+
+_INLINE_ASSEMBLY: Final = "// begin inline asm"
+CUDA_SUFFIXES: Final = (".cu", ".cuh")
+DEFAULT_ARCH: Final = "sm_90a"
+DEFAULT_STD: Final = "c++17"
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the CUDA C++ compiler."""
+    group = parser.add_argument_group("compiling .cu files")
+    group.add_argument("--define", "-D", dest="defines", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
+    group.add_argument("-I", dest="include_dirs", action="append", default=[], metavar="DIR", help="folder with headers")
+    group.add_argument("--std", metavar="STD", help=f"dialect [{DEFAULT_STD}]")
+    group.add_argument("--arch", metavar="ARCH", help="architecture to compile for [that of the device]")
+    options.add_to(group, options.COMPILING)
+
+
+def is_cuda(name: str) -> bool:
+    """Whether a file's name says that it is CUDA C++."""
+    return Path(name).suffix.lower() in CUDA_SUFFIXES
+
+
+def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
+    """The PTX of `args.file`. The compiler's warnings go to standard error with --verbose.
+
+    `args.entry` may name a template instance (`rev<float, 128>`). The compiler makes it, and its symbol replaces the name.
+    """
+    if is_cuda(args.file):
+        return _compile(args, arch)
+    if Path(args.file).suffix.lower() != ".ptx":
+        raise UsageError(f"{args.file}: expected a .cu or a .ptx file")
+    text = read_file(args.file)
+    if args.defines or args.include_dirs or args.std:
+        raise UsageError("--define, -I and --std are for .cu files")
+    return text
+
+
+def _compile(args: argparse.Namespace, arch: str) -> str:
+    text = read_file(args.file)
+    for folder in args.include_dirs:
+        if not Path(folder).is_dir():
+            raise UsageError(f"-I: there is no folder {folder}")
+    wanted = getattr(args, "entry", None)
+    result, symbol = compile_for(
+        text,
+        wanted,
+        name=args.file,
+        arch=args.arch or arch,
+        std=args.std or DEFAULT_STD,
+        defines=parse_defines(args.defines),
+        include_dirs=args.include_dirs,
+    )
+    if result.log and getattr(args, "verbose", False):
+        print(result.log, file=sys.stderr)
+    if symbol is not None and symbol != wanted:
+        args.entry = symbol
+    return result.ptx
+
+
+def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileResult, str | None]:
+    """Compile CUDA C++ to PTX. Returns it with the kernel's symbol; a name such as `rev<float, 128>` is instantiated."""
+    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
+
+    expression = " ".join((wanted or "").split())
+    if "<" not in expression:
+        return compile_ptx(text, **options), wanted
+    try:
+        result = compile_ptx(text, **options, instantiate=(expression,))
+    except MisnamedKernelError as error:
+        raise UsageError(f"--entry '{expression}': {error}{_meant(expression, text)}") from None
+    return result, result.symbols[expression]
+
+
+def _meant(entry: str, source: str) -> str:
+    """A hint: the nearest kernel name of the source, or the missing namespace."""
+    spaces, _, name = entry.partition("<")[0].rpartition("::")
+    known = kernel_names(source)
+    if name in known and not spaces and re.search(r"\bnamespace\b", source):
+        return f"; is {name} in a namespace? Then name that, too"
+    return did_you_mean(name, known)
+
+
+def read_module(ptx: str, name: str) -> Module:
+    """The parsed module. Raises `UsageError` with the place if it is no PTX, or if the assembler here refuses it.
+
+    The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked.
+    """
+    from consan.instrument.ptx import parse
+    from consan.toolchain.assemble import why_broken
+
+    module = parse(ptx, name)
+    compiled = is_cuda(name)
+    if not compiled or _INLINE_ASSEMBLY in ptx:
+        refusal = why_broken(ptx, module.target, wild=not compiled)
+        if refusal is not None:
+            raise UsageError(f"{_place(module, refusal, compiled)}: {refusal.reason}")
+    return module
+
+
+def _place(module: Module, refusal: AssemblerRefusal, compiled: bool) -> str:
+    """The place in the file, or in the source of compiled code."""
+    if not refusal.line:
+        return module.name
+    if not compiled:
+        return f"{module.name}:{refusal.line}:{refusal.column}"
+    bodies = [function.body for function in module.functions if function.body is not None]
+    found = next((i.loc for body in bodies for i in body.instructions() if i.line == refusal.line), None)
+    source = f"{module.path(found.file)}:{found.line}" if found is not None else module.name
+    return f"{source} (line {refusal.line} of its PTX)"
+
+
+def parse_defines(texts: Sequence[str]) -> dict[str, str | None]:
+    """NAME=VALUE or NAME. The last definition of a name wins."""
+    defines: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name.isidentifier():
+            raise UsageError(f"--define: expected NAME=VALUE, got '{text}'")
+        defines[name] = value if equals else None
+    return defines

@@ -1,0 +1,1 @@
+"""Processes: how the command's own ends, and how those that a program starts are checked too."""

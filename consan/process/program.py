@@ -1,0 +1,269 @@
+"""Runs the user's program as `python` would: same argv, sys.path[0], `__main__`, tracebacks, status.
+
+Modelled on coverage's PyRunner: the program runs in a fresh `__main__` module, consan's frames are removed from its
+tracebacks, SystemExit keeps its status, and non-daemon threads are waited for.
+
+Differences from `python`: `atexit` functions run after the report, PYTHONSTARTUP and -i are not supported, and a program that
+ends with os._exit or exec ends consan, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.machinery
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import threading
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from consan._errors import ConsanError, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from consan.session.session import Session
+
+_KERNELS: Final = (".cu", ".cuh", ".ptx")
+_PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
+_MAGIC: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
+_NATIVE: Final = "native programs are not supported yet; launch their kernels one at a time with consan check FILE.cu"
+_OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """A program ready to run: code, argv, sys.path[0], and the module attributes for its origin."""
+
+    code: types.CodeType
+    argv: tuple[str, ...]
+    path: str
+    label: str  # for the name of the stored run
+    file: str | None = None
+    spec: importlib.machinery.ModuleSpec | None = None
+    package: str | None = None
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """Declare a program and its words: all after the program belong to it."""
+    rest = argparse.REMAINDER
+    parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
+    parser.add_argument("-c", dest="code", nargs=rest, metavar="code", help="run code given as text")
+    parser.add_argument("program", nargs=rest, metavar="script.py", help="the program and its arguments")
+
+
+def find_program(args: argparse.Namespace) -> PythonProgram:
+    """The program: exactly one of a module, code and a script."""
+    if args.module is not None:
+        return from_module(*_head(args.module, "-m: the name of a module"))
+    if args.code is not None:
+        return from_code(*_head(args.code, "-c: code"))
+    return from_script(*_head(args.program, "a program to run: script.py, -m module or -c code"))
+
+
+def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
+    if not words or not words[0]:
+        raise UsageError(f"expected {expected}")
+    return words[0], words[1:]
+
+
+def from_script(name: str, argv: Sequence[str]) -> PythonProgram:
+    """`script.py`, or a folder with a `__main__.py`. `__file__` is absolute, as it is since Python 3.9."""
+    refuse_other(name)
+    folder = os.path.isdir(name)
+    path = Path(os.path.abspath(name), *(["__main__.py"] if folder else []))
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    first = str(path.parent if folder else path.resolve().parent)
+    code, package = _compile(source, str(path)), "" if folder else None
+    return PythonProgram(code, (name, *argv), first, Path(name).stem or "main", str(path), package=package)
+
+
+def refuse_other(name: str) -> None:
+    """Raise UsageError for a file that is no Python program, and say what to do instead."""
+    if Path(name).suffix.lower() in _KERNELS:
+        raise UsageError(f"{name} holds kernels, and no Python program; launch one with consan check {name}")
+    if os.path.isdir(name):
+        if not os.path.isfile(os.path.join(name, "__main__.py")):
+            raise UsageError(f"{name} is a folder without __main__.py; name a script in it, or a module with -m")
+    elif not os.path.exists(name):
+        _refuse_command(name)
+    elif _is_native(name):
+        raise UsageError(f"{name} is no Python program: {_NATIVE}")
+
+
+def _refuse_command(name: str) -> None:
+    """`consan run python script.py`, `consan run pytest`: the word is a shell command, and no such file exists."""
+    found = shutil.which(name)
+    if found is None:
+        return
+    if _PYTHON.fullmatch(name):
+        raise UsageError(f"{name} is the interpreter, which consan is itself: leave it out, consan run script.py")
+    if _is_native(found):
+        raise UsageError(f"{name} is no Python program: {_NATIVE}")
+    raise UsageError(f"{name} is a command, and no file here; name its module with -m, or its file: consan run {found}")
+
+
+def _is_native(name: str) -> bool:
+    """Whether a file is machine code or a script for another interpreter. A pipe is not opened: that would consume it."""
+    try:
+        if not os.path.isfile(name):
+            return False
+        with open(name, "rb") as file:
+            head = file.readline(256)
+    except OSError:
+        return False
+    return head.startswith(_MAGIC) or (head.startswith(b"#!") and b"python" not in head and not name.endswith(".py"))
+
+
+def from_code(code: str, argv: Sequence[str]) -> PythonProgram:
+    """`-c code`."""
+    return PythonProgram(_compile(code, "<string>"), ("-c", *argv), "", "c")
+
+
+def from_module(name: str, argv: Sequence[str]) -> PythonProgram:
+    """`-m module`: the module, or the `__main__` of a package."""
+    sys.path.insert(0, os.getcwd())  # -m looks in the working directory first
+    try:
+        spec = _find(name)
+    finally:
+        sys.path.remove(os.getcwd())
+    code = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    if code is None:
+        raise UsageError(f"-m: there is no module '{name}' that can be run")
+    return PythonProgram(code, (spec.origin or name, *argv), os.getcwd(), name, spec.origin, spec)
+
+
+def _find(name: str) -> importlib.machinery.ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"-m: {error}") from None
+    if spec is None or not hasattr(spec.loader, "get_code"):
+        raise UsageError(f"-m: there is no module '{name}' that can be run")
+    return spec
+
+
+def _compile(source: str | bytes, name: str) -> types.CodeType:
+    try:
+        return compile(source, name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise UsageError(f"{name}{line}: {getattr(error, 'msg', None) or error}") from None
+
+
+def execute(program: PythonProgram) -> int:
+    """Run it and return its exit status. An uncaught ConsanError is raised with the user's line in front."""
+    saved = sys.argv, sys.path[:], sys.modules["__main__"]
+    module = _main_module(program)
+    sys.argv, sys.modules["__main__"] = list(program.argv), module
+    # `python -m consan` and the `consan` script put their own folder first; the program's folder replaces it.
+    sys.path[0:1] = [program.path]
+    try:
+        try:
+            return _guarded(program.code, module)
+        finally:
+            _join_threads()
+    finally:
+        with contextlib.suppress(OSError):  # a full disk or a closed pipe must not cost the findings
+            sys.stdout.flush()
+        sys.argv, sys.path[:], sys.modules["__main__"] = saved
+
+
+def run_program(program: PythonProgram, session: Session) -> tuple[int, ConsanError | None]:
+    """The program's status, and consan's own error if one ended it."""
+    from consan import adapters  # late: --help needs none
+
+    adapters.install(session)
+    try:
+        return execute(program), None
+    except ConsanError as error:
+        return int(error.exit_code), error
+    except KeyboardInterrupt:  # during the wait for the program's threads
+        return int(ExitCode.INTERRUPTED), None
+    finally:
+        adapters.remove()
+
+
+def _main_module(program: PythonProgram) -> types.ModuleType:
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = sys.modules["builtins"]
+    module.__spec__ = program.spec
+    module.__package__ = program.package
+    if program.file is not None:
+        module.__file__ = program.file
+    if program.spec is not None:
+        module.__package__ = program.spec.parent
+        module.__loader__ = program.spec.loader
+    return module
+
+
+def _guarded(code: types.CodeType, module: types.ModuleType) -> int:
+    try:
+        exec(code, module.__dict__)
+    except SystemExit as error:
+        return status_of(error)
+    except ConsanError as error:
+        raise _located(error) from error
+    except KeyboardInterrupt as error:
+        print(f"consan: interrupted{_place(error, ' at ')}", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+    except BaseException as error:
+        sys.excepthook(type(error), error.with_traceback(_users(error.__traceback__)), error.__traceback__)
+        return 1
+    return 0
+
+
+def status_of(error: SystemExit) -> int:
+    """The status that the interpreter derives from sys.exit's argument."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _users(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the program's first frame on."""
+    while traceback is not None and _is_own(traceback):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_own(traceback: types.TracebackType) -> bool:
+    return os.path.abspath(traceback.tb_frame.f_code.co_filename).startswith(_OWN)
+
+
+def _located(error: ConsanError) -> ConsanError:
+    """The same error, with the last line of the user's program before it."""
+    located = ConsanError(f"{_place(error, '', ': ')}{error}")
+    located.exit_code = error.exit_code
+    return located
+
+
+def _place(error: BaseException, before: str, after: str = "") -> str:
+    """The last line of the user's program before an error; empty if there is none.
+
+    Frames of libraries that consan calls, such as NumPy, are not the user's.
+    """
+    place, step = "", _users(error.__traceback__)
+    while step is not None and not _is_own(step):
+        place = f"{before}{step.tb_frame.f_code.co_filename}:{step.tb_lineno}{after}"
+        step = step.tb_next
+    return place
+
+
+def _join_threads() -> None:
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()

@@ -1,0 +1,262 @@
+"""How a launch ended: faults and deadlocks of the virtual machine become findings, other early ends become reasons.
+
+A launch that was cut short (time limit, Ctrl-C) proves nothing. It makes the run incomplete, and the reason says where its threads were.
+
+Places are those of the original PTX and source: the machine ran the instrumented text, so lines are mapped back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from consan._errors import NotSupported
+from consan.instrument.between import TextRelations
+from consan.reports.bounds import extent_named, outside
+from consan.reports.deadlocks import Phase, Poll
+from consan.reports.divergence import TOGETHER, executed_in_part
+from consan.reports.kinds import describe
+from consan.reports.merging import merge_key
+from consan.reports.model import Access, Finding, plural
+from consan.reports.places import located as place_fields
+from consan.reports.places import shown_at
+from consan.reports.positions import unfinished
+from consan.reports.waiters import Waiter, deadlock_of
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
+    from consan.backends.cpu.state.faults import Polled
+    from consan.instrument.sites import Place
+    from consan.reports.variables import Layout
+    from consan.session.prepared import Prepared
+
+_ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
+_DIVERGENT: Final = "divergent"
+_MBARRIER_BYTES: Final = 8
+STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
+_ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
+
+
+def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
+    """Keep proofs of a hang that nothing outside can disprove. A CTA that polls global memory may go on if another writer exists:
+
+    CTAs that have not started, or, unless the launch runs `alone`, the host and other launches.
+    """
+    if not stats.deadlocked or not (stats.unstarted or not alone):
+        return stats
+    free = {_cluster(b) for b in stats.blocked if b.open}
+    undecided = [b for b in stats.blocked if _cluster(b) in free]
+    blocked = [b for b in stats.blocked if _cluster(b) not in free]
+    return replace(stats, deadlocked=bool(blocked), blocked=blocked, undecided=undecided)
+
+
+def _cluster(blocked: Blocked) -> Any:
+    """A key for the CTAs that share memory. Clusters of several CTAs have one key."""
+    return blocked.ctaid if blocked.cluster_rank is None else None
+
+
+def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
+    """Why a launch ended early without a finding: the program stopped itself (trap, assert), or a limit was reached."""
+    ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+    if stats.undecided:
+        ends.append(unfinished(entry, _outsiders(stats, prepared, entry), stands(stats.undecided, prepared, entry)))
+    elif stats.timed_out or stats.idle:
+        why = idle_for(stats.idle) if stats.idle else over_time(timeout)
+        ends.append(unfinished(entry, why if stats.blocked else _between(why, stats.unstarted), stands(stats.blocked, prepared, entry)))
+    return ends
+
+
+def _between(why: str, unstarted: int) -> str:
+    """The reason for a launch that ended when no thread ran."""
+    return f"{why}, when {plural(unstarted, 'CTA')} had not started" if unstarted else why
+
+
+def _outsiders(stats: LaunchStats, prepared: Prepared, entry: str) -> str:
+    """Why a launch was stopped whose threads wait for writes from outside the launch."""
+    first = [poll.text for blocked in stats.undecided for poll in _polls(blocked, prepared, entry)[:1]]
+    polls = " and ".join(dict.fromkeys(first)) or "global memory"
+    loops = f"its threads poll {polls} in loops that write nothing"
+    if stats.unstarted:
+        ctas = f"{plural(stats.unstarted, 'CTA')} had not started"
+        return f"{loops}, and {ctas}: only a cooperative launch can rely on all CTAs of a grid running at the same time"
+    return f"{loops}: only the host or another launch could write it, and the virtual machine runs launches one after the other"
+
+
+def idle_for(seconds: float) -> str:
+    """The reason for a launch that the default limit ended."""
+    return f"stopped after its threads had polled for {seconds:g} s while no memory changed (--timeout SECONDS sets another limit)"
+
+
+def over_time(timeout: float | None) -> str:
+    """The reason for a launch that the time limit ended."""
+    return "its time was over" if timeout is None else f"stopped after {timeout:g} s (--timeout SECONDS)"
+
+
+def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
+    """The reason for Ctrl-C or SIGTERM. The virtual machine has attached where the threads were."""
+    return unfinished(entry, "interrupted", stands(getattr(error, STOOD, ()), prepared, entry))
+
+
+def stands(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
+    """Where threads are, in the form of a report's waiters."""
+    return [_waiter(each, prepared, entry).as_dict() for each in blocked]
+
+
+def located(error: NotSupported, prepared: Prepared) -> NotSupported:
+    """The virtual machine's refusal of an instruction, with its line in the user's PTX."""
+    place = prepared.instrumented.original(getattr(error, "line", 0))
+    if place is None:
+        return error
+    shown = shown_at(place)
+    where = f"{shown['file']}:{shown['line']}, " if shown["file"] else ""
+    detail = getattr(error, "detail", "")
+    what = f"the PTX virtual machine does not execute '{place.ptx}' ({where}line {place.ptx_line} of the PTX)"
+    return NotSupported(f"{what}: {detail}" if detail else what)
+
+
+def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
+    place = prepared.instrumented.original(fault.ptx_line)
+    where = _at(place) if place else ""
+    detail = f": {fault.message}" if fault.message else ""
+    what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
+    return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def _at(place: Place) -> str:
+    shown = shown_at(place)
+    return f" at {shown['file']}:{shown['line']}" if shown["file"] else f" (PTX line {shown['ptx_line']})"
+
+
+def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Finding]:
+    """Findings about the end of one launch on the virtual machine."""
+    found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
+    found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
+    if stats.deadlocked:
+        found.append(_deadlock(stats.blocked, prepared, entry))
+    return found
+
+
+def not_recorded(findings: Iterable[Finding], recorded: Iterable[Finding]) -> list[Finding]:
+    """The findings without the faults that the kernel's own checks recorded too: those count every thread, a fault is the first one."""
+    known = {merge_key(finding) for finding in recorded if finding.kind in _ADDRESS_FAULTS}
+    return [finding for finding in findings if merge_key(finding) not in known]
+
+
+def _with_message(finding: Finding, message: str) -> Finding:
+    return replace(finding, message=message)
+
+
+def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    place = prepared.instrumented.original(fault.ptx_line)
+    touched, space = _touched(fault), fault.space or "global"
+    access = Access(
+        role=fault.access or "access",
+        op=fault.opcode,
+        block=fault.ctaid,
+        thread=fault.tid,
+        bytes=touched,
+        space=space,
+        name=prepared.address_name(*touched) if touched and space == "global" else "",
+        **_where(place),
+    )
+    facts: dict[str, Any] = dict(_outside(access))
+    if space == "shared":
+        facts |= {"shared_bytes": fault.shared_bytes, "dynamic": prepared.layout(entry).dynamic is not None}
+    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), **facts)
+    detail = fault.message or _ADDRESS_FAULTS[fault.kind]
+    return _with_message(finding, f"{finding.message}{f' ({detail})' if detail else ''}; the launch ended there")
+
+
+def _outside(access: Access) -> dict[str, str]:
+    """How far an access is from the end of the buffer that its name tells of."""
+    touched = access.bytes
+    return outside(extent_named(access.name, touched[0]), touched, touched) if touched and access.name else {}
+
+
+def _touched(fault: Fault) -> tuple[int, int] | None:
+    """The bytes accessed. Shared memory counts from the CTA's first byte, as in the kernel."""
+    from consan.backends.cpu.state.memory import RESERVED_SHARED  # late: a GPU needs no virtual machine
+
+    begin = fault.address - (RESERVED_SHARED if fault.space == "shared" else 0)
+    return (begin, begin + fault.nbytes) if fault.nbytes else None
+
+
+def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    """A matrix instruction that part of a warp has executed. The kernel's own record tells where the other lanes are."""
+    place = prepared.instrumented.original(fault.ptx_line)
+    access = Access(
+        role=TOGETHER,
+        op=fault.opcode,
+        block=fault.ctaid,
+        thread=fault.tid,
+        warp=int(fault.message),
+        lane=(fault.address & -fault.address).bit_length() - 1,
+        **_where(place),
+    )
+    return executed_in_part(Finding(kind="barrier-misuse", kernel=entry, accesses=(access,)), fault.address)
+
+
+def _where(place: Place | None) -> dict[str, Any]:
+    return place_fields(place) if place is not None else {}
+
+
+def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> Waiter:
+    places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
+    place = next((place for place in places if place is not None), None)
+    return Waiter(
+        block=blocked.ctaid,
+        warp=blocked.warp,
+        lanes=blocked.lanes,
+        why=blocked.why,
+        place=shown_at(place) if place is not None else {},
+        cluster_rank=blocked.cluster_rank,
+        barrier=blocked.barrier,
+        phase=_phase(blocked, blocked.mbarrier, prepared.layout(entry)) if blocked.mbarrier is not None else None,
+        polls=tuple(_polls(blocked, prepared, entry)),
+        polled=_polled(blocked, prepared, entry) if blocked.polled else "",
+    )
+
+
+def _polled(blocked: Blocked, prepared: Prepared, entry: str) -> str:
+    """The memory that a warp's loop polls."""
+    more = blocked.polled[0].others
+    polls = [poll.text for poll in _polls(blocked, prepared, entry)]
+    return " and ".join(polls + ([f"{plural(more, 'more address', 'more addresses')}"] if more else []))
+
+
+def _polls(blocked: Blocked, prepared: Prepared, entry: str) -> list[Poll]:
+    return [Poll(_memory(polled, prepared, entry), polled.lock, _variable(polled, prepared, entry)) for polled in blocked.polled]
+
+
+def _variable(polled: Polled, prepared: Prepared, entry: str) -> str:
+    inside = polled.address, polled.address + polled.nbytes
+    return prepared.layout(entry).name(*inside) if polled.space == "shared" else ""
+
+
+def _memory(polled: Polled, prepared: Prepared, entry: str) -> str:
+    """`flags[1] (shared offset 16, value 0)`, `byte 4 of --arg 2 (out) (value 0)`."""
+    end = polled.address + polled.nbytes
+    inside = f"byte {polled.inside} of " if polled.inside and polled.name else ""
+    known = f"{inside}{polled.name}" if polled.name else ""
+    if polled.space == "shared":
+        name = prepared.layout(entry).name(polled.address, end) or known or "shared memory"
+        return f"{name} (shared offset {polled.address}, value {polled.value})"
+    name = prepared.address_name(polled.address, end) or known or f"global address {polled.address:#x}"
+    return f"{name} (value {polled.value})"
+
+
+def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
+    """An mbarrier, by its CTA and offset, with its phase and what is pending. Its waiters are in the same CTA."""
+    from consan.backends.cpu.state.memory import RESERVED_SHARED  # late: a GPU needs no virtual machine
+
+    offset = state.address - RESERVED_SHARED
+    name = layout.name(offset, offset + _MBARRIER_BYTES)
+    return Phase(offset, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank, name)
+
+
+def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:
+    """All waiters, grouped by place, in the order of the PTX."""
+    ordered = sorted(blocked, key=lambda b: (b.ptx_line, b.ctaid[::-1], b.warp))
+    relations = TextRelations(lambda: prepared.instrumented.module)
+    return deadlock_of(entry, [_waiter(b, prepared, entry) for b in ordered], relations)

@@ -1,0 +1,128 @@
+"""Where the shared variables of a kernel and the buffers of a launch lie, for the names in its report.
+
+The virtual machine lays variables out itself and tells. An assembler chooses, and a cubin does not tell: there one variable alone lies
+first, and kernels with several tell their addresses themselves (instrument/passes/symbols.py).
+
+Sources are read from disk where the `.file` lines of the PTX name them; the adapters keep copies there of those that have no file.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from consan.reports.declarations import SourceTexts
+from consan.reports.names import function_name
+from consan.reports.places import LIBRARY, rank
+from consan.reports.sources import read_lines
+from consan.reports.variables import Argument, Layout, address_name, layout
+
+if TYPE_CHECKING:
+    from consan.instrument.sites import SharedVariable
+    from consan.session.device import Device
+    from consan.session.prepared import Prepared
+    from consan.session.shadow import Shadow
+
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
+AddressName = Callable[[int, int], str]
+_POINTER = 8  # bytes
+_NAMED_LAUNCHES = 64  # of one kernel: after more no address is told by arguments
+
+
+def layout_of(device: Device, prepared: Prepared, entry: str) -> Layout:
+    """The layout of a kernel, as far as it is known."""
+    found = list(dict.fromkeys(each for function in prepared.instrumented.reachable(entry) for each in function.shared))
+    if not found:
+        return Layout()
+    variables, offsets = _distinct(found), _offsets(device, prepared, entry, found)
+    dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
+    return layout(variables, offsets, min(dynamic, default=None), source_of(prepared))
+
+
+def source_of(prepared: Prepared) -> SourceTexts:
+    """The sources that a module names and that can be read, but for libraries'."""
+    names = {name for name in _FILE.findall(prepared.plain) if rank(name, os.getcwd()) != LIBRARY}
+    return SourceTexts("\n".join(read_lines(name, {})) for name in sorted(names))
+
+
+class AddressNames:
+    """How the launches of a session call bytes of global memory."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, str], dict[AddressName, None]] = {}  # of the launches of a module's kernels
+
+    def note(self, prepared: Prepared, entry: str) -> None:
+        """Keep the names of the launch that is about to start."""
+        names = self._of.setdefault((prepared.number, entry), {})
+        if len(names) <= _NAMED_LAUNCHES:
+            names[prepared.address_name] = None
+
+    def name(self, number: int, entry: str, begin: int, end: int) -> str:
+        """What all launches of a kernel call these bytes: a record does not tell which launch it is from."""
+        names = self._of.get((number, entry), {})
+        told = {name(begin, end) for name in names} if len(names) <= _NAMED_LAUNCHES else set()
+        return told.pop() if len(told) == 1 else ""
+
+
+def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> AddressName:
+    """For `Session.address_name`: tells global addresses by the buffers a launch was `given`, whose addresses are among the `values`."""
+    buffers = [
+        Argument(f"{label} {number}", int.from_bytes(value, "little"), array.nbytes)
+        for number, (array, value) in enumerate(zip(given, values, strict=True), 1)
+        if len(value) == _POINTER and _is_buffer(array)
+    ]
+    numbers = [int(buffer.label.rsplit(" ", 1)[1]) for buffer in buffers]
+
+    @functools.cache
+    def named() -> tuple[Argument, ...]:
+        names = _parameters(prepared, entry, len(values))
+        return tuple(replace(buffer, name=names[number - 1]) for buffer, number in zip(buffers, numbers, strict=True))
+
+    return lambda begin, end: address_name(named(), begin, end)
+
+
+@dataclass(frozen=True)
+class NamedBuffers:
+    """An `AddressName` by known buffers. Equal buffers make equal names, so that repeated launches count as one."""
+
+    buffers: tuple[Argument, ...]
+
+    def __call__(self, begin: int, end: int) -> str:
+        """The name of these bytes."""
+        return address_name(self.buffers, begin, end)
+
+
+def _is_buffer(value: Any) -> bool:
+    return hasattr(value, "nbytes") and bool(getattr(value, "ndim", 0))
+
+
+def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
+    """Names of the kernel's parameters, empty where the source does not tell."""
+    names = source_of(prepared).parameters(function_name(entry).rsplit("::", 1)[-1])
+    return names if len(names) == number else ("",) * number
+
+
+def _distinct(found: Sequence[SharedVariable]) -> list[SharedVariable]:
+    """Of one symbol in several functions none, since a layout goes by symbols."""
+    declared = Counter(variable.symbol for variable in found)
+    return [variable for variable in found if declared[variable.symbol] == 1]
+
+
+def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[SharedVariable]) -> dict[str, int]:
+    """By symbol, as far as they are known."""
+    offsets = device.backend.shared_offsets(prepared.loaded, entry) if prepared.loaded is not None else None
+    if offsets is not None:
+        return offsets
+    return {found[0].symbol: 0} if len(found) == 1 else told_offsets(device.shadow, prepared, entry)
+
+
+def told_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
+    """The offsets that the kernel itself has told, once it has run."""
+    function = next(each for each in prepared.instrumented.functions if each.name == entry)
+    offsets = shadow.told(prepared.number, function.first_told, len(function.told))
+    return {symbol: offset for symbol, offset in zip(function.told, offsets, strict=True) if offset is not None}

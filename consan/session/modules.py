@@ -1,0 +1,162 @@
+"""The modules of a session: instrumented, assembled where the device wants machine code, and loaded.
+
+Instrumented text is cached by content, in the process and on disk: a kernel that is compiled twice is prepared once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from consan._errors import UsageError
+from consan.backends.base import Dim3, Handle
+from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
+from consan.instrument.abi.geometry import class_bytes, slot_bytes
+from consan.instrument.ptx import Module, PtxSyntaxError, parse
+from consan.instrument.runtime import Variant
+from consan.instrument.stored import dump, fingerprint, restore
+from consan.progress import SILENT, Progress
+from consan.session.device import Device
+from consan.session.layouts import layout_of
+from consan.session.prepared import Prepared
+from consan.session.producers import framework_of
+from consan.session.recording import RECORD, Recording
+from consan.session.runtime import library_for
+from consan.session.shadow import Room
+from consan.toolchain.cache import Cache, key
+from consan.toolchain.registers import assemble_recorded, assemble_with_hooks
+
+
+class Modules:
+    """What one session has prepared. The caller holds the device's lock, and the shadow records for the session."""
+
+    def __init__(self, device: Device, base: Variant, recording: Recording, *, fast: bool) -> None:
+        self.used: dict[int, Prepared] = {}  # by number
+        self.inline = device.backend.assembles  # whether short hooks are pasted in: that makes machine code faster
+        self.progress: Progress = SILENT
+        self._device, self._base, self._fast, self._recording = device, base, fast, recording
+
+    def instrument(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False) -> Prepared:
+        """Instrument a module, and assemble it if the device needs that. It is not loaded yet.
+
+        `recorded`: with the recording engine, if it takes the module.
+        """
+        plain = ptx if isinstance(ptx, str) else ptx.text
+        base = replace(self._base, cluster=cluster_tier(cluster))
+        wanted = (plain, base, self._fast, recorded)
+        found = self._device.recall(wanted)
+        if found is None:
+            made = self._recorded(plain, name) if recorded else None
+            made = made or self._instrument(plain, name, base, lambda: parse(ptx, name) if isinstance(ptx, str) else ptx)
+            found = self._device.keep(wanted, made)
+        if recorded and found.recorded is None:
+            self._recording.takes_hooks(name, self._recording.refusals.get(plain, ""))
+        self.used[found.number] = found
+        return found
+
+    def _instrument(self, ptx: str, name: str, base: Variant, read: Callable[[], Module]) -> Prepared:
+        device = self._device
+        with self.progress.module(name):
+            done = self._rewritten(ptx, base, read)
+            prepared = self._prepared(ptx, name, done)
+            prepared.delayed = device.delay_seed is not None
+            if device.backend.assembles:
+                prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, device.backend.arch, fast=self._fast)
+            return prepared
+
+    def _prepared(self, ptx: str, name: str, done: Instrumented) -> Prepared:
+        number, counter = self._device.shadow.register(len(done.entries), sum(len(each.told) for each in done.functions))
+        prepared = Prepared(name, ptx, done, number, counter, framework=framework_of(ptx))
+        prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
+        return prepared
+
+    def _recorded(self, ptx: str, name: str) -> Prepared | None:
+        """The module for the recording engine; None if the engine does not take it."""
+        with self.progress.module(name):
+            try:
+                done = self._recording.rewritten(ptx, name)
+            except PtxSyntaxError as error:
+                raise UsageError(str(error)) from None
+            if isinstance(done, str):
+                self._recording.refusals[ptx] = done
+                return None
+            prepared = self._prepared(ptx, name, done[0])
+            prepared.recorded = done[1]
+            if self._device.backend.assembles:
+                prepared.cubin = assemble_recorded(ptx, done[0].ptx, self._device.backend.arch).cubin
+            return prepared
+
+    def _rewritten(self, ptx: str, base: Variant, read: Callable[[], Module]) -> Instrumented:
+        """The module with hooks: made once, cached on disk."""
+        made: list[Instrumented] = []
+        delays = self._device.delay_seed is not None
+
+        def make() -> str:
+            try:
+                made.append(instrument(read(), base=base, library=library_for, inline=self.inline, delays=delays))
+            except PtxSyntaxError as error:
+                raise UsageError(str(error)) from None
+            return dump(made[0])
+
+        text = Cache().fetch_text(key("instrumented", ptx, repr(base), f"{self.inline} {delays}", fingerprint()), make)
+        return made[0] if made else restore(text, read)
+
+    def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
+        """Instrument and load a module."""
+        why = "it runs in clusters" if cluster > 1 else "its warps are delayed" if self._device.delay_seed is not None else ""
+        wanted = self._recording.engine == RECORD
+        if wanted and why:
+            self._recording.takes_hooks(name, why)
+        return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not why))
+
+    def with_hooks(self, prepared: Prepared) -> Prepared:
+        """A recorded module with called hooks, loaded."""
+        return self.load(self.instrument(prepared.plain, prepared.name, 1))
+
+    def load(self, prepared: Prepared) -> Prepared:
+        """Load a module, once."""
+        name = prepared.name
+        if prepared.loaded is None:
+            backend, cubin = self._device.backend, prepared.cubin
+            prepared.loaded = backend.load(prepared.instrumented.ptx, name=name) if cubin is None else backend.load_cubin(cubin)
+            self._device.unload_with(prepared, prepared.loaded)
+            self._device.plant(prepared)
+        return prepared
+
+    def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
+        """Write the control block of a module that somebody else loaded."""
+        if self._recording.engine == RECORD:
+            self._recording.takes_hooks(prepared.name, "its framework launches it")
+        set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
+        if prepared.delayed:
+            set_symbol(SEED, self._device.delay_bytes())
+
+    def for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
+        """The module for launches with this cluster size. It is instrumented again if it was not made for it."""
+        if ctas <= max(1, prepared.instrumented.variant.cluster):
+            return prepared
+        if not prepared.launched:
+            self.used.pop(prepared.number, None)
+        again = self.prepare(prepared.plain, prepared.name, ctas)
+        again.framework = prepared.framework
+        return again
+
+    def notes(self) -> dict[str, None]:
+        """The assembler's notes."""
+        return {note: None for used in self.used.values() for note in used.notes}
+
+    def plain(self, prepared: Prepared) -> Handle:
+        """The module without hooks, loaded."""
+        if prepared.plain_loaded is None:
+            prepared.plain_loaded = self._device.backend.load(prepared.plain, name=prepared.name)
+            self._device.unload_with(prepared, prepared.plain_loaded)
+        return prepared.plain_loaded
+
+    def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int, cluster: Dim3) -> Room:
+        """The shadow memory that one CTA or cluster of such a launch takes."""
+        variant = self.for_cluster(prepared, math.prod(cluster)).instrumented.variant
+        ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may fix the cluster size
+        bytes_ = self._device.backend.resources(prepared.loaded, entry).static_shared + shared
+        return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self._device.most_shadow)

@@ -1,0 +1,38 @@
+"""A module of a session: its text, the instrumented text, and the loaded form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consan.backends.base import Handle
+from consan.instrument import Instrumented
+from consan.instrument.record import Recorded
+from consan.reports.frameworks import CUDA
+from consan.reports.variables import Layout
+
+
+@dataclass
+class Prepared:
+    """One module. `number` and `counter` place it in the shadow's tables."""
+
+    name: str
+    plain: str
+    instrumented: Instrumented
+    number: int
+    counter: int
+    cubin: bytes | None = None
+    notes: tuple[str, ...] = ()  # notes of the assembler for the report
+    loaded: Handle | None = None
+    plain_loaded: Handle | None = None
+    launched: bool = False
+    delayed: bool = False  # whether it was assembled with seeded delays
+    recorded: Recorded | None = None  # with the recording engine: what its logs mean
+    framework: str = CUDA  # the framework whose words the fixes use
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the kernels."""
+        return self.instrumented.entries

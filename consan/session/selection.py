@@ -1,0 +1,65 @@
+"""Which launches a session checks, and, where it checked none, why not: with the names of the kernels that were there.
+
+The reason follows `model.NOTHING_RAN` in the report's reasons; it is empty where there was no kernel at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from consan.suggest import listed, nearest
+
+if TYPE_CHECKING:
+    from consan.options import KernelFilter
+
+
+class Selection:
+    """The filters of one session, and the launches that they have left out, by module and kernel."""
+
+    def __init__(self, kernel_filter: KernelFilter | None, skip: int, limit: int | None) -> None:
+        self.left_out: Counter[tuple[int, str]] = Counter()
+        self._filter, self._skip, self._limit = kernel_filter, skip, limit
+        self._let_through = 0  # by the kernel's name
+
+    def takes(self, number: int, entry: str) -> bool:
+        """Whether to check the next launch."""
+        if self._within(entry):
+            return True
+        self.left_out[number, entry] += 1
+        return False
+
+    def _within(self, entry: str) -> bool:
+        if self._filter is not None and not self._filter.matches(entry):
+            return False
+        self._let_through += 1
+        index = self._let_through - 1 - self._skip
+        return index >= 0 and (self._limit is None or index < self._limit)
+
+    def names(self, entry: str) -> bool:
+        """Whether the user has asked for this kernel by name."""
+        return self._filter is not None and self._filter.matches(entry)
+
+    def why_nothing(self, idle: Sequence[str]) -> str:
+        """Why no launch was checked, where only `idle` kernels had no launch: one sentence, or ""."""
+        left_out: Counter[str] = Counter()
+        for (_, name), launches in self.left_out.items():
+            left_out[name] += launches
+        if left_out and self._filter is not None and not self._let_through:
+            return _no_match(self._filter, left_out)
+        if left_out:
+            return f"--launch-skip {self._skip} leaves out every launch (of {listed(left_out)})"
+        return f"these were compiled only: {listed(idle)}" if idle else ""
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.left_out.clear()
+        self._let_through = 0
+
+
+def _no_match(kernel_filter: KernelFilter, left_out: Mapping[str, int]) -> str:
+    mode, _, wanted = kernel_filter.text.partition("=")
+    close = nearest(wanted.strip("^$.*") if mode == "regex" else wanted, left_out)
+    hint = f" (did you mean kns={close}?)" if close else ""
+    return f"--kernel-name {kernel_filter.text} matches none of the kernels that ran: {listed(left_out)}{hint}"

@@ -1,0 +1,344 @@
+"""A session: all modules instrumented and launched on one device, from its creation to `report()`.
+
+It prepares modules (modules.py), launches them and watches them to their end (watch.py), and turns the device's records into one
+report (summary.py).
+
+Not handled: several devices, and kernels that exist only as machine code (listed as uninstrumented).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consan._errors import UsageError
+from consan.backends.base import Dim3, Handle
+from consan.checker.launch import NoRoom
+from consan.instrument.between import TextRelations
+from consan.instrument.ptx import Module
+from consan.instrument.runtime import Variant
+from consan.options import ASSEMBLIES, DEVICES, ENGINES, POLICIES
+from consan.progress import SILENT, Progress
+from consan.reports import model
+from consan.reports.decode import decode
+from consan.reports.divergence import blame_divergence
+from consan.reports.found import ModuleSites
+from consan.reports.variables import Argument
+from consan.reports.verdict import assemble
+from consan.session.device import new_device, shared_device
+from consan.session.endings import not_recorded
+from consan.session.layouts import AddressName, AddressNames, NamedBuffers
+from consan.session.modules import Modules
+from consan.session.prepared import Prepared
+from consan.session.recording import Recording, Started, gaps_of
+from consan.session.selection import Selection
+from consan.session.shadow import Drained, Room, Shadow
+from consan.session.summary import Summary, places
+from consan.session.watch import SessionWatch
+
+if TYPE_CHECKING:
+    from consan.options import KernelFilter
+
+CHECKED = (
+    *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
+    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
+)
+
+
+def _check_choices(
+    device: str, seed: int, policy: str, assembly: str, engine: str, timeout: float | None, shadow_memory: int | None
+) -> None:
+    """A misspelt device or policy must not select another one."""
+    given = (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES), ("engine", engine, ENGINES))
+    for name, value, known in given:
+        if value not in known:
+            raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
+    if not isinstance(seed, int):
+        raise UsageError(f"seed={seed!r}: expected a whole number")
+    if shadow_memory is not None and not (isinstance(shadow_memory, int) and shadow_memory > 0):
+        raise UsageError(f"shadow_memory={shadow_memory!r}: expected a number of bytes above zero")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
+        raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
+
+
+class Session:
+    """What is checked, and how; the options are those of `consan check`. Call `report()` when the work is done."""
+
+    def __init__(
+        self,
+        *,
+        device: str = "auto",
+        seed: int = 0,
+        strict: bool = False,
+        policy: str = "default",
+        kernel_filter: KernelFilter | None = None,
+        launch_skip: int = 0,
+        launch_count: int | None = None,
+        timeout: float | None = None,
+        cta_limit: int = 0,
+        shadow_memory: int | None = None,
+        private: bool = False,
+        assembly: str = "best",
+        variant: Variant | None = None,
+        triton_arch: str = "sm_90",
+        skip_benchmarks: bool = False,
+        engine: str = "auto",
+        trace_memory: int | None = None,
+        exhaustive: bool = False,
+    ) -> None:
+        _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
+        private = private or variant is not None
+        make = new_device if private else shared_device
+        self.device = make(device, shadow_memory)
+        self._finish = weakref.finalize(self, self.device.close) if private else None
+        self.backend = self.device.backend
+        self.seed = seed
+        self.strict = strict
+        self.policy = policy
+        self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
+        self.triton_arch = triton_arch  # the target of Triton on the virtual machine
+        self.skip_benchmarks = skip_benchmarks
+        self.progress = SILENT
+        self.cta_limit = cta_limit
+        base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
+        self.recording = Recording(engine, trace_memory, exhaustive)
+        self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
+        self.selection = Selection(kernel_filter, launch_skip, launch_count)
+        self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
+        self.watch = SessionWatch(self.device, timeout, self.modules.used)
+        self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
+        self.address_name: AddressName = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
+        self._timeout = timeout
+        self._names = AddressNames()
+        self._ever_launched = False  # `take` does not reset it
+        self._uninstrumented: dict[str, int] = {}
+        self._notes: dict[str, None] = {}
+        self._found: list[model.Finding] = []
+        self._drained: Drained | None = None
+
+    @property
+    def shadow(self) -> Shadow:
+        """The device's shadow tables, recording for this session from now on."""
+        self.device.hand_to(self)
+        return self.device.shadow
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Inside the block the device is this session's; then it returns to its former owner. Sessions nest."""
+        before = self.device.owner
+        try:
+            yield
+        finally:
+            self.device.hand_to(before)
+
+    def show(self, progress: Progress) -> None:
+        """Show progress. Only for a command, whose device serves one session."""
+        self.progress = self.modules.progress = progress
+        self.backend.on_ctas(progress.ctas)
+
+    # -- modules ---------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _own(self) -> Iterator[Modules]:
+        """Inside the block nobody else uses the device, whose shadow records for this session."""
+        with self.device.lock:
+            self.device.hand_to(self)
+            yield self.modules
+
+    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
+        """Instrument a module, and assemble it if the device needs that. It is not loaded yet. Cached by content.
+
+        `ptx`: text, or the module if the caller has parsed it. `cluster`: the CTAs per cluster of the launch, if the module does not
+        fix them.
+        """
+        with self._own() as modules:
+            return modules.instrument(ptx, name, cluster)
+
+    def prepare(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
+        """Instrument and load a module, ready for `launch`."""
+        with self._own() as modules:
+            return modules.prepare(ptx, name, cluster)
+
+    def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
+        """Write the control block of a module that somebody else loaded."""
+        self.device.hand_to(self)
+        self.modules.attach(prepared, set_symbol)
+
+    # -- launches --------------------------------------------------------------------------------------------------------
+
+    def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int = 0, cluster: Dim3 = (1, 1, 1)) -> Room:
+        """The shadow memory that one CTA or cluster of such a launch takes."""
+        with self._own() as modules:
+            return modules.room(prepared, entry, block, shared, cluster)
+
+    def launch(
+        self,
+        prepared: Prepared,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dim3 = (1, 1, 1),
+        cooperative: bool = False,
+        stream: int | None = None,
+        address_name: AddressName | None = None,
+    ) -> None:
+        """Launch a kernel of a prepared module, checked unless the filters leave it out.
+
+        `address_name` names global memory by this launch's arguments; without it the session's does.
+        """
+        # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
+        with self._own() as modules:
+            prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block)
+            prepared.address_name = address_name or self.address_name
+            self._names.note(prepared, entry)
+            handle = prepared.loaded if self.selection.takes(prepared.number, entry) else modules.plain(prepared)
+            self._ever_launched = True
+            prepared.launched |= handle is prepared.loaded
+            if cooperative:
+                self._check_residency(handle, entry, grid, block, shared)
+            threads = math.prod(grid) * math.prod(block)
+            recorded = self._recording(prepared, entry, recording, handle)
+            with recorded, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
+                result = self.backend.launch(
+                    handle, entry, grid, block, args, shared=shared, cluster=cluster, cooperative=cooperative, stream=stream,
+                    seed=self.seed, timeout=self._timeout,
+                )  # fmt: skip
+                self.watch.after(prepared, entry, result, threads, alone=self.alone)
+
+    def _start(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> tuple[Prepared, Started | None]:
+        """Make the memory of a recorded launch. One that the trace memory cannot hold takes called hooks."""
+        if prepared.recorded is None:
+            return prepared, None
+        try:
+            return prepared, self.recording.start(self.backend, prepared, entry, grid, block)
+        except NoRoom as error:
+            self.recording.takes_hooks(prepared.name, f"{error} do not fit the trace memory (--trace-memory gives more)")
+            return self.modules.with_hooks(prepared), None
+
+    @contextlib.contextmanager
+    def _recording(self, prepared: Prepared, entry: str, recording: Started | None, handle: Handle | None) -> Iterator[None]:
+        """Check what a launch has recorded, and free the memory of its logs."""
+        try:
+            yield
+            if recording is not None and handle is prepared.loaded:
+                self._check_recorded(prepared, entry, recording)
+        finally:
+            if recording is not None and not self.device.lost:
+                recording.free()
+
+    def _check_recorded(self, prepared: Prepared, entry: str, recording: Started) -> None:
+        self.watch.synchronize()
+        if self.device.lost:
+            self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
+            return
+        checked = recording.check(limit=self.cta_limit)
+        found = decode(checked.records, checked.table, {prepared.number: self._sites_of(prepared)})
+        self.recording.note(prepared, entry, checked, found)
+        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked))
+
+    def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
+        """Name global memory by the buffers of a launch that the framework makes itself."""
+        with self.device.lock:
+            prepared.address_name = NamedBuffers(tuple(buffers))
+            self._names.note(prepared, entry)
+
+    def _check_residency(self, handle: Handle, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
+        room = self.backend.resident_ctas(handle, entry, math.prod(block), shared)
+        if room is not None and math.prod(grid) > room:
+            raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
+
+    def close(self) -> None:
+        """Free the shadow of a session with its own device. Afterwards the session is read-only."""
+        if self._finish is not None:
+            self._finish()
+
+    @property
+    def device_lost(self) -> bool:
+        """Whether the device's context is lost: nothing can be read back or freed."""
+        return self.device.lost
+
+    # --- other events ---------------------------------------------------------------------------------------------------
+
+    def uninstrumented(self, name: str, launches: int = 1) -> None:
+        """List a kernel that runs without instrumentation."""
+        self._uninstrumented[name] = self._uninstrumented.get(name, 0) + launches
+
+    def note(self, text: str) -> None:
+        """Add a line to the report's notes, once."""
+        self._notes[text] = None
+
+    # -- the report --------------------------------------------------------------------------------------------------------
+
+    def report(self) -> model.Report:
+        """Wait for the device, read the tables, and compute the verdict."""
+        found, drained = self._collect()
+        found = [*found, *self.recording.findings]
+        counters = drained.counters if drained else None
+        summary = Summary(self.modules.used.values(), self.selection, drained, self.recording)
+        return assemble(
+            device=self.backend.device_name,
+            kernels=summary.kernels(),
+            findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
+            checked=CHECKED,
+            uninstrumented=summary.listed(self._uninstrumented),
+            dropped=counters.dropped_findings if counters else 0,
+            evicted=counters.evicted if counters else 0,
+            unchecked=[*self.watch.reasons, *summary.gaps()],
+            why_nothing=summary.why_nothing(self._ever_launched),
+            notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes()}),
+            seed=self.seed,
+            policy=self.policy,
+        )
+
+    def places(self, report: model.Report) -> set[tuple[str, int]]:
+        """Source lines that were watched."""
+        return places(self.modules.used.values(), report)
+
+    def harvest(self) -> None:
+        """Store what the device has recorded for this session, before another session uses the tables."""
+        self._found, self._drained = self._collect()
+
+    def _collect(self) -> tuple[list[model.Finding], Drained | None]:
+        """Stored records, and the tables if they record for this session. Waits for the device."""
+        with self.device.lock:
+            if self.device.owner is not self:
+                return self._found, self._drained
+            if not self.device.lost:
+                self.watch.synchronize()
+            drained = self.device.shadow.drain(lost=self.device.lost)
+            modules = {p.number: self._sites_of(p) for p in self.modules.used.values()}
+            found = decode(drained.records, drained.table, modules)
+            return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
+
+    def _sites_of(self, prepared: Prepared) -> ModuleSites:
+        """The module's sites for the report. The text is parsed only if there is something to report."""
+        relations = TextRelations(lambda: prepared.instrumented.module)
+        sites, entries = prepared.instrumented.sites, prepared.entries
+        names = functools.partial(self._names.name, prepared.number)
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations)
+
+    def take(self) -> model.Report | None:
+        """The report since the last `take`, and a fresh start. None if nothing was launched."""
+        if not self.modules.used and not self._uninstrumented:
+            return None
+        report = self.report()
+        ran = tuple(kernel for kernel in report.kernels if kernel.launches)
+        self._ever_launched |= bool(ran)
+        self.watch.forget()
+        self.selection.forget()
+        self._uninstrumented.clear()
+        self._notes.clear()
+        self.recording.forget()
+        self._found, self._drained = [], None
+        if self.device.owner is self and not self.device.lost:
+            self.device.start(self.cta_limit)
+        return replace(report, kernels=ran) if ran or report.uninstrumented else None

@@ -1,0 +1,62 @@
+"""Where threads stood when their launch was told to stop, from the records that they leave before they exit (StandRecord).
+
+The lanes of a warp may leave one after another: records of one warp and place are one. Threads that were never told are not in the
+records: those at a barrier where only the exits of others let them go on, and those that had ended or had not started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.abi.sizes import STAND_AT_SITE
+from consan.reports.numbering import dim3
+from consan.reports.places import shown_at
+from consan.reports.positions import RUNNING
+from consan.reports.waiters import Waiter
+
+if TYPE_CHECKING:
+    from consan.instrument.sites import Place
+    from consan.session.prepared import Prepared
+
+Waiters = list[dict[str, Any]]
+_WAITING: Final = "waiting"
+
+
+def stands(records: npt.NDArray[np.void], modules: Mapping[int, Prepared], last: str) -> dict[str, Waiters]:
+    """Waiters of a report (`block`, `warp`, `lanes`, ...) for each kernel that was running; `last` was launched last."""
+    merged: dict[tuple[Any, ...], Waiter] = {}
+    for record in records:
+        prepared = modules.get(int(record["module"]))
+        if prepared is None:
+            continue
+        block, warp = dim3(record["ctaid"]), int(record["warp"])
+        why, place = _at(prepared, int(record["place"]))
+        key = (prepared.number, int(record["entry"]), *block, warp, place.get("ptx_line", 0))
+        waiter = merged.get(key, Waiter(block, warp, 0, why, place))
+        merged[key] = replace(waiter, lanes=waiter.lanes | int(record["lanes"]))
+    found: dict[str, Waiters] = {}
+    for key in sorted(merged):
+        number, entry, *_ = key
+        found.setdefault(_kernel(modules[number], entry, last), []).append(merged[key].as_dict())
+    return found
+
+
+def _kernel(prepared: Prepared, entry: int, last: str) -> str:
+    return prepared.entries[entry] if entry < len(prepared.entries) else last
+
+
+def _at(prepared: Prepared, place: int) -> tuple[str, dict[str, Any]]:
+    """What a thread did and where: it waited at the site of a barrier, or went round a loop: around a line of the PTX, or a wait."""
+    found = _site(prepared, place & ~STAND_AT_SITE) if place & STAND_AT_SITE else prepared.instrumented.places.get(place)
+    waiting = getattr(found, "family", "") == "barrier"
+    return _WAITING if waiting else RUNNING, shown_at(found) if found is not None else {}
+
+
+def _site(prepared: Prepared, number: int) -> Place | Any | None:
+    sites = prepared.instrumented.sites
+    return sites[number - 1] if 1 <= number <= len(sites) else None

@@ -1,0 +1,109 @@
+"""What a session's report says of its kernels: their launches, their sites, and what of them was not checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from consan.reports import model
+from consan.reports.static import static_findings
+from consan.session.prepared import Prepared
+from consan.session.recording import INLINE, RECORD, Recording
+from consan.session.selection import Selection
+from consan.session.shadow import Counters, Drained
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The modules in use, and what the device has counted, if it has."""
+
+    used: Iterable[Prepared]
+    selection: Selection
+    drained: Drained | None
+    recording: Recording
+
+    def launched(self, prepared: Prepared) -> dict[str, int]:
+        """Checked launches per kernel of a module, without kernels that had none."""
+        counts = {name: self._launches(prepared, index) for index, name in enumerate(prepared.entries)}
+        return {name: count for name, count in counts.items() if count}
+
+    def _launches(self, prepared: Prepared, index: int) -> int:
+        if prepared.recorded is not None:
+            return self.recording.tally(prepared, prepared.entries[index]).launches
+        return int(self.drained.launches[prepared.counter + index]) if self.drained else 0
+
+    def why_nothing(self, ever_launched: bool) -> str:
+        """Why no launch was checked, or ""."""
+        if any(self.launched(used) for used in self.used):
+            return ""
+        return self.selection.why_nothing([] if ever_launched else [name for used in self.used for name in used.entries])
+
+    def static(self) -> list[model.Finding]:
+        """Hazards found in the text of launched kernels: counted once per launch, with no CTA."""
+        found = []
+        for prepared in self.used:
+            launches = self.launched(prepared) if prepared.instrumented.hazards else {}
+            findings = static_findings(prepared.instrumented.hazards, launches, prepared.framework)
+            found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
+        return found
+
+    def gaps(self) -> list[str]:
+        """Gaps: register hazards are not checked in debug builds with matrix products, nor are CTAs without shadow memory."""
+        debug = [
+            f"{name} is a debug build: the registers of its matrix products were not checked"
+            for prepared in self.used
+            if prepared.instrumented.debug
+            for name in self.launched(prepared)
+            if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
+        ]
+        return debug + (_dropped(self.drained.counters) if self.drained else [])
+
+    def kernels(self) -> list[model.KernelSummary]:
+        """One summary per kernel."""
+        return [self._kernel(prepared, index, name) for prepared in self.used for index, name in enumerate(prepared.entries)]
+
+    def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:
+        reached = prepared.instrumented.reachable(name)
+        counts = Counter((each.opcode, each.ptx_line) for function in reached for each in function.unmodelled)
+        tally = self.recording.tally(prepared, name)
+        external = [model.Unmodelled(f"call {called}", 0) for called in prepared.instrumented.external]
+        return model.KernelSummary(
+            name=name,
+            launches=self._launches(prepared, index) + self.selection.left_out[prepared.number, name],
+            memory_sites=sum(f.memory_sites for f in reached),
+            sync_sites=sum(f.sync_sites for f in reached),
+            global_stores=sum(f.global_stores for f in reached),
+            global_atomics=sum(f.global_atomics for f in reached),
+            generic_writes=sum(f.generic_writes for f in reached),
+            open_points=sum(f.open_points for f in reached),
+            engine=INLINE if prepared.recorded is None else RECORD,
+            ctas=tally.ctas,
+            histories=tally.histories,
+            unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
+        )
+
+    def listed(self, uninstrumented: Mapping[str, int]) -> list[model.Uninstrumented]:
+        """The kernels that ran without hooks."""
+        others = [model.Uninstrumented(name, count, named=self.selection.names(name)) for name, count in uninstrumented.items()]
+        left_out = self.selection.left_out.items()
+        return others + [model.Uninstrumented(name, count, reason="left out by a filter") for (_, name), count in left_out]
+
+
+def places(used: Iterable[Prepared], report: model.Report) -> set[tuple[str, int]]:
+    """Source lines that were watched: instructions with hooks that launched kernels can reach, and inlined calls."""
+    launched = {kernel.name for kernel in report.kernels if kernel.launches}
+    found = set[tuple[str, int]]()
+    for prepared in used:
+        reached = {f.name for name in launched.intersection(prepared.entries) for f in prepared.instrumented.reachable(name)}
+        for site in (site for site in prepared.instrumented.sites if site.function in reached):
+            steps = ((site.file, site.line), *((frame.file, frame.line) for frame in site.inlined))
+            found |= {(file, line) for file, line in steps if file and line}
+    return found
+
+
+def _dropped(counters: Counters) -> list[str]:
+    """CTAs that ran unchecked, and why."""
+    shadow, clusters = "the shadow memory was full", "in clusters that their module was not instrumented for"
+    counts = {shadow: counters.dropped_ctas, clusters: counters.foreign_ctas}
+    return [f"{model.plural(ctas, 'CTA')} ran unchecked: {reason}" for reason, ctas in counts.items() if ctas]

@@ -1,0 +1,126 @@
+"""Watches the launches of a session to their end, and keeps what is to be said of those that ended early.
+
+A launch that does not get to its end makes the run incomplete, and the reason says where its threads stood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from consan._errors import EnvironmentFailure, NotSupported, UsageError
+from consan.backends.base import DeviceLost, Handle
+from consan.reports.merging import merge_findings
+from consan.reports.model import Finding
+from consan.reports.positions import unfinished
+from consan.session import endings
+from consan.session.device import Device
+from consan.session.prepared import Prepared
+from consan.session.standing import stands
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
+
+LEAVING = 2.0  # seconds that a kernel has to leave, once it is told to
+_MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
+
+
+class SessionWatch:
+    """How the launches of one session ended. `used` holds its modules by number."""
+
+    def __init__(self, device: Device, timeout: float | None, used: dict[int, Prepared]) -> None:
+        self.endings: dict[str, None] = {}  # in the order of their first
+        self.reasons: dict[str, None] = {}  # why the run is incomplete
+        self.findings: list[Finding] = []
+        self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
+
+    @contextlib.contextmanager
+    def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
+        """A launch that does not get to its end is in the report, also where the program goes on after the error.
+
+        A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
+        """
+        try:
+            yield
+        except DeviceLost as error:
+            self._device_lost(entry, error)
+        except NotSupported as error:
+            told = endings.located(error, prepared) if handle is prepared.loaded else error
+            self._unfinished(entry, str(told))
+            raise told from None
+        except MemoryError:
+            self._unfinished(entry, "there was not enough memory")
+            raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
+        except KeyboardInterrupt as error:
+            if hasattr(error, endings.STOOD):  # the virtual machine has ended the launch, and tells where it stood
+                self.reasons[endings.interrupted(error, prepared, entry)] = None
+            else:
+                self._end_running(entry, "interrupted", 0.0, threads)
+            raise
+        except BaseException as error:
+            if type(error) is not UsageError:
+                self._unfinished(entry, str(error) or type(error).__name__)
+            raise
+
+    def _unfinished(self, entry: str, why: str) -> None:
+        self.reasons[unfinished(entry, why)] = None
+
+    def after(self, prepared: Prepared, entry: str, result: LaunchStats | None, threads: int, *, alone: bool) -> None:
+        """Take what the backend tells of a launch. With a time limit, wait for one that still runs."""
+        if result is not None:
+            result = endings.settled(result, alone=alone)
+            self.endings |= {result.ending: None} if result.ending else {}
+            self.findings += endings.findings_of(result, prepared, entry)
+            if len(self.findings) > _MERGE_FROM:  # a program may have one finding in each of a million launches
+                self.findings = list(merge_findings(self.findings))
+            self.reasons |= dict.fromkeys(endings.endings_of(result, prepared, entry, self._timeout))
+        elif self._timeout is not None and not self._backend.synchronize(self._timeout):
+            self._stop(entry, threads)
+
+    def synchronize(self) -> None:
+        """Wait for the device; what is over time is ended."""
+        try:
+            if not self._backend.synchronize(self._timeout):
+                self._stop("a kernel")
+        except DeviceLost as error:
+            self._device_lost("a kernel", error)
+        except KeyboardInterrupt:
+            self._end_running("a kernel", "interrupted", 0.0)
+            raise
+
+    def _stop(self, entry: str, threads: int = 0) -> None:
+        """The launch is over time: tell its threads to leave at their next loop back-edge."""
+        assert self._timeout is not None
+        self.endings["timeout"] = None
+        self._end_running(entry, endings.over_time(self._timeout), self._timeout, threads)
+
+    def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
+        """End what the device runs in the background; the report gets the reason and the places.
+
+        `entry` was launched last, with so many `threads`, if it is known which launch it is.
+        """
+        left = self._abort(patience)
+        records, over = self._device.shadow.take_stands(lost=not left)
+        for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
+            self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
+        if not left:
+            self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+
+    def _abort(self, patience: float) -> bool:
+        """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
+        self._device.shadow.set_abort(True)
+        if self._backend.synchronize(max(LEAVING, patience)):
+            self._device.shadow.set_abort(False)
+            return True
+        self._device.lost = True
+        return False
+
+    def _device_lost(self, entry: str, error: DeviceLost) -> None:
+        self._device.lost = True
+        self.reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.reasons.clear()
+        self.findings.clear()

@@ -1,1 +1,0 @@
-"""A folder for PYTHONPATH: `sitecustomize` in it arms consan in the Python processes that a program starts (`consan.children`)."""

@@ -1,0 +1,95 @@
+"""Chooses register limits for instrumented kernels and assembles them.
+
+A limit is never above the number with which the plain kernel's largest launch still starts. Kernels whose CTAs wait for each other (grid
+barrier, semaphore) get at most the plain kernel's own number: they need as many resident CTAs as before.
+
+The assembler uses all registers that the launch bounds allow: three to six times what the plain kernel needs, mostly for the
+cold half of the hooks. The lost occupancy costs more than a few spills. So kernels with launch bounds are
+assembled with few registers first (figures in tests/bench/RESULTS.md).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from consan._errors import UsageError
+from consan.instrument import Instrumented
+from consan.instrument.ptx import Edits, Module, parse
+from consan.toolchain import assemble
+
+_SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
+_NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
+_MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
+_FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
+_FEW = (64, 80)
+_MOST_SPILLED = 200  # bytes loaded back: inline hooks that spill more lose more than occupancy gains
+
+
+def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fast: bool = False) -> tuple[bytes, tuple[str, ...]]:
+    """The cubin of an instrumented module, and notes for the report. `plain` is its text without hooks."""
+    used = [info.registers for info in assemble.assemble_cached(plain, architecture).info.values()]
+    most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
+    cap = min(max(_FEWEST if done.communicates else _MAX_LAUNCHABLE, most), 255)
+    options = (f"--maxrregcount={cap}",)
+    # The engines' hooks need all registers and assemble slowly. setmaxnreg relies on the number that the bounds give.
+    if not (done.communicates or done.variant.engine or fast or _SETMAXNREG.search(done.ptx)):
+        found = _with_few(done.ptx, architecture, most, options)
+        if found is not None:
+            return found.cubin, ()
+    text = cap_bounded_kernels(parse(done.ptx), cap) if done.communicates else done.ptx
+    try:
+        return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, ()
+    except UsageError as error:
+        if "C7600" not in str(error) or "setmaxnreg" not in text:
+            raise
+    # A warp that gives registers away keeps too few: hooks need more than the 24 that a producer keeps.
+    text = _SETMAXNREG.sub("", text)
+    return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, (_NO_SETMAXNREG,)
+
+
+def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.Assembled:
+    """A recorded module, with the plain kernel's number of registers if it then needs no stack for them; else with up to 16 more."""
+    before = assemble.assemble_cached(plain, architecture).info
+    most = max(_FEWEST, -(-max((info.registers for info in before.values()), default=_FEWEST) // 8) * 8)
+    module = parse(recorded)
+    for cap in (most, most + 8, most + 16):
+        options = (f"--maxrregcount={cap}",)
+        found = assemble.assemble_cached(cap_bounded_kernels(module, cap), architecture, options=options)
+        if all(info.spill_loads + info.spill_stores == 0 for info in found.info.values()):
+            return found
+    return assemble.assemble_cached(recorded, architecture)
+
+
+def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:
+    """Try rising limits, not below the plain kernel's number; take the first with few spills in the hooks. None if there is none."""
+    module = parse(ptx)
+    for registers in (number for number in _FEW if number >= most):
+        capped = cap_bounded_kernels(module, registers)
+        if capped == ptx:
+            return None
+        found = assemble.assemble_cached(capped, architecture, options=options)
+        if all(info.spill_loads <= _MOST_SPILLED for info in found.info.values()):
+            return found
+    return None
+
+
+def cap_bounded_kernels(module: Module, registers: int) -> str:
+    """Cap the kernels that have launch bounds: the assembler ignores `--maxrregcount` for those. Line numbers do not change.
+
+    The cap replaces the one implied by the bounds, so it never exceeds what the largest CTA can start with.
+    """
+    edits = Edits(module)
+    for function in module.functions:
+        given = function.directives
+        bounds = [given[name] for name in ("maxntid", "reqntid") if name in given]
+        if function.kind == "entry" and function.body and bounds and not given.keys() & {"maxnreg", "minnctapersm"}:
+            most = min(_launchable(math.prod(map(int, bound))) for bound in bounds)
+            edits.insert_at(function.body.open, f".maxnreg {min(registers, most)} ")
+    return edits.apply()
+
+
+def _launchable(threads: int) -> int:
+    """Registers with which a CTA starts: a multiprocessor has 65,536, given out to four warps at a time in units of eight per thread."""
+    warps = -(-threads // 128) * 4
+    return min((1 << 16) // (32 * max(warps, 4)) // 8 * 8, 255)
