@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import consan.session
 from consan import adapters
 from consan.adapters.triton.code import ptx_of
 from consan.adapters.triton.gpu import CheckedDevice, TritonAdapter
@@ -21,7 +20,8 @@ from consan.backends.cuda import CudaModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.runtime import Variant
-from consan.session import Session
+from consan.session import device as devices
+from consan.session.session import Session
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton_kernels as kernels  # noqa: E402 - needs Triton
@@ -32,7 +32,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 class FakeGpu(VirtualBackend):
     """A GPU that has memory and symbols and runs nothing."""
 
-    device_name = "Fake GPU"
+    device_name, choice = "Fake GPU", "gpu"
+    simulates = seeded = survives_fork = False
+    assembles = True
+    modules_kept = None
     arch = "sm_90a"
     allocates_zeros = True
 
@@ -91,8 +94,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     fake = FakeGpu()
-    monkeypatch.setattr(consan.session, "open_backend", lambda device: fake)
-    monkeypatch.setattr(consan.session, "_DEVICES", {})
+    monkeypatch.setattr(devices, "open_backend", lambda device: fake)
+    monkeypatch.setattr(devices, "DEVICES", {})
     monkeypatch.setitem(adapters.ADAPTERS, "gpu", (TritonAdapter(),))
     return fake
 
@@ -112,7 +115,7 @@ def test_an_instrumented_cubin_is_loaded_and_triton_keeps_its_own(driver: FakeDr
         launch()
     finally:
         adapters.remove()
-    (name, cubin), prepared = driver.loaded[0], next(iter(session._used.values()))
+    (name, cubin), prepared = driver.loaded[0], next(iter(session.modules.used.values()))
     assert (name, len(driver.loaded), len(driver.launches)) == ("add", 1, 2)
     assert cubin == prepared.cubin
     assert cubin[:4] == b"\x7fELF"
@@ -123,6 +126,25 @@ def test_an_instrumented_cubin_is_loaded_and_triton_keeps_its_own(driver: FakeDr
     address = backend.symbols[1001, CONTROL]
     expected = session.shadow.control_block(prepared.number, prepared.counter)
     assert backend.read(address, len(expected)) == expected
+
+
+def test_launches_name_global_memory_by_their_arguments(driver: FakeDriver, backend: FakeGpu) -> None:
+    session = Session(device="gpu")
+    adapters.install(session)
+    try:
+        launch()
+        prepared = next(iter(session.modules.used.values()))
+        compiled = next(kernel for _, reference in _adapter()._attached if (kernel := reference()) is not None)
+        buffer = SimpleNamespace(data_ptr=lambda: 4096, numel=lambda: 16, element_size=lambda: 4, is_contiguous=lambda: True)
+        compiled.launch_metadata((1, 1, 1), 0, HostArray(np.zeros(4, np.float32)), HostArray(np.zeros(4, np.float32)), buffer, 4, 256)
+    finally:
+        adapters.remove()
+    names = [*session._names._of[prepared.number, "add"]]
+    assert [name(4096, 4100) for name in names] == ["", "bytes 0..3 of argument 3 (out_ptr)"]
+
+
+def _adapter() -> TritonAdapter:
+    return next(adapter for adapter in adapters.ADAPTERS["gpu"] if isinstance(adapter, TritonAdapter))
 
 
 def test_a_gluon_kernel_has_sites(driver: FakeDriver, backend: FakeGpu) -> None:
@@ -157,7 +179,7 @@ def test_a_later_session_attaches_again(driver: FakeDriver, backend: FakeGpu) ->
         adapters.install(session)
         launch()
         adapters.remove()
-        assert list(session._used.values())
+        assert list(session.modules.used.values())
         assert not session.report().uninstrumented
     assert len(driver.loaded) == 1
     other = Session(device="gpu", variant=Variant(epoch_bits=(6, 6)))  # its hooks are others: the loaded kernel is not checked

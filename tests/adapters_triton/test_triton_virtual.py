@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import consan.triton
 from consan import adapters
 from consan._errors import NotSupported, UsageError
 from consan.adapters.triton.host import block_of
+from consan.session.session import Session
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton_kernels as kernels  # noqa: E402 - needs Triton
@@ -125,6 +127,7 @@ def test_an_access_beyond_the_array_is_found_with_its_line() -> None:
     assert (report.verdict, finding.kind, finding.kernel) == ("violations", "out-of-bounds", "shift")
     assert finding.accesses[0].file.endswith("triton_kernels.py")
     assert finding.accesses[0].line == kernels.shift.fn.__code__.co_firstlineno + 4
+    assert finding.accesses[0].name == "0 bytes past the end of argument 1 (x_ptr, 256 bytes)"
 
 
 def test_an_autotuned_kernel_runs_one_configuration_and_says_so() -> None:
@@ -214,3 +217,39 @@ def test_everything_is_put_back() -> None:
     assert (inner.kernels[0].launches, outer.kernels[0].launches) == (2, 2)
     assert before == replaced()
     assert not adapters._sessions
+
+
+@pytest.mark.parametrize(
+    ("arch", "deleted", "kind", "waits"),
+    [
+        ("sm_80", "cp.async.wait_group", "missing-wait", "cp.async.wait_group"),
+        ("sm_80", "bar.sync", "data-race", "tl.debug_barrier() (bar.sync 0)"),
+        ("sm_90", "wgmma.wait_group", "missing-wait", "wgmma.wait_group"),
+    ],
+)
+def test_wrong_code_of_the_compiler_is_told_in_words_of_triton(
+    operands: tuple[Array, Array, Array], monkeypatch: pytest.MonkeyPatch, arch: str, deleted: str, kind: str, waits: str
+) -> None:
+    """One instruction of the main loop is deleted: the report names the user's line, the buffer by what loads it, and what to do."""
+    a, b, c = operands
+    original = Session.instrument
+
+    def instrument(self: Session, ptx: str, **options: Any) -> Any:
+        # The barrier at the end of the body comes third: before the pipeline, after the wait, before the next copies.
+        places = [found.start() for found in re.finditer(rf"^\t{deleted}", ptx, re.MULTILINE)]
+        place = places[2 if deleted == "bar.sync" else 0]
+        return original(self, f"{ptx[:place]}//{ptx[place:]}", **options)
+
+    monkeypatch.setattr(Session, "instrument", instrument)
+    with consan.triton.cpu(arch=arch) as report:
+        kernels.matmul[(1, 1)](a, b, c, 96, *(96, 1), *(64, 1), 64, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_stages=3)
+    lines = Path(kernels.__file__).read_text().splitlines()
+    (line,) = [number for number, text in enumerate(lines, 1) if "tl.dot(tl.load(a), tl.load(b), total)" in text]
+    loads = {f"the buffer written at triton_kernels.py:{line} (tl.load({name}))" for name in "ab"}
+    assert {finding.kind for finding in report.findings} == {kind}
+    assert {finding.buffer.name for finding in report.findings if finding.buffer} == loads
+    for finding in report.findings:
+        assert {(Path(access.file).name, access.line) for access in finding.accesses} == {("triton_kernels.py", line)}
+        assert waits in finding.fix
+        assert finding.fix.endswith("the compiler places it: try another num_stages, and report it to Triton with this reproduction")
+        assert "atomic" not in finding.fix

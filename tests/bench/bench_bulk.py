@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.session import Session
+from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 ROUNDS = 64

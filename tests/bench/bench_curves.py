@@ -24,7 +24,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(
 from bench_hooks import Counter  # noqa: E402
 from bench_real import best, gpu_seconds  # noqa: E402
 
-from consan.session import Session  # noqa: E402
+from consan.session.session import Session  # noqa: E402
 from consan.toolchain.nvrtc import compile_ptx  # noqa: E402
 
 LINES = 128  # of stores in the kernel that counts findings

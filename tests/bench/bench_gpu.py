@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.session import Session
+from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached, jitlink_version
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -106,7 +106,7 @@ def build_times(name: str, arch: str) -> dict[str, float]:
     import corpus
 
     from consan.instrument import instrument
-    from consan.session import library_for
+    from consan.session.runtime import library_for
 
     ptx = corpus.get(f"{name}/{arch}").make()
     instrument(ptx, library=library_for, inline=True)

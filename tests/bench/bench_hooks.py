@@ -28,8 +28,8 @@ import hopper_cases  # noqa: E402
 from real_cases import CASES, Case  # noqa: E402
 from real_run import Buffers, entry_of  # noqa: E402
 
-from consan.backends.cpu import scheduler  # noqa: E402
-from consan.session import Session  # noqa: E402
+from consan.backends.cpu.engine import scheduler  # noqa: E402
+from consan.session.session import Session  # noqa: E402
 
 WARP = 32
 _RUNS = ("plain_block", "count_block")  # of the scheduler: each block of each group goes through one of them

@@ -2,7 +2,7 @@
 
 Usage: python tests/bench/bench_memory.py [NAME ...]
 
-Nothing runs: the slot's size follows from the threads, the shared memory and what the kernel uses (consan/instrument/slots.py, which
+Nothing runs: the slot's size follows from the threads, the shared memory and what the kernel uses (consan/instrument/abi/geometry.py, which
 the tests hold to what the device cuts). Where it goes: a word for each write and each warp's read of a granule (`cells`), the state of
 each thread, and what mbarriers, copies and named barriers need, whatever the size of the shared memory (`fixed`).
 """
@@ -23,8 +23,8 @@ from real_cases import CASES, Case  # noqa: E402
 from real_run import entry_of  # noqa: E402
 
 from consan._errors import ConsanError  # noqa: E402
-from consan.instrument.slots import slot_bytes, thread_bytes  # noqa: E402
-from consan.session import Session  # noqa: E402
+from consan.instrument.abi.geometry import slot_bytes, thread_bytes  # noqa: E402
+from consan.session.session import Session  # noqa: E402
 
 
 def row(case: Case, arch: str) -> tuple[int, int, int, int, int]:

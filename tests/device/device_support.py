@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.reports.model import Finding, Report
-from consan.session import Prepared, Session
+from consan.session.prepared import Prepared
+from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 Array = npt.NDArray[Any]

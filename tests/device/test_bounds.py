@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from device_support import Bench, markers
 
-from consan.instrument import layout
+from consan.instrument.abi import sizes
 from consan.instrument.runtime import Variant
 from consan.reports.model import Report
 
@@ -137,7 +137,7 @@ BOUNDS = [
     if (n <= 3 && t < 2) __syncwarp(3);
     if (t == 1) { DELAY(); GET(out[0], &word); } /*@read*/
 }""",
-        (Case(layout.WARP_SYNCS - 1), Case(layout.WARP_SYNCS, one("data-race", "warning", "read", "write"))),
+        (Case(sizes.WARP_SYNCS - 1), Case(sizes.WARP_SYNCS, one("data-race", "warning", "read", "write"))),
         threads=32,
     ),
     Bound(
@@ -156,7 +156,7 @@ BOUNDS = [
         out[t] = tile[t]; /*@read*/
     }
 }""",
-        (Case(layout.WAIT_HISTORY - 1), Case(layout.WAIT_HISTORY, evicted=True)),
+        (Case(sizes.WAIT_HISTORY - 1), Case(sizes.WAIT_HISTORY, evicted=True)),
     ),
     Bound(
         "copy_ranges",
@@ -171,7 +171,7 @@ BOUNDS = [
         asm volatile("cp.async.wait_group 0;" ::: "memory");
     }
 }""",
-        (Case(layout.COPY_RANGES, one("missing-wait", "error", "copy", "store")), Case(layout.COPY_RANGES + 1, evicted=True)),
+        (Case(sizes.COPY_RANGES, one("missing-wait", "error", "copy", "store")), Case(sizes.COPY_RANGES + 1, evicted=True)),
     ),
     Bound(
         "mbarriers",
@@ -182,7 +182,7 @@ BOUNDS = [
         #pragma unroll 1
         for (int k = 0; k < n; k++) { INIT(&bars[k], 1); ARRIVE(&bars[k]); WAIT(&bars[k], 0); }
 }""",
-        (Case(layout.MBARRIERS), Case(layout.MBARRIERS + 1, evicted=True)),
+        (Case(sizes.MBARRIERS), Case(sizes.MBARRIERS + 1, evicted=True)),
     ),
     Bound(
         "results",
@@ -200,7 +200,7 @@ BOUNDS = [
         bulk_wait<0>();
     }
 }""",
-        (Case(layout.RESULTS, one("missing-wait", "error", "read", "store")), Case(layout.RESULTS + 1, evicted=True)),
+        (Case(sizes.RESULTS, one("missing-wait", "error", "read", "store")), Case(sizes.RESULTS + 1, evicted=True)),
         head=HOPPER + "\n#define FENCE_PROXY() fence_async_shared()\n",
     ),
     Bound(
@@ -218,7 +218,7 @@ BOUNDS = [
         WAIT(&full, 0);
     }
 }""",
-        (Case(layout.FETCHES, one("missing-wait", "error", "load", "store")), Case(layout.FETCHES + 1, evicted=True)),
+        (Case(sizes.FETCHES, one("missing-wait", "error", "load", "store")), Case(sizes.FETCHES + 1, evicted=True)),
     ),
     Bound(
         "bulk_group_waits",
@@ -246,11 +246,11 @@ BOUNDS = [
     }
     if (t == 0) bulk_wait<0>();
 }""",
-        (Case(layout.GROUP_WAITS - 1), Case(layout.GROUP_WAITS, one("missing-wait", "error", "overwrite", "store"))),
+        (Case(sizes.GROUP_WAITS - 1), Case(sizes.GROUP_WAITS, one("missing-wait", "error", "overwrite", "store"))),
         head=HOPPER,
     ),
     Bound(
-        "copy_ties",
+        "copy_tags",
         START
         + """
     __shared__ alignas(16) unsigned tile[4 * 20];
@@ -266,7 +266,7 @@ BOUNDS = [
         out[0] = tile[0]; /*@read*/
     }
 }""",
-        (Case(layout.COPY_TIES), Case(layout.COPY_TIES + 1, evicted=True)),
+        (Case(sizes.COPY_TAGS), Case(sizes.COPY_TAGS + 1, evicted=True)),
     ),
     Bound(
         "copies_at_exit",
@@ -453,7 +453,7 @@ BOUNDS = [
         WAIT(&full, 0);
     }
 }""",
-        (Case(4, one("missing-proxy-fence", "error", "load", "store")), Case(4 * layout.WRITTEN)),
+        (Case(4, one("missing-proxy-fence", "error", "load", "store")), Case(4 * sizes.WRITTEN)),
     ),
     Bound(
         "fence_events",
@@ -478,7 +478,7 @@ BOUNDS = [
         }
     }
 }""",
-        (Case(layout.FENCE_EVENTS, one("missing-proxy-fence", "error", "load", "store")), Case(layout.FENCE_EVENTS + 1)),
+        (Case(sizes.FENCE_EVENTS, one("missing-proxy-fence", "error", "load", "store")), Case(sizes.FENCE_EVENTS + 1)),
     ),
     Bound("waits_without_global_flags", GLOBAL_RESULT % "", (Case(0, one("missing-wait", "error", "read", "store")),)),
     Bound("waits_and_global_flags", GLOBAL_RESULT % POLL, (Case(0),)),

@@ -12,7 +12,7 @@ import pytest
 from device_support import Bench, encoded, found, launches
 
 from consan.backends import driver as api
-from consan.session import Session
+from consan.session.session import Session
 
 SOURCE = """
 extern "C" __global__ void exchange(int racy, int work, unsigned* out) {
@@ -98,7 +98,7 @@ def test_modules_prepared_from_eight_threads(device: str) -> None:
     _in_threads(8, work)
     report = bench.report()
     assert sum(kernel.launches for kernel in report.kernels) == 8
-    assert len({prepared.counter for prepared in bench.session._used.values()}) == 4
+    assert len({prepared.counter for prepared in bench.session.modules.used.values()}) == 4
     assert found(report, SOURCE) == RACE
     for index in (0, 1, 2, 3):
         assert bench.array(out[index], 64).tolist() == [2 * (63 - t) + index % 4 + 1 for t in range(64)]

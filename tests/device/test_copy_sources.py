@@ -22,8 +22,8 @@ extern "C" __global__ void copies(char* base, int tensors, long apart, long at) 
     }
 #ifdef FIXED
     WAIT;
-    __syncthreads();
 #endif
+    __syncthreads();  // every copy is issued before the store
     if (threadIdx.x == 5) *(int*)(base + at) = 1;  /*@store*/
     WAIT;
     __syncthreads();

@@ -203,7 +203,7 @@ def _ends(bench: Bench, entry: str, grid: int, block: int, *args: Any) -> Findin
     assert {finding.kernel for finding in report.findings} == {entry}
     (finding,) = report.findings
     assert (report.verdict, finding.kind, finding.severity, report.incomplete) == ("violations", "deadlock", "error", ())
-    assert finding.accesses == ()
+    assert finding.pair == ()
     return finding
 
 
@@ -226,7 +226,7 @@ def test_an_arrival_too_few(bench: Bench) -> None:
     assert _waits(finding) == {"count": 70}
     assert finding.barrier is not None
     assert finding.barrier.items() >= {"phase": 0, "pending": 1, "expected": 71, "tx": 0}.items()
-    assert "1 of 71 arrivals" in finding.missing
+    assert "1 of the 71 arrivals" in finding.missing
 
 
 def test_one_of_two_ctas(bench: Bench) -> None:
@@ -305,10 +305,11 @@ def test_try_wait_on_the_machine_is_reported_once() -> None:
         assert (finding.kind, {waiter["line"] for waiter in finding.waiters}) == ("deadlock", {LINES["empty"], LINES["full"]})
 
 
-def test_the_kernels_assemble(device: str) -> None:
+@pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fast", "best"])
+def test_the_kernels_assemble(device: str, fast: bool) -> None:
     bench = Bench(device, _source("try_wait"))
     assert bench.prepared is not None
-    assembled = assemble(bench.prepared.instrumented.ptx, "sm_90a")
+    assembled = assemble(bench.prepared.instrumented.ptx, "sm_90a", fast=fast)
     assert not [warning for warning in assembled.warnings if "C75" in warning]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from device_support import Bench, found, launches
 
-from consan.instrument import layout
+from consan.instrument.abi import records, sizes
 from consan.options import read_kernel_filter
 
 SOURCE = """
@@ -106,13 +106,13 @@ extern "C" __global__ void pairs(int width, unsigned* out) {{
 @pytest.mark.slow
 def test_more_distinct_findings_than_the_table_holds(device: str) -> None:
     side = 70
-    assert side * side > layout.TABLE_ENTRIES
+    assert side * side > sizes.TABLE_ENTRIES
     source = _many_pairs(side, side)
     bench = Bench(device, source)
     bench.launch("pairs", side * side, 64, side, bench.zeros(64))
     report = bench.report()
     assert report.dropped > 0
-    assert len(report.findings) >= layout.RING_ENTRIES // 2
+    assert len(report.findings) >= sizes.RING_ENTRIES // 2
     assert any("dropped" in reason for reason in report.incomplete)
     assert report.verdict == "violations"
 
@@ -121,8 +121,8 @@ def test_a_full_ring_is_never_clean(device: str) -> None:
     """Pretend that the ring is full: what finds no room is counted, and the verdict says that something is missing."""
     bench = Bench(device, SOURCE)
     shadow = bench.session.shadow
-    position = shadow.address + layout.offsets(layout.RUNTIME)["ring_count"]
-    bench.backend.write(position, layout.RING_ENTRIES.to_bytes(4, "little"))
+    position = shadow.address + records.offsets(records.RUNTIME)["ring_count"]
+    bench.backend.write(position, sizes.RING_ENTRIES.to_bytes(4, "little"))
     bench.launch("first", 2, 64, bench.zeros(64))
     report = bench.report()
     assert (report.findings, report.verdict) == ((), "incomplete")

@@ -1,6 +1,4 @@
-"""The generated layout and every variant of the shadow runtime: it compiles with NVRTC and assembles for each architecture, and its
-hooks neither spill nor grow.
-"""
+"""Every variant of the shadow runtime: it compiles with NVRTC and assembles for each architecture, and its hooks neither spill nor grow."""
 
 from __future__ import annotations
 
@@ -12,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from consan._errors import UsageError
-from consan.instrument import instrument, layout
+from consan.instrument import instrument
+from consan.instrument.abi import hooks
+from consan.instrument.abi.variant import reachable
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, source
-from consan.session import compile_runtime, library_for
+from consan.session.runtime import compile_runtime, library_for
+from consan.toolchain import nvrtc
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -28,8 +29,9 @@ MOST_REGISTERS = 64  # what lets a CTA of 1,024 threads start
 
 
 def name_of(variant: Variant) -> str:
-    words = [word for word in ("partial", "asynchronous", "engine") if getattr(variant, word)]
-    return "-".join([str(variant.granule), *words, *([f"cluster{variant.cluster}"] if variant.cluster else [])])
+    words = [word for word in ("partial", "asynchronous", "engine", "isa") if getattr(variant, word)]
+    numbers = [f"{name}{value}" for name in ("cluster", "named") if (value := getattr(variant, name))]
+    return "-".join([str(variant.granule), *words, *numbers])
 
 
 @functools.cache
@@ -37,66 +39,52 @@ def library(variant: Variant, target: str) -> RuntimeLibrary:
     return load(variant, target, compile_runtime)
 
 
-# -- layout ---------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_header_compiles_and_its_assertions_hold() -> None:
-    text = layout.header() + 'extern "C" __global__ void k(Slot* s, Thread* t) { t->state = s->state; }'
-    assert ".entry k" in compile_ptx(text, arch="sm_80").ptx
-
-
-@pytest.mark.parametrize("struct", [*layout.structs(), *layout.structs(16)], ids=lambda struct: f"{struct.name}-{layout.size(struct)}")
-def test_a_moved_member_does_not_compile(struct: layout.Struct) -> None:
-    """The assertions are real: a second member before the first one breaks them."""
-    header = layout.header(1 if struct in layout.structs() else 16)
-    text = header.replace(f"struct {struct.name} {{", f"struct {struct.name} {{\n    u64 added;")
-    with pytest.raises(UsageError, match="static assertion failed"):
-        compile_ptx(text, arch="sm_80")
-
-
-@pytest.mark.parametrize("struct", [*layout.structs(), *layout.structs(16)], ids=lambda struct: f"{struct.name}-{layout.size(struct)}")
-def test_numpy_and_cpp_agree_on_the_layout(struct: layout.Struct) -> None:
-    """NumPy's own offsets against those that the C++ side asserts; records start on 8 bytes."""
-    dtype = layout.dtype(struct)
-    assert dtype.fields is not None
-    assert {name: place[1] for name, place in dtype.fields.items()} == layout.offsets(struct)
-    assert dtype.itemsize == layout.size(struct)
-    assert layout.size(struct) % 8 == 0
-
-
-def test_fields_that_are_not_aligned_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"Bad\.wide"):
-        layout.offsets(layout._struct("Bad", "u32 narrow; u64 wide"))
-
-
-def test_counts_fit_their_bits() -> None:
-    assert layout.SITE_LIMIT < 1 << 16
-    assert layout.READ_SITE_LIMIT < 1 << 12
-    assert max(layout.Kind) < 1 << 5
-    assert max(layout.Reason) < 1 << 8
-    assert layout.DIRECTORY_ENTRIES & (layout.DIRECTORY_ENTRIES - 1) == 0
-
-
-def test_every_constant_of_the_host_reaches_the_device() -> None:
-    text = layout.header()
-    assert "#define MAX_CTAS 4u" in layout.header(4)
-    for name in ("MAX_WARPS", "COPY_RANGES", "RING_ENTRIES", "TABLE_ENTRIES", "WAIT_HISTORY"):
-        assert f"#define {name} {getattr(layout, name)}u" in text
-    for kind in layout.Kind:
-        assert f"#define KIND_{kind.name} {int(kind)}u" in text
-
-
 # -- variants -------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", [*VARIANTS, CLUSTERS[0], CLUSTERS[-1]], ids=name_of)
 def test_every_variant_compiles_and_is_cut_into_functions(variant: Variant) -> None:
-    found = library(variant, "sm_90a").functions
-    hooks = {f"__consan_{kind}{width}" for kind in ("read", "write", "atomic") for width in (1, 2, 4, 8, 16) if width >= variant.granule}
-    hooks |= {"__consan_enter", "__consan_exit", "__consan_find", "__consan_poll", "__consan_stands", "__consan_count", "__consan_scrub"}
-    hooks |= {"__consan_barrier_before", "__consan_barrier_after", "__consan_warp_sync"} if variant.partial else set()
-    hooks |= {"__consan_copy4", "__consan_copy16", "__consan_copy_commit", "__consan_copy_wait"} if variant.asynchronous else set()
-    assert hooks <= set(found)
+    _has_its_hooks(library(variant, "sm_90a"), variant)
+
+
+def _has_its_hooks(found: RuntimeLibrary, variant: Variant) -> None:
+    wanted = {hook.symbol for hook in hooks.HOOKS.values() if hook.is_in(variant)}
+    assert {name for name in found.functions if name.startswith(hooks.PREFIX)} == wanted
+
+
+def _front_end(variant: Variant) -> str:
+    """What the compiler's front end says of a variant; no code is generated, which takes a hundred times as long."""
+    options = ("-rdc=true", "--fdevice-syntax-only")
+    try:
+        compile_ptx(source(variant), name="consan_runtime.cu", arch="sm_90", defines=dict(variant.defines()), options=options)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+REACHABLE = list(reachable())
+
+
+def test_variants_that_a_module_can_ask_for() -> None:
+    """Three granules with and without partial barriers and cp.async; with the engine, clusters, named barriers and the policy beside."""
+    assert len({tuple(variant.defines().items()) for variant in REACHABLE}) == len(REACHABLE) == 3 * 2 * 2 + 3 * 5 * 6 * 2
+    assert {*VARIANTS, *CLUSTERS} <= set(REACHABLE)
+
+
+@pytest.mark.skipif(nvrtc.version() < (13, 0), reason="this NVRTC cannot stop after its front end")
+@pytest.mark.parametrize("granule", [1, 2, 4])
+@pytest.mark.parametrize("isa", [False, True], ids=["default", "isa"])
+def test_every_reachable_variant_passes_the_front_end(granule: int, isa: bool) -> None:
+    """Names, types, static asserts and template instances, of all variants. Code of all is generated by the slow test below."""
+    found = {name_of(each): _front_end(each) for each in REACHABLE if (each.granule, each.isa) == (granule, isa)}
+    assert {name: error for name, error in found.items() if error} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("variant", REACHABLE, ids=name_of)
+def test_every_reachable_variant_compiles(variant: Variant) -> None:
+    _has_its_hooks(load(variant, "sm_90a", compile_runtime), variant)
 
 
 TINY = [Variant(epoch_bits=(4, 6), epoch_limit=200), Variant(partial=True, epoch_bits=(6, 10), epoch_limit=99)]
@@ -131,7 +119,7 @@ def test_the_runtime_takes_no_shared_memory_and_no_barrier() -> None:
 
 def test_no_weak_load_reads_shadow_state() -> None:
     """Weak loads are for what does not change while a CTA runs: the helper that says so, and nothing else."""
-    weak = [line for line in source().splitlines() if "ld.global" in line]
+    weak = [line for line in source(Variant()).splitlines() if "ld.global" in line]
     assert [line.split("(")[0].split()[-1] for line in weak] == ["constant_pair", "weak32"]
 
 
@@ -224,7 +212,7 @@ RING = Path(__file__).parents[1] / "kernels" / "clean" / "wgmma_tma_ring.cu"
 _FUNCTIONS = re.compile(r"Function properties for (\w+)\n.* bytes stack frame, (\d+) bytes spill stores")
 
 
-@pytest.mark.parametrize("base", [Variant(), Variant(isa=True)], ids=["default", "isa"])
+@pytest.mark.parametrize("base", [Variant(), pytest.param(Variant(isa=True), marks=pytest.mark.slow)], ids=["default", "isa"])
 def test_hooks_of_the_asynchronous_engines_do_not_spill(base: Variant) -> None:
     """At the cap that lets 512 threads start, of which such kernels rarely have more."""
     ptx = compile_ptx(RING.read_text(), name=str(RING), arch="sm_90a").ptx

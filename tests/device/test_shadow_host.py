@@ -1,4 +1,4 @@
-"""The host's half of the shadow (consan/shadow.py): placing the tables, registering modules, resetting and reading back."""
+"""The host's half of the shadow (consan/session/shadow.py): placing the tables, registering modules, resetting and reading back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from consan.backends.base import DeviceLost
 from consan.backends.virtual import VirtualBackend
-from consan.instrument import layout
-from consan.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
+from consan.instrument.abi import events, records, sizes
+from consan.session.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
 
 
 class DirtyBackend(VirtualBackend):
@@ -31,14 +31,14 @@ def shadow(request: pytest.FixtureRequest) -> Shadow:
 
 
 def record_of(shadow: Shadow) -> Any:
-    data = shadow.backend.read(shadow.address, layout.size(layout.RUNTIME))
-    return np.frombuffer(data, layout.dtype(layout.RUNTIME))[0]
+    data = shadow.backend.read(shadow.address, records.size(records.RUNTIME))
+    return np.frombuffer(data, records.dtype(records.RUNTIME))[0]
 
 
 def test_tables_are_zero_whatever_the_memory_held(shadow: Shadow) -> None:
     runtime = record_of(shadow)
     assert runtime["arena_bytes"] == MiB
-    directory, launches = layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY), 8 * layout.LAUNCH_COUNTERS
+    directory, launches = sizes.DIRECTORY_ENTRIES * records.size(records.DIRECTORY), 8 * sizes.LAUNCH_COUNTERS
     for name, nbytes in (("arena", MiB), ("directory", directory), ("launches", launches)):
         assert not any(shadow.backend.read(int(runtime[name]), nbytes)), name
     assert not shadow.ring.any()
@@ -47,18 +47,18 @@ def test_tables_are_zero_whatever_the_memory_held(shadow: Shadow) -> None:
 
 def test_tables_do_not_overlap(shadow: Shadow) -> None:
     runtime = record_of(shadow)
-    sizes = {
-        "directory": layout.DIRECTORY_ENTRIES * layout.size(layout.DIRECTORY),
-        "class_slots": layout.CLASS_COUNT * layout.SLOTS_PER_CLASS * 8,
-        "hints": layout.HINT_SHAPES * layout.HINT_PLACES * layout.HINT_DEPTH * 8,
-        "hint_tops": layout.HINT_SHAPES * layout.HINT_PLACES * 4,
-        "table": layout.TABLE_ENTRIES * layout.size(layout.TABLE_ENTRY),
-        "launches": layout.LAUNCH_COUNTERS * 8,
+    wanted = {
+        "directory": sizes.DIRECTORY_ENTRIES * records.size(records.DIRECTORY),
+        "class_slots": sizes.CLASS_COUNT * sizes.SLOTS_PER_CLASS * 8,
+        "hints": sizes.HINT_SHAPES * sizes.HINT_PLACES * sizes.HINT_DEPTH * 8,
+        "hint_tops": sizes.HINT_SHAPES * sizes.HINT_PLACES * 4,
+        "table": sizes.TABLE_ENTRIES * records.size(records.TABLE_ENTRY),
+        "launches": sizes.LAUNCH_COUNTERS * 8,
         "arena": MiB,
-        "ring": layout.RING_ENTRIES * layout.size(layout.FINDING) + layout.STANDS * layout.size(layout.STAND),
+        "ring": sizes.RING_ENTRIES * records.size(events.FINDING) + sizes.STANDS * records.size(records.STAND),
     }
-    ranges = sorted((int(runtime[name]), int(runtime[name]) + nbytes) for name, nbytes in sizes.items())
-    ranges.append((shadow.address, shadow.address + layout.size(layout.RUNTIME)))
+    ranges = sorted((int(runtime[name]), int(runtime[name]) + nbytes) for name, nbytes in wanted.items())
+    ranges.append((shadow.address, shadow.address + records.size(records.RUNTIME)))
     ranges.sort()
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
     assert all(start % 16 == 0 for start, _ in ranges)
@@ -93,37 +93,40 @@ def test_without_room_for_words_nothing_is_told(shadow: Shadow) -> None:
 
 def test_more_launch_counters_than_there_are_is_an_error(shadow: Shadow) -> None:
     with pytest.raises(OverflowError):
-        shadow.register(layout.LAUNCH_COUNTERS + 1)
-    assert shadow.register(layout.LAUNCH_COUNTERS) == (0, 0)
+        shadow.register(sizes.LAUNCH_COUNTERS + 1)
+    assert shadow.register(sizes.LAUNCH_COUNTERS) == (0, 0)
     with pytest.raises(OverflowError):
         shadow.register(1)
 
 
 def test_drain_reads_what_the_device_wrote(shadow: Shadow) -> None:
-    fields, backend = layout.offsets(layout.RUNTIME), shadow.backend
+    fields, backend = records.offsets(records.RUNTIME), shadow.backend
     wanted = Counters(dropped_findings=3, dropped_ctas=5, evicted=7, checked_ctas=11, arena_used=13)
     for name, value in (("dropped_findings", 3), ("dropped_ctas", 5), ("evicted", 7), ("checked_ctas", 11), ("arena_next", 13)):
         backend.write(shadow.address + fields[name], value.to_bytes(8, "little"))
     runtime = record_of(shadow)
     backend.write(int(runtime["launches"]) + 8 * 6, (99).to_bytes(8, "little"))
-    finding = np.zeros(1, layout.dtype(layout.FINDING))
-    finding["valid"], finding["site"], finding["ctaid"] = 1, 42, (1, 2, 3)
-    backend.write(int(runtime["ring"]) + 2 * layout.size(layout.FINDING), finding.tobytes())
+    finding = np.zeros(1, records.dtype(events.FINDING))
+    event = finding["event"]
+    event["valid"], event["site"], event["ctaid"] = 1, 42, (1, 2, 3)
+    backend.write(int(runtime["ring"]) + 2 * records.size(events.FINDING), finding.tobytes())
     drained = shadow.drain()
     assert drained.counters == wanted
     assert drained.launches[6] == 99
     assert drained.launches.sum() == 99
-    (place,) = np.flatnonzero(drained.records["valid"])
-    assert (int(place), int(drained.records[place]["site"]), drained.records[place]["ctaid"].tolist()) == (2, 42, [1, 2, 3])
+    (place,) = np.flatnonzero(drained.records["event"]["valid"])
+    event = drained.records[place]["event"]
+    assert (int(place), int(event["site"]), event["ctaid"].tolist()) == (2, 42, [1, 2, 3])
 
 
-def test_reset_forgets_findings_and_counts_but_no_slots(shadow: Shadow) -> None:
-    fields, backend, runtime = layout.offsets(layout.RUNTIME), shadow.backend, record_of(shadow)
-    for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas", "arena_next"):
+def test_reset_forgets_findings_and_counts_and_on_the_virtual_machine_slots(shadow: Shadow) -> None:
+    fields, backend, runtime = records.offsets(records.RUNTIME), shadow.backend, record_of(shadow)
+    for name in ("dropped_findings", "dropped_ctas", "evicted", "checked_ctas"):
         backend.write(shadow.address + fields[name], (9).to_bytes(8, "little"))
     backend.write(shadow.address + fields["ring_count"], (9).to_bytes(4, "little"))
     backend.write(int(runtime["table"]), b"\1" * 64)
     backend.write(int(runtime["launches"]), b"\1" * 64)
+    backend.write(shadow.address + fields["arena_next"], (64).to_bytes(8, "little"))
     backend.write(int(runtime["arena"]), b"\1" * 64)
     shadow.ring[:256] = 1
     shadow.set_abort(True)
@@ -131,13 +134,14 @@ def test_reset_forgets_findings_and_counts_but_no_slots(shadow: Shadow) -> None:
     assert int(record_of(shadow)["cta_limit"]) == 0, "more than any launch has: all"
     shadow.reset(cta_limit=4)
     drained, after = shadow.drain(), record_of(shadow)
-    assert drained.counters == Counters(arena_used=9)
-    assert not drained.records["valid"].any()
+    virtual = backend.allocates_zeros
+    assert drained.counters == Counters(arena_used=0 if virtual else 64)
+    assert not drained.records["event"]["valid"].any()
     assert drained.table is not None
     assert not drained.table["key"].any()
     assert not drained.launches.any()
     assert (int(after["ring_count"]), int(after["abort"]), int(after["cta_limit"])) == (0, 0, 4)
-    assert any(backend.read(int(runtime["arena"]), 64)), "slots and their epochs must stay"
+    assert any(backend.read(int(runtime["arena"]), 64)) is not virtual, "on a GPU slots and their epochs must stay"
 
 
 def test_abort_is_seen_by_the_device(shadow: Shadow) -> None:
@@ -162,10 +166,10 @@ class LostBackend(VirtualBackend):
 def test_the_ring_is_read_when_the_context_is_lost(told: bool) -> None:
     backend = LostBackend()
     shadow = Shadow(backend, arena_bytes=1 * MiB)
-    shadow.ring[: layout.RING_ENTRIES * layout.size(layout.FINDING)].view(layout.dtype(layout.FINDING))[3]["valid"] = 1
+    shadow.ring[: sizes.RING_ENTRIES * records.size(events.FINDING)].view(records.dtype(events.FINDING))[3]["event"]["valid"] = 1
     backend.lost = True
     drained = shadow.drain(lost=told)
-    assert np.flatnonzero(drained.records["valid"]).tolist() == [3]
+    assert np.flatnonzero(drained.records["event"]["valid"]).tolist() == [3]
     assert drained.table is None
     assert drained.counters == Counters()
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from device_support import Bench, MiB
 
-from consan.instrument import layout
+from consan.instrument.abi import records, sizes
+from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.runtime import Variant
-from consan.instrument.slots import class_bytes, slot_bytes
 
 KERNEL = """
 extern "C" __global__ void k(unsigned* out) {
@@ -28,8 +28,8 @@ def told_and_cut(bench: Bench, threads: int, shared: int, cluster: int = 1) -> t
     """What the host says of a slot, and what the device has written there; the slot's room as well."""
     assert bench.prepared is not None
     bench.launch("k", cluster, threads, bench.zeros(1024), shared=shared, cluster=(cluster, 1, 1))
-    shadow, variant = bench.session.shadow, bench.session._for_cluster(bench.prepared, cluster).instrumented.variant
-    place = shadow._places["arena"] + layout.offsets(layout.slot(variant.cluster or 1))["size"]
+    shadow, variant = bench.session.shadow, bench.session.modules.for_cluster(bench.prepared, cluster).instrumented.variant
+    place = shadow._places["arena"] + records.offsets(records.SLOT, variant.ctas)["size"]
     told, cut = slot_bytes(variant, threads, shared, cluster), int(np.frombuffer(bench.backend.read(place, 8), "<u8")[0])
     assert bench.counters().arena_used == class_bytes(told)
     return told, cut
@@ -51,4 +51,4 @@ def test_of_a_cluster(ctas: int) -> None:
 def test_rooms_are_little_larger_than_what_is_asked_for() -> None:
     for wanted in range(1 << 13, 1 << 24, 9973):
         assert wanted <= class_bytes(wanted) <= 1.25 * wanted
-    assert class_bytes(1) == 1 << layout.CLASS_SHIFT
+    assert class_bytes(1) == 1 << sizes.CLASS_SHIFT

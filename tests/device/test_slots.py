@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from device_support import ROOM, Bench, MiB, found, launches
 
-from consan.instrument import layout
+from consan.instrument.abi import records
 
 SOURCE = """
 extern "C" __global__ void clean(const unsigned* x, unsigned* out) {
@@ -122,7 +122,7 @@ def test_slots_change_their_shape(device: str) -> None:
     assert bench.counters().checked_ctas == 3 * 91
     bench.launch("partly_written", 3, 64, 63, out)
     assert found(bench.report(), SOURCE) == {("uninitialized-read", "uninitialised")}
-    stolen = bench.session.shadow.address + layout.offsets(layout.RUNTIME)["stolen_slots"]
+    stolen = bench.session.shadow.address + records.offsets(records.RUNTIME)["stolen_slots"]
     assert int.from_bytes(bench.backend.read(stolen, 4), "little") > 0
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from device_support import Bench, markers
 
-from consan.instrument import layout
+from consan.instrument.abi import sizes
+from consan.session import watch
 
 SOURCE = """
 #include <cstdint>
@@ -85,6 +86,7 @@ def background(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
             thread.join(timeout)
         return not any(thread.is_alive() for thread in running)
 
+    monkeypatch.setattr(watch, "LEAVING", 60.0)  # other processes may keep the virtual machine from running
     monkeypatch.setattr(bench.backend, "launch", start)
     monkeypatch.setattr(bench.backend, "synchronize", synchronize)
     return bench
@@ -134,14 +136,14 @@ def test_waits_at_barriers_and_mbarriers(device: str, monkeypatch: pytest.Monkey
 
 
 def test_many_warps_are_bounded_and_the_rest_is_counted(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ctas = layout.STANDS // 4 + 4
+    ctas = sizes.STANDS // 4 + 4
     _, where = stopped(device, monkeypatch, "spin", ctas)
-    assert where.startswith(f"{layout.STANDS} warps of ")
+    assert where.startswith(f"{sizes.STANDS} warps of ")
     assert where.endswith("; and 512 more threads in loops or at waits")
 
 
 def test_a_later_launch_says_its_own(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, _ = stopped(device, monkeypatch, "spin", layout.STANDS)
+    bench, _ = stopped(device, monkeypatch, "spin", sizes.STANDS)
     bench.launch("plain", 1, 64, bench.zeros(2), bench.zeros(128))
     (reason,) = (reason for reason in bench.report().incomplete if reason.startswith("plain"))
     assert f"warps 0 and 1 of CTA (0,0,0), 64 lanes, at kernel.cu:{line('plain')}:" in reason

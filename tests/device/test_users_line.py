@@ -34,7 +34,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
 def told(finding: Any, source: str) -> list[tuple[str | None, str]]:
     """For each access the marker of its line, and what the bytes are called."""
     assert {Path(access.file).name for access in finding.accesses} == {"k.cu"}
-    return [(markers(source).get(access.line), access.name.split("[")[0]) for access in finding.accesses]
+    return [(markers(source).get(access.line), access.name.split("[")[0]) for access in finding.pair]
 
 
 BLOCK_REDUCE = """
@@ -93,7 +93,7 @@ def test_pipeline_and_cooperative_groups(check: Check) -> None:
     finding = check(source).findings[0]
     assert finding.kind == "missing-wait"
     assert told(finding, source) == [("copy", "tile"), ("load", "tile")]
-    assert {access.name[:8] for access in finding.accesses} == {"tile[1]["}  # N is a template's: the size tells the first dimension
+    assert {access.name[:8] for access in finding.pair} == {"tile[1]["}  # N is a template's: the size tells the first dimension
     assert finding.accesses[1].inlined[0].function == "k::{lambda#1}::operator()"
     assert "in kernel k<2>" in str(check(source))
     assert check(PIPELINE.replace("WAIT", "__pipeline_wait_prior(0);")).verdict == "clean"

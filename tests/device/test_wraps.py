@@ -141,7 +141,10 @@ extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
 """
 
 
-@pytest.fixture(params=sorted(WIDTHS))
+MORE = ("5_8", "8_12")  # between the tiny widths and the real ones
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in MORE else []) for name in sorted(WIDTHS)])
 def variant(request: pytest.FixtureRequest) -> Variant:
     return WIDTHS[request.param]
 
@@ -176,7 +179,7 @@ def test_loop_over_wraps(device: str, variant: Variant) -> None:
             np.testing.assert_array_equal(bench.array(out, 64), wanted)
 
 
-@pytest.mark.parametrize("barriers", [2, 15, 16, 31, 47, 64, 80, 200, 256, 1000])
+@pytest.mark.parametrize("barriers", [2, 15, 16, 31, 47, 64, 80, 200, 256, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
     for racy in (0, 1):
         bench = bench_of(device, TINY)
@@ -185,7 +188,7 @@ def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
         assert found(bench.report(), SOURCE) == expected, (barriers, racy)
 
 
-@pytest.mark.parametrize("barriers", [0, 4, 16, 17, 63, 64, 200, 1000])
+@pytest.mark.parametrize("barriers", [0, 4, 16, 17, 63, 64, 200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_initialised_or_not_survives_wraps(device: str, barriers: int) -> None:
     for written in (0, 1):
         bench = bench_of(device, TINY)

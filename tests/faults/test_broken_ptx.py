@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import consan as package
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.session import Session
+from consan.session.session import Session
 from consan.toolchain import assemble, find
 
 needs_assembler = pytest.mark.skipif(not (find.locate(find.NVJITLINK) or find.ptxas()), reason="no assembler is installed")

@@ -150,7 +150,7 @@ def test_files_that_are_no_files(command: str) -> None:
 
 
 def test_a_file_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.commands.base._LARGEST_TEXT", 1 << 20)
+    monkeypatch.setattr("consan.files._LARGEST_TEXT", 1 << 20)
     assert consan("report", "/dev/zero").refused() == "cannot read /dev/zero: it is larger than 1 MiB"
 
 
@@ -179,7 +179,7 @@ def test_a_program_whose_kernels_cannot_be_copied_for_the_report(here: Path, lim
 
 def test_a_copy_without_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     code = "__global__ void " + "lonely" + "(int* x) {}"
-    assert sources.place(code + " ", Path(os.devnull, "folder")) == sources.Place("lonely.cu", 1)
+    assert sources.place(code + " ", Path(os.devnull, "folder")) == sources.SourceStart("lonely.cu", 1)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import consan
 from consan._errors import UsageError
 from consan.reports import render
 from consan.reports.json_format import loads
-from consan.session import Session
+from consan.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
 
@@ -61,7 +61,7 @@ from consan.__main__ import main
 def watch():
     while True:
         time.sleep(0.02)
-        device = getattr(sys.modules.get("consan.session"), "_DEVICES", {}).get(("cpu", None))
+        device = getattr(sys.modules.get("consan.session.device"), "DEVICES", {}).get(("cpu", None))
         if device is not None and "shadow" in vars(device) and device.shadow.ring.any():
             pathlib.Path("running").touch()
             return

@@ -16,8 +16,10 @@ from faults_support import MODULE
 import consan
 from consan.reports import render
 from consan.reports.json_format import dumps, loads
-from consan.reports.model import Access, Finding, assemble, merge_findings
-from consan.session import Session
+from consan.reports.merging import merge_findings
+from consan.reports.model import Access, Finding
+from consan.reports.verdict import assemble
+from consan.session.session import Session
 
 KERNELS = {name: consan.Kernel(MODULE, name) for name in ("clean", "racy")}
 EXPECTED = np.arange(64) ^ 32
@@ -76,10 +78,10 @@ def test_sessions_of_eight_threads_launch_in_turns() -> None:
 
 
 def test_the_first_sessions_of_eight_threads_share_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    from consan import session as module
+    from consan.session import device as module
 
     slow = module.open_backend
-    monkeypatch.setattr(module, "_DEVICES", {})
+    monkeypatch.setattr(module, "DEVICES", {})
     monkeypatch.setattr(module, "open_backend", lambda name: (time.sleep(0.05), slow(name))[1])
     devices: list[object] = []
     in_threads(8, lambda index: devices.append(module.shared_device("cpu")))
@@ -186,6 +188,6 @@ def test_what_the_machine_itself_finds_is_merged_as_it_comes() -> None:
     prepared = session.prepare(text)
     for _ in range(700):
         session.launch(prepared, "wild", (1, 1, 1), (1, 1, 1), [])
-    assert len(session._findings) < 600
+    assert len(session.watch.findings) < 600
     (found,) = session.report().findings
     assert (found.kind, found.count) == ("out-of-bounds", 700)

@@ -69,6 +69,31 @@ launch(stream, LaunchConfig(grid=(4, 4), block=(16, 16)), kernel, pa, pb, pc, ct
 stream.sync()
 '''
 )
+BULK_STORE = (
+    HEAD
+    + r'''
+SRC = r"""
+extern "C" __global__ void kernel(float *out, float *copy) {
+    __shared__ alignas(128) float tile[64];
+    unsigned t = threadIdx.x, from = (unsigned)__cvta_generic_to_shared(tile);
+    tile[t] = t;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" :: "l"(out), "r"(from) : "memory");     // STORE
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    }
+    __syncthreads();
+    copy[t] = out[t];     // READ
+    if (t == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+"""
+kernel = Program(SRC, "c++", options=ProgramOptions(arch="sm_90a")).compile("cubin").get_kernel("kernel")
+out, copy = device.allocate(256, stream=stream), device.allocate(256, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=64), kernel, out, copy)
+stream.sync()
+'''
+)
 PTX = (
     HEAD
     + r"""
@@ -112,3 +137,10 @@ def test_a_linked_object_is_listed(tmp_path: Path) -> None:
     status, report = run(tmp_path, LINKED)
     assert status == 0
     assert [(entry["name"], entry["launches"]) for entry in report["uninstrumented"]] == [("count", 1)]
+
+
+def test_global_memory_is_named_by_the_buffers_of_the_launch(tmp_path: Path) -> None:
+    _, report = run(tmp_path, BULK_STORE)
+    (finding,) = [each for each in report["findings"] if each["kind"] == "missing-wait"]
+    assert all("of argument 1" in access["name"] for access in finding["accesses"] if access["space"] == "global")
+    assert any(access["space"] == "global" for access in finding["accesses"])

@@ -23,7 +23,7 @@ from engine_support import cuda
 from consan.backends import driver as api
 from consan.backends.cuda import CudaBackend
 from consan.backends.virtual import VirtualBackend
-from consan.tensormap import TensorMapInfo
+from consan.tensormap.description import TensorMapInfo
 
 REASON = api.why_unavailable()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=f"no GPU: {REASON}")]

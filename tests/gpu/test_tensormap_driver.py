@@ -1,7 +1,7 @@
 """Our encoder against the driver's: the same bytes, and the same refusals, for maps with random parameters.
 
 `python tests/gpu/test_tensormap_driver.py FILE` writes such maps as records (tests/unit/tensormap_records.py reads them): first one
-parameter at a time changed from a plain map, then random ones. The first are what the table in consan/tensormap.py was solved from.
+parameter at a time changed from a plain map, then random ones. From the first, the table in consan/tensormap/encoding.py was solved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tensormap_records import data, encoded, records
 from consan._errors import UsageError
 from consan.backends import driver as api
 from consan.backends.cuda import CudaBackend
-from consan.tensormap import DTYPES, decode, encode
+from consan.tensormap.description import DTYPES
+from consan.tensormap.encoding import decode, encode
 
 REASON = api.why_unavailable()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(REASON is not None, reason=f"no GPU: {REASON}")]

@@ -23,10 +23,14 @@ __device__ __forceinline__ u32 peer(const volatile void* p, u32 rank) {
 
 #define PUT(there, value) asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(there), "f"(value) : "memory")
 #define GET(value, there) asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory")
+// A flag that publishes what was stored before it, and the load that looks at it.
+#define PUT_FLAG(scope, there, value) asm volatile("st.release." scope ".shared::cluster.u32 [%0], %1;" :: "r"(there), "r"((u32)(value)) : "memory")
+#define GET_FLAG(value, there) asm volatile("ld.acquire.cluster.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(there) : "memory")
 #define ADD_AS(form, there, value) asm volatile("red.relaxed." form ".shared::cluster.add.u32 [%0], %1;" :: "r"(there), "r"(value) : "memory")
 
 #define ARRIVE_THERE(there) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(there) : "memory")
 #define ARRIVE_THERE_CTA(there) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(there) : "memory")
+#define ARRIVE_THERE_RELAXED(there) asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" :: "r"(there) : "memory")
 #define EXPECT_THERE(there, bytes) \
     asm volatile("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" :: "r"(there), "r"((u32)(bytes)) : "memory")
 #define ARRIVE_EXPECT_THERE(there, bytes) \

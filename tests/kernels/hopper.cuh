@@ -89,6 +89,16 @@ template <int TRANSPOSE_B = 0> INLINE void multiply(float (&d)[4], u64 a, u64 b,
         "}"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b), "r"(add), "n"(TRANSPOSE_B));
 }
+// A in registers: a thread has two values of each of its two rows, in both halves of K.
+INLINE void load_fragment(u32 (&a)[4], const f16* x) {
+    u32 t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 * 2;
+    for (u32 i = 0; i < 4; i++) a[i] = *(const u32*)&x[(row + i % 2 * 8) * 16 + k + i / 2 * 8];
+}
+INLINE void multiply_fragment(float (&d)[4], const u32 (&a)[4], u64 b) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1, 0;"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
 
 // The threads of a warpgroup write its 64 x 8 results.
 INLINE void write_result(float* out, const float (&d)[4]) {

@@ -14,7 +14,8 @@ import pytest
 import twin_file
 
 from consan.backends.cpu import Machine
-from consan.tensormap import ALIGNMENT, encode
+from consan.tensormap.description import ALIGNMENT
+from consan.tensormap.encoding import encode
 from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent

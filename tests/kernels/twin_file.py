@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan import TensorMap
-from consan.tensormap_argument import make, parse_options
+from consan.tensormap.argument import make, parse_options
 
 Array = npt.NDArray[Any]
 

@@ -23,7 +23,7 @@ from oracle_run import oracle
 from oracle_strategies import STRATEGIES, batches
 
 import consan
-from consan.session import shared_device
+from consan.session.device import shared_device
 
 SCHEDULES = 4  # of plain runs, where the first differs
 DIFFERENCES = ("missed", "false", "mild")  # what is kept; `shadowed` and `severity` are too many

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from consan.backends.cpu.program import FunctionCode
+from consan.backends.cpu.decode.program import FunctionCode
 
 WARP = 32
 ALL = 0xFFFFFFFF

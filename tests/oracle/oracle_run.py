@@ -13,8 +13,8 @@ from oracle_verdict import Verdict
 
 from consan import api
 from consan.backends.cpu import LaunchStats
-from consan.backends.cpu.faults import Blocked
-from consan.backends.cpu.wave import Wave
+from consan.backends.cpu.state.faults import Blocked
+from consan.backends.cpu.state.wave import Wave
 from consan.backends.virtual import VirtualBackend
 
 

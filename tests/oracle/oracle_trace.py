@@ -26,12 +26,15 @@ import numpy as np
 import numpy.typing as npt
 from oracle_lanes import ALL, Ways, came_to, is_point, mask_operand
 
-from consan.backends.cpu import access, bulk, cluster, code, control, copies, decode, mbarrier_steps, mbarriers, scheduler, tensor, wgmma
-from consan.backends.cpu.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
-from consan.backends.cpu.operands import Context, flatten
-from consan.backends.cpu.registers import WORD_DTYPES
-from consan.backends.cpu.steps import Step, selective
-from consan.backends.cpu.wave import WARP, Wave
+from consan.backends.cpu.decode.operands import DecodeContext, flatten
+from consan.backends.cpu.decode.steps import Step, selective
+from consan.backends.cpu.engine import code, control, scheduler
+from consan.backends.cpu.semantics import access, cluster, mbarrier_steps, tensor, wgmma
+from consan.backends.cpu.semantics import dispatch as decode
+from consan.backends.cpu.state import copies, mbarriers
+from consan.backends.cpu.state.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
+from consan.backends.cpu.state.registers import WORD_DTYPES
+from consan.backends.cpu.state.wave import WARP, Wave
 from consan.instrument.isa import lookup
 
 Array = npt.NDArray[Any]
@@ -86,7 +89,7 @@ def per_lane(source: Array, lanes: Array) -> Array:
     return source[lanes] if source.ndim else np.broadcast_to(source, len(lanes))
 
 
-def addresses(context: Context, operand: Any, space: str) -> Callable[[Array], tuple[Array, Array]]:
+def addresses(context: DecodeContext, operand: Any, space: str) -> Callable[[Array], tuple[Array, Array]]:
     """Of some lanes: the places in shared memory that an operand names (ELSEWHERE where it does not), and the addresses."""
     place, wave = context.place(operand), context.wave
     ranked = space in RANKED
@@ -121,7 +124,7 @@ def place_of_unit(wave: Wave, item: int, nbytes: int) -> int:
 
 
 def _around(
-    trace: Trace, context: Context, step: Step, before: Callable[[Array], None], after: Callable[[Array], None] | None = None
+    trace: Trace, context: DecodeContext, step: Step, before: Callable[[Array], None], after: Callable[[Array], None] | None = None
 ) -> Step:
     place, ids = (context.instruction.line, context.instruction.opcode), context.wave.ids
 
@@ -135,9 +138,9 @@ def _around(
     return selective(part)
 
 
-def _stored(context: Context, operand: Any) -> Callable[[Array], list[bytes]] | None:
+def _stored(context: DecodeContext, operand: Any) -> Callable[[Array], list[bytes]] | None:
     """The bytes that each lane stores."""
-    word = context.parts[-1]
+    word = context.instruction.parts[-1]
     if word not in WORD_DTYPES or word == "b128":
         return None
     raw = f"b{8 * WORD_DTYPES[word].itemsize}"
@@ -160,9 +163,9 @@ def _used_elements(instruction: Any) -> list[int] | None:
     return used if 0 < len(used) < len(targets) else None
 
 
-def _data_access(trace: Trace, context: Context, step: Step) -> Step:
+def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """ld, st, atom, red, ldmatrix, stmatrix."""
-    instruction, parts = context.instruction, context.parts
+    instruction, parts = context.instruction, context.instruction.parts
     if "async" in parts:
         return _async_store(trace, context, step)
     row = lookup(parts)
@@ -192,10 +195,10 @@ def _data_access(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before)
 
 
-def _async_store(trace: Trace, context: Context, step: Step) -> Step:
+def _async_store(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """st.async and red.async that signal an mbarrier: the queue's `issue` makes the event. The others are for global memory."""
-    parts, operands = context.parts, context.instruction.operands
-    if bulk.COMPLETE_TX not in parts:
+    parts, operands = context.instruction.parts, context.instruction.operands
+    if "mbarrier::complete_tx::bytes" not in parts:
         return step
     find, reduces = addresses(context, operands[0], _shared_space(parts)), parts[0] == "red"
     nbytes = WORD_DTYPES[parts[-1]].itemsize * len(flatten(operands[1]))
@@ -211,29 +214,29 @@ def _async_store(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before, after)
 
 
-def _fence(trace: Trace, context: Context, step: Step) -> Step:
-    return _around(trace, context, step, lambda lanes: trace.emit("fence", lanes, parts=context.parts))
+def _fence(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    return _around(trace, context, step, lambda lanes: trace.emit("fence", lanes, parts=context.instruction.parts))
 
 
-def _group(trace: Trace, context: Context, step: Step, family: str) -> Step:
+def _group(trace: Trace, context: DecodeContext, step: Step, family: str) -> Step:
     """commit_group, wait_group and wait_all."""
-    parts, operands = context.parts, context.instruction.operands
+    parts, operands = context.instruction.parts, context.instruction.operands
     if "commit_group" in parts:
         return _around(trace, context, step, lambda lanes: trace.emit("commit", lanes, family=family))
     pending = int(getattr(operands[0], "value", 0)) if operands else None
     return _around(trace, context, step, lambda lanes: trace.emit("wait", lanes, family=family, pending=pending, read="read" in parts))
 
 
-def _copy(trace: Trace, context: Context, step: Step) -> Step:
+def _copy(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """Non-bulk cp.async."""
     target, _, size = context.instruction.operands[:3]
     find, nbytes = addresses(context, target, "shared"), int(getattr(size, "value", 0))
     return _around(trace, context, step, lambda lanes: trace.emit("copy", lanes, places=find(lanes)[0], nbytes=nbytes))
 
 
-def _bulk(trace: Trace, context: Context, step: Step) -> Step:
+def _bulk(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """cp.async.bulk and its reductions: note the footprint in shared memory; the queue's `issue` makes the event."""
-    words = context.parts[context.parts.index("bulk") + 1 :]
+    words = context.instruction.parts[context.instruction.parts.index("bulk") + 1 :]
     if words[0] in ("commit_group", "wait_group"):
         return _group(trace, context, step, "bulk")
     if words[0] == "prefetch":
@@ -253,12 +256,12 @@ def _bulk(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before)
 
 
-def _tensor(trace: Trace, context: Context, step: Step) -> Step:
+def _tensor(trace: Trace, context: DecodeContext, step: Step) -> Step:
     return _around(trace, context, step, lambda lanes: None)
 
 
-def _cp(trace: Trace, context: Context, step: Step) -> Step:
-    parts = context.parts
+def _cp(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    parts = context.instruction.parts
     if "tensor" in parts:
         return step if "prefetch" in parts else _tensor(trace, context, step)
     if "bulk" in parts:
@@ -282,15 +285,15 @@ def is_narrow(words: Iterable[str]) -> bool:
     return {"cluster", "gpu", "sys"}.isdisjoint(words)
 
 
-def _arrive_on(trace: Trace, context: Context, step: Step) -> Step:
-    find = addresses(context, context.instruction.operands[0], _shared_space(context.parts))
-    noinc = "noinc" in context.parts
+def _arrive_on(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    find = addresses(context, context.instruction.operands[0], _shared_space(context.instruction.parts))
+    noinc = "noinc" in context.instruction.parts
     return _around(trace, context, step, lambda lanes: trace.emit("arrive-on", lanes, places=find(lanes)[0], noinc=noinc))
 
 
-def _mbarrier(trace: Trace, context: Context, step: Step) -> Step:
+def _mbarrier(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """mbarrier instructions but try_wait."""
-    parts, operands = context.parts, list(context.instruction.operands)
+    parts, operands = context.instruction.parts, list(context.instruction.operands)
     action = parts[1]
     if action == "pending_count":
         return step
@@ -321,9 +324,9 @@ MAP_BYTES = 128
 _WHOLE_WARP = 0xFFFFFFFF
 
 
-def _tensormap(trace: Trace, context: Context, step: Step) -> Step:
+def _tensormap(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """tensormap.replace writes the whole map; cp_fenceproxy reads it, and its warp waits for each other before and after."""
-    parts, operands = context.parts, context.instruction.operands
+    parts, operands = context.instruction.parts, context.instruction.operands
     copies = parts[1] == "cp_fenceproxy"
     find = addresses(context, operands[int(copies)], "global" if "global" in parts and not copies else _shared_space(parts))
 
@@ -343,19 +346,19 @@ def _tensormap(trace: Trace, context: Context, step: Step) -> Step:
     return _around(trace, context, step, before, meet)
 
 
-def _cluster_arrive(trace: Trace, context: Context, step: Step) -> Step:
-    relaxed = "relaxed" in context.parts
+def _cluster_arrive(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    relaxed = "relaxed" in context.instruction.parts
     return _around(trace, context, step, lambda lanes: trace.emit("cluster-arrive", lanes, relaxed=relaxed))
 
 
-def _wgmma(trace: Trace, context: Context, step: Step) -> Step:
-    if context.parts[1] in ("commit_group", "wait_group"):
+def _wgmma(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    if context.instruction.parts[1] in ("commit_group", "wait_group"):
         return _group(trace, context, step, "wgmma")
     return _around(trace, context, step, lambda lanes: None)
 
 
 _DATA = dict.fromkeys(("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"), _data_access)
-_WRAPPERS: dict[str, Callable[[Trace, Context, Step], Step]] = {
+_WRAPPERS: dict[str, Callable[[Trace, DecodeContext, Step], Step]] = {
     **_DATA, "fence": _fence, "membar": _fence, "cp": _cp, "mbarrier": _mbarrier, "wgmma": _wgmma,
     "tensormap": _tensormap, "barrier": _cluster_arrive,
 }  # fmt: skip
@@ -367,13 +370,13 @@ _WRAPPERS: dict[str, Callable[[Trace, Context, Step], Step]] = {
 class _TracedEnd:
     """A barrier or a try_wait, with an event before it."""
 
-    def __init__(self, trace: Trace, context: Context, inner: Any) -> None:
+    def __init__(self, trace: Trace, context: DecodeContext, inner: Any) -> None:
         self.trace, self.inner = trace, inner
-        self.place, self.parts = (context.instruction.line, context.instruction.opcode), context.parts
+        self.place, self.parts = (context.instruction.line, context.instruction.opcode), context.instruction.parts
         self.note = _noting(trace, context) if is_point(context.instruction) and context.function.code.is_entry else None
         self.find = None
         if isinstance(inner, mbarrier_steps.TryWait):
-            self.find = addresses(context, context.instruction.operands[1], _shared_space(context.parts))
+            self.find = addresses(context, context.instruction.operands[1], _shared_space(context.instruction.parts))
 
     def __call__(self, scheduler: Any, group: Any) -> Any:
         lanes = np.array(group.lanes)
@@ -421,7 +424,7 @@ def _ends(trace: Trace) -> dict[str, Any]:
     def wrap(original: Any) -> Any:
         return lambda context, following: _TracedEnd(trace, context, original(context, following))
 
-    return {name: wrap(control.ENDS[name]) for name in ("bar", "barrier", "mbarrier")}
+    return {name: wrap(control.ENDS[name]) for name in ("barrier", "warp-barrier", "cluster-barrier", "mbarrier")}
 
 
 def _replacements(trace: Trace) -> Iterator[tuple[Any, str, Any]]:
@@ -438,23 +441,23 @@ def _replacements(trace: Trace) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _traced_steps(trace: Trace, original: Any) -> Any:
-    def unguarded(context: Context) -> Step:
+    def unguarded(context: DecodeContext) -> Step:
         step: Step = original(context)
-        wrapper = _WRAPPERS.get(context.parts[0])
-        if wrapper is not None and (context.parts[0], context.parts[-1]) != ("ld", "param"):
+        wrapper = _WRAPPERS.get(context.instruction.parts[0])
+        if wrapper is not None and (context.instruction.parts[0], context.instruction.parts[-1]) != ("ld", "param"):
             step = wrapper(trace, context, step)
         return _noted(trace, context, step) if is_point(context.instruction) and context.function.code.is_entry else step
 
     return unguarded
 
 
-def _noted(trace: Trace, context: Context, step: Step) -> Step:
+def _noted(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """A warp-synchronous instruction that does not end its block."""
     note = _noting(trace, context)
     return _around(trace, context, step, note)
 
 
-def _noting(trace: Trace, context: Context) -> Callable[[Array], None]:
+def _noting(trace: Trace, context: DecodeContext) -> Callable[[Array], None]:
     """What notes that lanes have come to a point."""
     instruction, operand = context.instruction, mask_operand(context.instruction)
     masks = np.array(ALL) if operand is None else context.source(operand, "u32")

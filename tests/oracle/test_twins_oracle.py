@@ -46,6 +46,8 @@ NOT_SEEN = {
     "vector_padding": "values that nobody uses",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
+    "wgmma_fragment_reused": "registers",
+    "wgmma_promoted_before_wait": "registers",
     "wgmma_written_below_fence": "registers",
 }
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the

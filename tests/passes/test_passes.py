@@ -10,8 +10,8 @@ import pytest
 
 from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import Instruction, Label, Module, parse, print_module
-from consan.instrument.sites import Frame
-from consan.session import library_for
+from consan.instrument.sites import InlinedCall
+from consan.session.runtime import library_for
 from consan.toolchain.assemble import assemble
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
@@ -71,16 +71,17 @@ def test_every_statement_is_kept_in_order_and_mapped(path: Path) -> None:
             assert done.lines[match.line - 1] == statement.line
 
 
+@pytest.mark.parametrize("fast", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fast", "best"])
 @pytest.mark.parametrize("inline", [False, True], ids=["called", "inline"])
 @pytest.mark.parametrize("path", CASES, ids=STEMS)
-def test_the_result_parses_and_assembles(path: Path, inline: bool) -> None:
+def test_the_result_parses_and_assembles(path: Path, inline: bool, fast: bool) -> None:
     done = instrument(case_file.read(path).source, library=library_for, inline=inline)
     module = parse(done.ptx, path.name)
     assert print_module(module) == done.ptx
-    assert set(done.entries) <= set(assemble(done.ptx, done.target, name=path.name).info)
+    assert set(done.entries) <= set(assemble(done.ptx, done.target, name=path.name, fast=fast).info)
 
 
 def test_sites_know_what_they_were_inlined_into() -> None:
     store, load = _rewritten(case_file.read(Path(__file__).parent / "cases" / "line_information.ptx")).sites
     assert (store.file, store.line, store.column, store.inlined) == ("kernel.cu", 10, 3, ())
-    assert (load.file, load.line, load.inlined) == ("inline.h", 5, (Frame("f", "kernel.cu", 12, 3),))
+    assert (load.file, load.line, load.inlined) == ("inline.h", 5, (InlinedCall("f", "kernel.cu", 12, 3),))

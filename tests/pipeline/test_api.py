@@ -11,6 +11,7 @@ import pytest
 
 import consan
 from consan._errors import UsageError
+from consan.session.session import Session
 
 
 def launch(entry: str, args: list[Any], **options: Any) -> consan.Report:
@@ -80,7 +81,7 @@ def test_wrong_arguments(entry: str, args: list[Any], message: str) -> None:
 
 
 def test_a_wrong_argument_frees_the_ones_before_it() -> None:
-    from consan.session import shared_device
+    from consan.session.device import shared_device
 
     backend, freed = shared_device("cpu").backend, list[int]()
     free = backend.free
@@ -131,6 +132,26 @@ def test_raise_if_racy() -> None:
 def test_the_same_seed_gives_the_same_report() -> None:
     first, second = (launch("racy", [np.zeros(64, np.uint32), 1], seed=3) for _ in range(2))
     assert first.findings == second.findings
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7, 11])
+def test_the_same_seed_gives_the_same_report_whatever_ran_before(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr("consan.session.device.DEVICES", {})  # as in a new process
+    first = launch("racy", [np.zeros(64, np.uint32), 1], seed=seed)
+    for block in (32, 64, 64):
+        launch("clean", [np.zeros(64, np.uint32), 1], block=block, grid=3)
+    assert launch("racy", [np.zeros(64, np.uint32), 1], seed=seed).findings == first.findings
+
+
+def test_each_taken_report_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consan.session.device.DEVICES", {})
+    session, taken = Session(device="cpu", seed=7), []
+    prepared = session.prepare(kernels.MODULE)
+    for _ in range(3):
+        out = session.backend.alloc(256)
+        session.launch(prepared, "racy", (1, 1, 1), (64, 1, 1), [out.to_bytes(8, "little"), bytes(4)])
+        taken.append(session.take())
+    assert [report and report.findings for report in taken] == [taken[0] and taken[0].findings] * 3
 
 
 def test_check_reports_when_its_block_ends() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from consan import children
+from consan.process import children
 from consan.reports.json_format import dumps
-from consan.reports.model import KernelSummary, assemble
+from consan.reports.model import KernelSummary
+from consan.reports.verdict import assemble
 from consan.toolchain import find
 
 needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
@@ -128,7 +129,7 @@ def test_a_child_that_was_killed_makes_the_run_incomplete(tmp_path: Path) -> Non
 
 def test_the_next_sitecustomize_runs_and_the_path_is_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.ran = True\n")
-    told = {"folder": str(tmp_path), "prefix": os.path.realpath(sys.prefix), "device_name": "cpu", "options": {}}
+    told = {"folder": str(tmp_path), "prefix": os.path.realpath(sys.prefix), "options": {"device": "cpu"}}
     startup = Path(children.__file__).with_name("startup")
     environment = {**os.environ, "PYTHONPATH": f"{startup}{os.pathsep}{tmp_path}", children.VARIABLE: json.dumps(told)}
     code = f"import sys; print(ran, {str(startup)!r} in sys.path, len([f for f in sys.meta_path if type(f).__name__ == '_Trigger']))"

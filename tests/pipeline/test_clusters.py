@@ -10,7 +10,7 @@ import pytest
 from consan.__main__ import main
 from consan.instrument import cluster_tier
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session.session import Session
 
 KERNEL = """.version 8.0
 .target sm_90

@@ -13,7 +13,7 @@ import pytest
 import consan
 from consan.__main__ import main
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session.session import Session
 
 SOURCE = """
 extern "C" __global__ void flag(int* go, int* out) {
@@ -78,7 +78,7 @@ def launched(entry: str, grid: int = 2, *, alone: bool = True, **options: object
 def test_check_names_what_is_polled(entry: str, polled: str, markers: set[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "k.cu", "--entry", entry, *LAUNCH]) == 66
     text = " ".join(capsys.readouterr().out.split())
-    assert f"Threads poll {polled} in loops that never end: no thread that is left writes there." in text
+    assert f"Threads poll {polled} in loops that never end: no thread that is left writes there" in text
     assert f"spin, polls {polled}, at k.cu:" in text
     assert main(["check", "k.cu", "--entry", entry, *LAUNCH, "-o", "r.json"]) == 66
     data = json.loads(Path("r.json").read_text())
@@ -104,7 +104,7 @@ def test_a_bounded_spin_is_stopped_and_says_where(monkeypatch: pytest.MonkeyPatc
     where = "; where its threads were: 4 warps of 2 CTAs (the first is (0,0,0)), 128 lanes, at "
     assert reason.startswith("bounded did not run to its end: stopped after 1 s (--timeout SECONDS)" + where)
     assert reason.endswith(", `ld.volatile.global.u32`")
-    monkeypatch.setattr("consan.backends.cpu.scheduler.IDLE_SECONDS", 0.5)
+    monkeypatch.setattr("consan.backends.cpu.engine.scheduler.IDLE_SECONDS", 0.5)
     given_up = launched("bounded")
     assert (given_up.verdict, given_up.findings) == ("incomplete", ())
     words = "bounded did not run to its end: stopped after its threads had polled for 0.5 s while no memory changed (--timeout SECONDS sets"
@@ -146,10 +146,10 @@ def test_a_device_that_runs_in_the_background(stops: bool, monkeypatch: pytest.M
     monkeypatch.setattr(session.backend, "launch", lambda *args, **options: None)
     monkeypatch.setattr(session.backend, "synchronize", lambda timeout=None: next(answers, True))
     session.launch(prepared, "fine", (1, 1, 1), (64, 1, 1), [bytes(8), bytes(8)])
-    reasons = tuple(session._reasons)
+    reasons = tuple(session.watch.reasons)
     assert reasons[0] == "fine did not run to its end: stopped after 0.5 s (--timeout SECONDS)"
     assert reasons[1:] == (() if stops else ("fine did not react to the request to stop; the device was left to it",))
-    assert (list(session.endings), session._findings) == (["timeout"], [])
+    assert (list(session.endings), session.watch.findings) == (["timeout"], [])
 
 
 PROGRAM = """

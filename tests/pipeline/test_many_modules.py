@@ -6,8 +6,9 @@ import gc
 
 import pytest
 
-from consan import session as sessions
-from consan.session import Session, shared_device
+from consan.backends.virtual import VirtualBackend
+from consan.session.device import shared_device
+from consan.session.session import Session
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -34,7 +35,7 @@ def _number(k: int) -> int:
 
 
 def test_only_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_KEPT", 3)
+    monkeypatch.setattr(VirtualBackend, "modules_kept", 3)
     device = shared_device("cpu")
     held = Session(device="cpu").prepare(KERNEL.format(number=77, size=64))
     assert [_number(k) for k in range(8)] == list(range(8))

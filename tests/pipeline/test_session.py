@@ -10,7 +10,8 @@ import pytest
 from consan import options
 from consan._errors import NotSupported, UsageError
 from consan.reports.model import Finding, Report
-from consan.session import Prepared, Session
+from consan.session.prepared import Prepared
+from consan.session.session import Session
 
 N = (64).to_bytes(4, "little")
 

@@ -8,7 +8,8 @@ import pytest
 
 from consan.__main__ import main
 from consan.reports.model import Report
-from consan.session import Prepared, Session
+from consan.session.prepared import Prepared
+from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 SOURCE = """
@@ -57,7 +58,7 @@ def test_a_hazard_counts_the_launches_and_is_in_no_cta(ptx: str) -> None:
     (finding,) = report.findings
     assert (report.verdict, finding.kind, finding.hazard, finding.kernel) == ("violations", "register-hazard", "RAW", "early")
     assert (finding.count, finding.ctas) == (2, 0)
-    assert [SOURCE.splitlines()[access.line - 1].strip() for access in finding.accesses] == ["PRODUCT(d);", "out[threadIdx.x] = d[0];"]
+    assert [SOURCE.splitlines()[access.line - 1].strip() for access in finding.pair] == ["PRODUCT(d);", "out[threadIdx.x] = d[0];"]
     assert "in the text of the kernel, launched 2 times" in str(report)
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pipeline_kernels as kernels
 import pytest
 
-import consan.session
 from consan.instrument import Instrumented, instrument
+from consan.instrument.ptx import parse
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
-from consan.session import Session, library_for
+from consan.session import modules
+from consan.session.runtime import library_for
+from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 RING = Path(__file__).parents[1] / "kernels"
@@ -28,7 +30,7 @@ def _made(name: str, **base: bool) -> tuple[str, Instrumented]:
 @pytest.mark.parametrize("name", FILES)
 def test_what_comes_back_is_what_was_stored(name: str) -> None:
     ptx, done = _made(name)
-    again = restore(dump(done), ptx, name)
+    again = restore(dump(done), lambda: parse(ptx, name))
     for field in dataclasses.fields(Instrumented):
         if field.name != "places":
             assert getattr(again, field.name) == getattr(done, field.name), field.name
@@ -44,7 +46,7 @@ def test_the_code_is_part_of_the_key() -> None:
 def test_a_second_session_rewrites_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
     first = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
-    monkeypatch.setattr(consan.session, "instrument", None)  # not called again
+    monkeypatch.setattr(modules, "instrument", None)  # not called again
     second = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
     assert second.instrumented.ptx == first.instrumented.ptx
     assert second.instrumented.sites == first.instrumented.sites

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pipeline_kernels import HEAD
 
-from consan.session import Session
+from consan.session.session import Session
 
 # Warp 0 stores matrices, and warp 1 reads each row with one lane; then both store the rows again, with no barrier between. The lane
 # of warp 1 that is the parameter changes one bit.

@@ -12,7 +12,7 @@ import pytest
 import consan
 from consan.__main__ import main
 from consan._errors import UsageError
-from consan.tensormap import decode
+from consan.tensormap.encoding import decode
 
 # One warp: loads a box of `in`, adds `n` to each element, stores the box at the same place of `out`.
 SOURCE = """

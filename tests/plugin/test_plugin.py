@@ -466,8 +466,8 @@ def test_wrong_settings_are_one_line(project: pytest.Pytester, words: tuple[str,
 
 
 def test_a_device_that_is_not_there_is_one_line(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    from consan import session
     from consan._errors import EnvironmentFailure
+    from consan.session import session
 
     def missing(device: str, shadow_memory: int | None) -> None:
         raise EnvironmentFailure("--device gpu: no NVIDIA driver was found")

@@ -40,7 +40,7 @@ from test_hopper_checked import FAULTS
 
 from consan._errors import ConsanError
 from consan.reports.model import Finding
-from consan.session import Session
+from consan.session.session import Session
 
 SECONDS = 30.0  # of a launch; the slowest kernel takes three
 

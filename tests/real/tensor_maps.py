@@ -9,26 +9,26 @@ from typing import Any
 
 from real_cases import Array, Built
 
-from consan import tensormap
+from consan.tensormap import description, encoding
 
-BY_DRIVER = {dtype.driver: name for name, dtype in tensormap.DTYPES.items()}
-BY_PTX = {dtype.ptx: dtype.driver for dtype in tensormap.DTYPES.values()}
+BY_DRIVER = {dtype.driver: name for name, dtype in description.DTYPES.items()}
+BY_PTX = {dtype.ptx: dtype.driver for dtype in description.DTYPES.values()}
 L2_128B = 2
 
 
 def encode(address: int, record: dict[str, Any]) -> bytes:
     """The 128 bytes of a tiled map."""
-    return tensormap.encode_tiled(
+    return encoding.encode_tiled(
         BY_DRIVER[record["dtype"]],
         address,
         record["dims"],
         record["strides"],
         record["box"],
         element_strides=record["element_strides"],
-        interleave=tensormap.INTERLEAVES[record["interleave"]],
-        swizzle=tensormap.SWIZZLES[record["swizzle"]],
-        l2=tensormap.L2_PROMOTIONS[record["l2"]],
-        oob=tensormap.OOB_FILLS[record["oob"]],
+        interleave=description.INTERLEAVES[record["interleave"]],
+        swizzle=description.SWIZZLES[record["swizzle"]],
+        l2=description.L2_PROMOTIONS[record["l2"]],
+        oob=description.OOB_FILLS[record["oob"]],
     )
 
 

@@ -8,7 +8,7 @@ from real_cases import Case, Size
 from real_run import ptx_of, run_checked, run_plain
 
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session.session import Session
 
 # Faults of the kernels themselves: name -> kinds of the errors that are found.
 FAULTS = {

@@ -12,7 +12,7 @@ from real_run import ptx_of, run_plain
 
 from consan.instrument.isa import is_memory_or_sync, lookup
 from consan.instrument.ptx import parse
-from consan.session import Session
+from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
 
 ALL_CASES = (*HOPPER_CASES, *CLUSTER_CASES)

@@ -17,10 +17,10 @@ from consan.instrument import Instrumented
 from consan.instrument.isa import ROWS, is_memory_or_sync, lookup
 from consan.instrument.passes.analyse import ENGINE_FAMILIES, MAP_FAMILIES, MEMORY_FAMILIES, SYNC_FAMILIES
 from consan.instrument.ptx import parse
-from consan.registers import cap_bounded_kernels
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
+from consan.toolchain.registers import cap_bounded_kernels
 
 ARCHS = ("sm_80", "sm_90a")
 HOPPER = {"triton/matmul"}  # for sm_90 Triton compiles it to wgmma: test_hopper_checked.py
@@ -44,7 +44,7 @@ def test_launch_bounds_do_not_lift_the_cap_of_registers() -> None:
     text, bound = instrumented("nvrtc/cooperative_grid", "sm_80", True).ptx, 40
     options = (f"--maxrregcount={bound}",)
     (free,) = assemble_cached(text, "sm_90a", options=options).info.values()
-    (capped,) = assemble_cached(cap_bounded_kernels(text, bound), "sm_90a", options=options).info.values()
+    (capped,) = assemble_cached(cap_bounded_kernels(parse(text), bound), "sm_90a", options=options).info.values()
     assert capped.registers <= bound < free.registers
 
 

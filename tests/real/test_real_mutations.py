@@ -15,7 +15,7 @@ from real_run import ptx_of, run_checked
 from survivors import SURVIVORS, WARNED
 
 from consan.reports.model import Report
-from consan.session import Session
+from consan.session.session import Session
 
 BY_NAME = {case.name: case for case in CASES}
 

@@ -1,7 +1,8 @@
 """Reports as a stranger gets them: racy kernels under names and without comments that would give the answer away.
 
-Decides which kernels are read (`KERNELS`: five of each kind, fewer where there are no more), and how their source is made neutral: only the
-racy branch stands, comments go, and the file is called k01.cu, k02.cu, ... Reports are those of the virtual machine, seed 0.
+Decides which kernels are read (`KERNELS`: five of each kind), and how their source is made neutral: only the racy branch
+stands, comments go, telling names become neutral ones, and the file is called k01.cu, k02.cu, ... Reports are those of the virtual
+machine, seed 0.
 
     python tests/reports_read/reading.py FOLDER      write the reports there
 """
@@ -25,29 +26,44 @@ sys.path.append(str(TWINS.parent))
 
 import twin_file  # noqa: E402
 
-KERNELS = {
-    "data-race": ("block_2d_transpose", "double_buffer", "reduction_last_levels", "histogram_no_atomics", "tiled_matmul_second_barrier"),
-    "missing-wait": ("cp_async_off_by_one", "cp_async_wait_by_other_thread", "bulk_store_source_overwritten", "mbarrier_wrong_parity",
-                     "wgmma_operand_overwritten"),
-    "missing-proxy-fence": ("cp_async_then_bulk_store", "tma_epilogue_mbarrier_no_fence", "wgmma_no_proxy_fence", "bulk_load_over_zeros",
-                            "tma_fence_by_all_but_issuer"),
-    "uninitialized-read": ("uninitialized_tail", "uninitialized_halo", "bulk_store_never_written", "bulk_store_uninitialised",
-                           "vector_padding"),
-    "barrier-misuse": ("divergent_syncthreads", "mbarrier_32_arrivals", "mbarrier_phase_lap", "named_barrier_counts_disagree",
-                       "mbarrier_init_not_published"),
-    "scope": ("cluster_arrive_cta_scope", "cluster_wait_cta_scope"),
-    "deadlock": ("deadlock_wrong_count", "bulk_bytes_never_come", "deadlock_trip_counts", "deadlock_flag_set_too_late",
-                 "named_barrier_deadlock"),
-    "lifetime": ("bulk_store_at_exit", "bulk_load_at_exit", "cluster_before_start", "cluster_peer_exits", "cp_async_at_exit"),
-    "register-hazard": ("wgmma_fence_missing", "wgmma_flush_flag", "wgmma_written_below_fence"),
-    "out-of-bounds": ("out_of_bounds", "halo_index", "left_neighbour", "output_too_small", "tail_of_input"),
-}  # fmt: skip
+KERNELS = (
+    ("data-race", ("block_2d_transpose", "double_buffer", "reduction_last_levels", "histogram_no_atomics", "tiled_matmul_second_barrier")),
+    ("missing-wait", ("cp_async_off_by_one", "cp_async_wait_by_other_thread", "bulk_store_source_overwritten", "mbarrier_wrong_parity",
+                      "wgmma_operand_overwritten")),
+    ("missing-proxy-fence", ("cp_async_then_bulk_store", "tma_epilogue_mbarrier_no_fence", "wgmma_no_proxy_fence", "bulk_load_over_zeros",
+                             "tma_fence_by_all_but_issuer")),
+    ("uninitialized-read", ("uninitialized_tail", "uninitialized_halo", "bulk_store_never_written", "bulk_store_uninitialised",
+                            "vector_padding")),
+    ("barrier-misuse", ("divergent_syncthreads", "mbarrier_32_arrivals", "mbarrier_phase_lap", "named_barrier_counts_disagree",
+                        "mbarrier_init_not_published")),
+    ("scope", ("cluster_arrive_cta_scope", "cluster_wait_cta_scope")),
+    ("deadlock", ("deadlock_wrong_count", "bulk_bytes_never_come", "deadlock_trip_counts", "deadlock_flag_set_too_late",
+                  "named_barrier_deadlock")),
+    ("lifetime", ("bulk_store_at_exit", "bulk_load_at_exit", "cluster_before_start", "cluster_peer_exits", "cp_async_at_exit")),
+    ("register-hazard", ("wgmma_fence_missing", "wgmma_flush_flag", "wgmma_written_below_fence")),
+    ("out-of-bounds", ("out_of_bounds", "halo_index", "left_neighbour", "output_too_small", "tail_of_input")),
+    ("scope", ("cluster_stage_released_cta", "cluster_halo_fence_block", "cluster_partial_sum_flag")),
+    ("register-hazard", ("wgmma_promoted_before_wait", "wgmma_fragment_reused")),
+)  # fmt: skip
+# Names of constants and macros that would give the answer away.
+NEUTRAL = {
+    **dict.fromkeys(("FIRST_PARITY", "LAST", "PENDING", "SHIFT", "SIGNALLED", "TILES_READ", "WAITER"), "N"),
+    "ARRIVES": "CONDITION",
+    "ARRIVE_THERE": "ARRIVE_1",
+    "ARRIVE_THERE_CTA": "ARRIVE_2",
+    "ARRIVE_THERE_RELAXED": "ARRIVE_3",
+    "CLUSTER_SYNC_RELAXED": "SYNC_1",
+    "CLUSTER_SYNC": "SYNC_2",
+    "WAIT_CLUSTER": "WAIT_1",
+    "WAIT_EXPANDED": "WAIT_2",
+}
+_NAMES = re.compile(rf"\b({'|'.join(NEUTRAL)})\b")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of buffers: another one in each process
 
 
 def cases() -> Iterator[tuple[str, str, Path]]:
     """Name of the report, kind, file of the kernel."""
-    files = [(kind, name) for kind, names in KERNELS.items() for name in names]
+    files = [(kind, name) for kind, names in KERNELS for name in names]
     for number, (kind, name) in enumerate(files, 1):
         own = HERE / "kernels" / f"{name}.cu"
         yield f"k{number:02}", kind, own if own.exists() else TWINS / f"{name}.cu"
@@ -76,6 +92,11 @@ def neutral(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept).strip()) + "\n"
 
 
+def renamed(text: str) -> str:
+    """The text with neutral names."""
+    return _NAMES.sub(lambda match: NEUTRAL[match[1]], text)
+
+
 def report(name: str, path: Path) -> str:
     """The text of the report on a kernel."""
     spec = twin_file.read(path)
@@ -83,9 +104,9 @@ def report(name: str, path: Path) -> str:
         place = Path(folder, "kernels")
         (place / "read").mkdir(parents=True)
         for header in TWINS.parent.glob("*.cuh"):
-            (place / header.name).write_text(header.read_text())
+            (place / header.name).write_text(renamed(header.read_text()))
         file = place / "read" / f"{name}.cu"
-        file.write_text(neutral(path.read_text()))
+        file.write_text(renamed(neutral(path.read_text())))
         here = os.getcwd()
         os.chdir(file.parent)
         try:

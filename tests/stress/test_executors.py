@@ -18,7 +18,7 @@ from stress_support import FLAKY, LAUNCH, consan, stress, write_kernel
 from consan.triage.executors import Workers
 from consan.triage.outcome import CRASH, OK, Job, Outcome, Request
 from consan.triage.show import Bar
-from consan.triage.subject import Kernel
+from consan.triage.subject import KernelSubject
 
 KERNEL = ["flaky.cu", *LAUNCH]
 VARYING = ("seconds", "executor", "command")
@@ -73,7 +73,7 @@ def test_the_run_that_kills_its_worker_is_the_only_one_lost() -> None:
     from consan.toolchain.nvrtc import compile_ptx
 
     ptx = compile_ptx(FLAKY, name="flaky.cu", arch="sm_90a").ptx
-    job = Job(Kernel("flaky.cu", "exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros")), ptx)
+    job = Job(KernelSubject("flaky.cu", "exchange", (1, 1, 1), (64, 1, 1), args=("i32[64]=arange", "i32[64]=zeros")), ptx)
     requests = [_Deadly(seed) if seed == 2 else Request(seed) for seed in range(5)]
     with Workers(1) as workers:
         found = dict(workers.results(job, requests))
@@ -94,6 +94,16 @@ def test_what_was_found_before_ctrl_c_is_kept(monkeypatch: pytest.MonkeyPatch) -
     assert document["partial"]
     assert document["seeds"] == {"first": 1, "last": 100, "asked": 100, "done": 4}
     assert document["findings"][0]["runs"] == document["runs"]["ok"] == 4
+
+
+def test_ctrl_c_before_the_first_run_is_no_usage_error(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Workers, "results", interrupt)
+    assert consan("stress", "--device", "cpu", "--seeds", "3", "-o", "p.json", *KERNEL) == 130
+    assert capfd.readouterr().err == "consan: error: interrupted before the first run ended: there is nothing to keep\n"
+    assert not Path("p.json").exists()
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consan._errors import UsageError
-from consan.backends.cpu.decisions import HOLD, LAND, Decision, Who
-from consan.backends.cpu.schedule import AT_ONCE, LATE
+from consan.backends.cpu.engine.decisions import HOLD, LAND, Decision, Who
+from consan.backends.cpu.state.schedule import AT_ONCE, LATE
 from consan.triage.minimise import Failure, Minimiser, by_cta, by_warp, split
 from consan.triage.outcome import CRASH, Job, Outcome, Request
-from consan.triage.subject import Kernel
+from consan.triage.subject import KernelSubject
 
-JOB = Job(Kernel("k.cu", "k", (1, 1, 1), (32, 1, 1)))
+JOB = Job(KernelSubject("k.cu", "k", (1, 1, 1), (32, 1, 1)))
 
 
 @dataclass

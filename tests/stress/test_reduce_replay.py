@@ -159,6 +159,8 @@ def test_files_that_are_not_ours_are_refused(capfd: pytest.CaptureFixture[str]) 
         (["reduce", "r.json"], "expected consan.stress/1"),
         (["replay", _changed("r.json", schema="consan.report/1")], "x.json holds consan.report/1"),
         (["reduce", "s.json", "--finding", "9"], "--finding: there are 1, got 9"),
+        (["reduce", "s.json", "--finding", "x"], "--finding: expected a whole number, got 'x'"),
+        (["replay", "r.json", "--confirm", "0"], "--confirm: expected a number above zero, got '0'"),
         (["reduce", "y.json", "--workers", "0"], "the kernels that ran are not those of the campaign"),
         (["replay", "r.json", "--seed", "1"], "--seed: is for a file of consan stress"),
         (["replay", "s.json", "--seed", "777"], "does not list the result of seed 777"),

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import consan
-from consan.backends.cpu.decisions import HOLD, Decision, Recorder, Replay
-from consan.backends.cpu.schedule import Schedule, for_seed
-from consan.session import Device, shared_device
+from consan.backends.cpu.engine.decisions import HOLD, Decision, Recorder, Replay
+from consan.backends.cpu.state.schedule import Schedule, for_seed
+from consan.session.device import Device, shared_device
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 sys.path.insert(0, str(KERNELS))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from stress_support import FLAKY, LAUNCH, PROGRAM, consan, stress, write_kernel
 
-from consan import session as sessions
 from consan.backends.cpu import LoadedModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import SEED
+from consan.session import device as devices
 from consan.toolchain import assemble
 from consan.triage import run
 
@@ -25,7 +25,10 @@ KERNEL = ["flaky.cu", *LAUNCH]
 class Chip(VirtualBackend):
     """Loads as cubins what was given to the assembler, and notes the seed of each launch."""
 
-    device_name = "a chip"
+    device_name, choice = "a chip", "gpu"
+    seeded = False
+    assembles = True
+    modules_kept = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +52,7 @@ def chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Chip:
 
     monkeypatch.setattr(assemble, "assemble_cached", assembled)
     backend = Chip()
-    monkeypatch.setitem(sessions._DEVICES, ("gpu", None), sessions.Device(backend))
+    monkeypatch.setitem(devices.DEVICES, ("gpu", None), devices.Device(backend))
     monkeypatch.chdir(tmp_path)
     write_kernel(tmp_path)
     monkeypatch.setattr(run, "_latest", None)  # put back afterwards: it will hold this device

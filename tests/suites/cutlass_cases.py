@@ -16,7 +16,7 @@ import numpy as np
 from suite_model import CLEAN, Case, Outcome
 
 from consan._errors import ConsanError
-from consan.session import Session
+from consan.session.session import Session
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "real"))

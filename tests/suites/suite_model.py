@@ -24,8 +24,8 @@ from typing import Any
 
 import consan
 from consan._errors import ConsanError
-from consan.arguments import parse_args
-from consan.session import shared_device
+from consan.launching.arguments import parse_args
+from consan.session.device import shared_device
 from consan.toolchain.nvrtc import compile_ptx
 
 sys.path.append(str(Path(__file__).parents[1] / "oracle"))

@@ -21,6 +21,7 @@ class FakeBackend:
     """Device memory as a dict."""
 
     device_name: str = "cpu"
+    choice: str = "cpu"
     arch: str = "sm_90a"
     memory: dict[int, Any] = field(default_factory=dict)
 
@@ -47,14 +48,19 @@ class FakeSession:
         self.device = types.SimpleNamespace(most_shadow=64 << 20)
         self.launches: list[tuple[Any, ...]] = []
         self.prepared: list[str] = []
+        self.notes: list[str] = []
         type(self).latest = self
 
     def show(self, progress: Any) -> None:
         """Nobody watches."""
 
-    def prepare(self, ptx: str, *, name: str = "<ptx>", cluster: int = 1) -> str:
+    def note(self, text: str) -> None:
+        """Remember the note."""
+        self.notes.append(text)
+
+    def prepare(self, ptx: Any, *, name: str = "<ptx>", cluster: int = 1) -> str:
         """Remember the text."""
-        self.prepared.append(ptx)
+        self.prepared.append(getattr(ptx, "text", ptx))
         return name
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
@@ -76,9 +82,9 @@ def fake_session(monkeypatch: pytest.MonkeyPatch, result: Callable[[], Report]) 
     from consan import adapters
 
     one = type("OneFakeSession", (FakeSession,), {"result": staticmethod(result)})
-    module = types.ModuleType("consan.session")
+    module = types.ModuleType("consan.session.session")
     module.Session = one  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "consan.session", module)
+    monkeypatch.setitem(sys.modules, "consan.session.session", module)
     monkeypatch.setattr(adapters, "install", lambda session: None)
     monkeypatch.setattr(adapters, "remove", lambda: None)
     yield one

@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from consan.reports.kinds import describe
-from consan.reports.model import (
-    Access,
-    AsyncInfo,
-    Buffer,
-    Finding,
-    Frame,
-    KernelSummary,
-    Report,
-    Uninstrumented,
-    Unmodelled,
-    assemble,
-)
+from consan.reports.model import Access, AsyncInfo, Buffer, Finding, Frame, KernelSummary, Report, Uninstrumented, Unmodelled
 from consan.reports.sources import embed
+from consan.reports.verdict import assemble
 
 REDUCE = """#include <cuda_fp16.h>
 __global__ void reduce(const float* in, float* out, int n) {

@@ -25,6 +25,7 @@ class FakeSession:
     listed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     attached: list[Any] = field(default_factory=list)
+    launches: list[Any] = field(default_factory=list)
 
     def instrument(self, ptx: str, *, name: str) -> Any:
         self.names.append(name)
@@ -36,6 +37,9 @@ class FakeSession:
     def attach(self, prepared: Any, set_symbol: Any) -> None:
         self.attached.append(prepared)
         set_symbol("__consan_ctl", b"8 bytes!")
+
+    def launched(self, prepared: Any, entry: str, buffers: Any) -> None:
+        self.launches.append((prepared.name, entry, buffers))
 
     def uninstrumented(self, name: str, launches: int = 1) -> None:
         self.listed += [name] * launches

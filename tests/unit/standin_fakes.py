@@ -53,13 +53,13 @@ class FakeSession:
     def backend(self) -> Any:
         symbols = {"table": (self.machine.alloc(16), 16)} if not hasattr(self, "_symbols") else self._symbols
         self._symbols = symbols
-        return SimpleNamespace(device_name="cpu", arch="sm_90", sm_count=4, machine=self.machine, symbol=lambda handle, name: symbols[name])
+        return SimpleNamespace(choice="cpu", arch="sm_90", sm_count=4, machine=self.machine, symbol=lambda handle, name: symbols[name])
 
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def prepare(self, ptx: str, *, name: str = "<ptx>") -> Any:
-        self.prepared.append((name, ptx))
+    def prepare(self, ptx: Any, *, name: str = "<ptx>") -> Any:
+        self.prepared.append((name, getattr(ptx, "text", ptx)))
         return SimpleNamespace(loaded="handle")
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: list[bytes], **options: Any) -> None:

@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from consan.tensormap import DTYPES, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES, encode_im2col, encode_tiled
+from consan.tensormap.description import DTYPES, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from consan.tensormap.encoding import encode_im2col, encode_tiled
 
 NAMES = {dtype.driver: dtype.name for dtype in DTYPES.values()}
 PATH = Path(__file__).parent / "data" / "tensormaps.json"

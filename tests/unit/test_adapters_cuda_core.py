@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
 from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
+from consan.reports.variables import Argument
 
 _CORE = """
 import itertools
@@ -123,6 +125,12 @@ def test_the_control_block_is_planted_before_the_first_launch(adapter: CudaCoreA
         assert launch(code) == ("launched", (code.handle, "k"), (1, 2))
     assert writes() == [(4096 + code.handle, b"8 bytes!", 8)]
     assert session.listed == []
+
+
+def test_launches_tell_their_buffers(adapter: CudaCoreAdapter, session: FakeSession) -> None:
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    core().launch("stream", "config", code.get_kernel("k"), 1, SimpleNamespace(handle=8192, size=64))
+    assert session.launches == [("k", "k", (Argument("argument 2", 8192, 64),))]
 
 
 def test_ptx_is_instrumented(adapter: CudaCoreAdapter, session: FakeSession, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
+from consan.reports.variables import Argument
 
 _CODEGEN = """
 from numba.cuda.cudadrv import devices
@@ -133,7 +135,18 @@ def test_the_instrumented_cubin_is_loaded_and_planted_once(adapter: NumbaAdapter
     assert launch(kernel) is first
     assert numba("cudadrv.driver").writes == [(4096, b"8 bytes!")]
     assert (session.names, session.notes, session.listed) == (["k"], ["set up k"], [])
+    assert [prepared.framework for prepared in session.attached] == ["numba"]
     assert kernel._cufunc_cache == {}
+
+
+def test_launches_tell_their_buffers(adapter: NumbaAdapter, session: FakeSession) -> None:
+    def add(x: Any, out: Any) -> None: ...
+
+    array = SimpleNamespace(__cuda_array_interface__={"data": (4096, False), "shape": (8,), "typestr": "<f4"})
+    kernel = numba("dispatcher")._Kernel(library("k"))
+    kernel.py_func = add
+    kernel.launch((3, array), 1, 1)
+    assert session.launches == [("k", "entry", (Argument("argument 2", 4096, 32, "out"),))]
 
 
 def test_lines_are_asked_for(adapter: NumbaAdapter) -> None:

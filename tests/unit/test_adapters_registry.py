@@ -38,13 +38,13 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def session(label: str, device: str = "cpu") -> Any:
-    return SimpleNamespace(label=label, backend=SimpleNamespace(device_name=device))
+    return SimpleNamespace(label=label, backend=SimpleNamespace(choice=device))
 
 
 def test_device_chooses_the_adapter(log: list[tuple[str, ...]]) -> None:
     adapters.install(session("a"))
     adapters.remove()
-    adapters.install(session("b", "NVIDIA H200"))
+    adapters.install(session("b", "gpu"))
     adapters.remove()
     assert log == [("install", "cpu", "a"), ("remove", "cpu"), ("install", "gpu", "b"), ("remove", "gpu")]
 

@@ -36,7 +36,7 @@ def test_source_read_from_a_file_beside_the_script(tmp_path: Path, monkeypatch: 
     (tmp_path / "beside_of_test.py").write_text("\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     __import__("beside_of_test")
-    assert sources.place(code, tmp_path / "copies") == sources.Place(str(tmp_path / "beside.cu"), 1)
+    assert sources.place(code, tmp_path / "copies") == sources.SourceStart(str(tmp_path / "beside.cu"), 1)
 
 
 def test_anything_else_is_written_once(tmp_path: Path) -> None:

@@ -5,24 +5,27 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from consan.backends.cpu.faults import Fault, LaunchStats
-from consan.faults import findings_of
+import pytest
+
+from consan.backends.cpu.state.faults import Fault, LaunchStats
+from consan.reports.model import Access, Finding
 from consan.reports.variables import Argument, Layout, address_name
-from consan.session import Session
+from consan.session.endings import findings_of, not_recorded
+from consan.session.layouts import AddressNames
 
 BUFFERS = (Argument("argument 1", 0x1000, 64, "in"), Argument("argument 2", 0x2000, 64, "out"))
 
 
-def _session(*launches: tuple[Argument, ...]) -> Any:
-    session: Any = SimpleNamespace(_address_names={})
+def _session(*launches: tuple[Argument, ...]) -> AddressNames:
+    names = AddressNames()
     for buffers in launches:
-        prepared = SimpleNamespace(number=3, address_name=lambda begin, end, buffers=buffers: address_name(buffers, begin, end))
-        Session._note_names(session, prepared, "k")  # type: ignore[arg-type]
-    return session
+        prepared: Any = SimpleNamespace(number=3, address_name=lambda begin, end, buffers=buffers: address_name(buffers, begin, end))
+        names.note(prepared, "k")
+    return names
 
 
-def _name(session: Any, begin: int, entry: str = "k") -> str:
-    return Session._address_name(session, 3, entry, begin, begin + 4)
+def _name(names: AddressNames, begin: int, entry: str = "k") -> str:
+    return names.name(3, entry, begin, begin + 4)
 
 
 def test_one_launch_names_its_arguments() -> None:
@@ -42,11 +45,22 @@ def test_after_many_launches_nothing_is_named() -> None:
     assert _name(_session(*[BUFFERS] * 65), 0x2010) == ""
 
 
-def test_a_fault_in_shared_memory_gives_the_size() -> None:
-    fault = Fault("out-of-bounds", "ld.shared.u32", 1, (0, 0, 0), (1, 0, 0), 1024 + 512, 4, "shared", "read", shared_bytes=512)
-    prepared: Any = SimpleNamespace(instrumented=SimpleNamespace(original=lambda line: None), layout=lambda entry: Layout())
+@pytest.mark.parametrize(
+    ("offset", "dynamic", "more"),
+    [(512, None, False), (512, 0, True), (-4, 0, False)],
+)
+def test_a_fault_in_shared_memory_gives_the_size(offset: int, dynamic: int | None, more: bool) -> None:
+    fault = Fault("out-of-bounds", "ld.shared.u32", 1, (0, 0, 0), (1, 0, 0), 1024 + offset, 4, "shared", "read", shared_bytes=512)
+    layout = Layout(dynamic=dynamic)
+    prepared: Any = SimpleNamespace(instrumented=SimpleNamespace(original=lambda line: None), layout=lambda entry: layout)
     (finding,) = findings_of(_stats(fault), prepared, "k")
-    assert finding.missing == "the CTA has 512 bytes of shared memory"
+    assert f"touches 4 bytes at offset {offset} of shared memory; the CTA's shared memory is bytes 0..511" in finding.message
+    assert (finding.missing, "more dynamic shared memory" in finding.fix) == ("", more)
+
+
+def test_a_fault_that_the_kernel_recorded_too_counts_once() -> None:
+    fault, other = (Finding("out-of-bounds", "k", accesses=(Access(role="write", op="st", file="k.cu", line=line),)) for line in (5, 7))
+    assert not_recorded([fault, other], [fault]) == [other]
 
 
 def _stats(fault: Fault) -> LaunchStats:

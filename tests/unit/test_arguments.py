@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consan._errors import UsageError
-from consan.arguments import (
+from consan.launching.arguments import (
     EXPECTED_MAP,
     FLOATS,
     TYPES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.between import TextRelations
+from consan.instrument.ptx import parse
 from consan.instrument.relations import Order, Stretches, SyncPoint, Threads
 from consan.instrument.sites import Site
 
@@ -22,7 +23,7 @@ def site(text: str, instruction: str, occurrence: int = 0, function: str = "k") 
 def kernel(*lines: str) -> tuple[TextRelations, Site, Site]:
     """A kernel of these lines, and its write and its read."""
     text = HEAD + "\n".join(lines) + "\nret;\n}\n"
-    return TextRelations.of(text, "k.ptx"), site(text, WRITE), site(text, READ)
+    return TextRelations(lambda: parse(text, "k.ptx")), site(text, WRITE), site(text, READ)
 
 
 LOOP_TOP, LOOP_END = "LOOP:", "@%p1 bra LOOP;"
@@ -69,6 +70,40 @@ def test_what_the_text_does_not_tell() -> None:
     _, elsewhere, _ = kernel("", WRITE, READ)
     assert relations.order(write, Site(**(vars(elsewhere) | {"function": "f"})), "cta") is None
     assert relations.stretches(write, Site(**(vars(elsewhere) | {"ptx_line": 999})), THREADS) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "updates"),
+    [
+        (("ld.shared.u32 %r3, [%r1];", "add.u32 %r2, %r3, 1;", WRITE), True),
+        (("ld.shared.u32 %r3, [%r1];", "add.u32 %r4, %r3, %r5;", "mul.lo.u32 %r2, %r4, %r4;", WRITE), True),
+        (("ld.shared.u32 %r3, [%r1+4];", "add.u32 %r2, %r3, 1;", WRITE), False),  # of another element
+        (("ld.shared.u32 %r3, [%r1];", "add.u32 %r2, %r5, 1;", WRITE), False),  # the value is another one
+        (("ld.shared.u32 %r3, [%r1];", "add.u32 %r1, %r1, 4;", "add.u32 %r2, %r3, 1;", WRITE), False),  # the address has changed
+    ],
+)
+def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...], updates: bool) -> None:
+    text = HEAD + "\n".join(("mov.u32 %r1, %r6;", *lines)) + "\nret;\n}\n"
+    line = TextRelations(lambda: parse(text, "k.ptx")).updates(site(text, WRITE))
+    assert line == (text.splitlines().index(lines[0]) + 1 if updates else 0)
+
+
+SHARED = ".shared .align 4 .b8 tile[256];\n.shared .align 4 .b8 other[256];\n"
+INTO = ("mov.u32 %r4, tile;", "add.u32 %r1, %r4, %r5;")
+
+
+@pytest.mark.parametrize(
+    ("lines", "stores"),
+    [
+        ((*INTO, WRITE, "ld.shared.u32 %r3, [tile+36];"), 1),
+        ((*INTO, WRITE, "ld.shared.u32 %r3, [other];"), 0),
+        (("ld.shared.u32 %r1, [other];", WRITE, "ld.shared.u32 %r3, [tile];"), None),  # a pointer from memory: it may lead to tile
+    ],
+)
+def test_the_stores_to_a_variable(lines: tuple[str, ...], stores: int | None) -> None:
+    text = HEAD.replace("{\n", "{\n" + SHARED) + "\n".join(lines) + "\nret;\n}\n"
+    found = TextRelations(lambda: parse(text, "k.ptx")).stores(site(text, lines[-1]))
+    assert (None if found is None else len(found.places)) == stores
 
 
 def around(*lines: str, threads: Threads = THREADS) -> Stretches:
@@ -141,6 +176,65 @@ def test_operands_are_computed_from_the_thread(lines: tuple[str, ...], value: in
 def test_a_call_of_something_that_synchronises_hides_what_is_between() -> None:
     callee = ".func f()\n{\nbar.sync 0;\nret;\n}\n"
     text = HEAD.replace(".visible .entry", callee + ".visible .entry") + "\n".join((WRITE, "call f;", READ, "ret;", "}"))
-    relations = TextRelations.of(text, "k.ptx")
+    relations = TextRelations(lambda: parse(text, "k.ptx"))
     assert relations.stretches(site(text, WRITE), site(text, READ), THREADS) is None
     assert relations.order(site(text, WRITE), site(text, READ), "cta") == FORWARD
+
+
+ONLY_THREAD_0 = ("setp.ne.s32 %p3, %r4, 0;", "mov.u32 %r4, %tid.x;")[::-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "branches"),
+    [
+        ((*ONLY_THREAD_0, "@%p3 bra NEXT;", WRITE, "NEXT:", READ), (True, False)),
+        ((*ONLY_THREAD_0, WRITE, "@!%p3 bra NEXT;", READ, "NEXT:"), (False, True)),
+        ((*ONLY_THREAD_0, "@%p3 bra ELSE;", WRITE, "bra NEXT;", "ELSE:", READ, "NEXT:"), (False, False)),  # no place between
+        (("@%p4 bra NEXT;", WRITE, "NEXT:", READ), (False, False)),  # nothing is known of the branch
+        ((WRITE, READ), (False, False)),
+    ],
+)
+def test_accesses_in_branches_of_some_threads(lines: tuple[str, ...], branches: tuple[bool, bool]) -> None:
+    relations, write, read = kernel(*lines)
+    assert relations.in_branches(write, read, THREADS) == branches
+
+
+FILED = HEAD.replace(".visible", '.file 1 "k.cu"\n.visible')
+
+
+def loop_at(*lines: str) -> int | None:
+    """The source line of the loop around the barrier of a kernel. Each line of PTX has its own source line, counted from 1."""
+    text = FILED + "\n".join(f".loc 1 {number} 5\n{line}" for number, line in enumerate(lines, 1)) + "\nret;\n}\n"
+    found = TextRelations(lambda: parse(text, "k.ptx")).loop("k", text.splitlines().index(BARRIER) + 1)
+    return found.line if found is not None else None
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ((LOOP_TOP, BARRIER, LOOP_END), 3),
+        ((LOOP_TOP, "INNER:", BARRIER, "@%p2 bra INNER;", LOOP_END), 4),
+        ((LOOP_TOP, "INNER:", "@%p2 bra INNER;", BARRIER, LOOP_END), 5),
+        ((LOOP_TOP, "@%p2 bra OUT;", BARRIER, "bra LOOP;", "OUT:"), 4),
+        (("@%p1 bra SKIP;", BARRIER, "SKIP:"), None),
+        ((LOOP_TOP, LOOP_END, BARRIER), None),
+    ],
+)
+def test_the_line_of_a_loop(lines: tuple[str, ...], line: int | None) -> None:
+    assert loop_at(*lines) == line
+
+
+def test_a_loop_around_two_instructions() -> None:
+    lines = (LOOP_TOP, WRITE, "INNER:", READ, "@%p2 bra INNER;", LOOP_END)
+    text = FILED + "\n".join(f".loc 1 {number} 5\n{line}" for number, line in enumerate(lines, 1)) + "\nret;\n}\n"
+    relations = TextRelations(lambda: parse(text, "k.ptx"))
+    write, read = (text.splitlines().index(line) + 1 for line in (WRITE, READ))
+    found = [relations.loop("k", *lines) for lines in ((read,), (read, write))]
+    assert [loop.line if loop else None for loop in found] == [5, 6]
+
+
+def test_a_loop_on_the_line_of_the_instruction_is_part_of_the_statement() -> None:
+    text = FILED + f"OUTER:\n.loc 1 7 5\n{LOOP_TOP}\n{BARRIER}\n{LOOP_END}\n.loc 1 6 5\n@%p2 bra OUTER;\nret;\n}}\n"
+    found = TextRelations(lambda: parse(text, "k.ptx")).loop("k", text.splitlines().index(BARRIER) + 1)
+    assert found is not None
+    assert found.line == 6

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from consan.instrument import layout
+from consan.instrument.abi import sizes
 from consan.instrument.runtime import Variant
 
 ROOT = Path(__file__).parents[2]
@@ -16,24 +16,24 @@ CASES = (ROOT / "tests" / "device" / "test_bounds.py").read_text()
 ROWS = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in PAGE.splitlines() if re.match(r"\| B\d", row)]
 READS, WRITES = Variant().epoch_bits
 NUMBERS = (
-    f"site numbers up to {layout.READ_SITE_LIMIT - 1:,} of",
-    f"keeps {layout.WARP_SYNCS} sets of lanes",
-    f"{layout.FLAG_CELLS} cells hold the flags",
+    f"site numbers up to {sizes.READ_SITE_LIMIT - 1:,} of",
+    f"keeps {sizes.WARP_SYNCS} sets of lanes",
+    f"{sizes.FLAG_CELLS} cells hold the flags",
     f"for 2^{READS - 2} warp or named barriers between two CTA barriers, write records for 2^{WRITES - 2}",
-    f"its last {layout.WAIT_HISTORY} waits for copies",
-    f"its last {layout.COPY_RANGES} copies",
-    f"its last {layout.COPY_TIES} `cp.async.mbarrier.arrive`",
-    f"{layout.MBARRIERS} mbarriers of a CTA are followed, at most {layout.counts(16)['MBARRIERS']} of a cluster",
-    f"{layout.OPERATIONS} asynchronous operations",
-    f"its last {layout.GROUP_WAITS} waits for bulk groups",
-    f"its last {layout.MATRIX_WAITS} waits for `wgmma`",
-    f"the last {layout.RESULTS} bulk stores",
-    f"one for each of {layout.LOST_RESULTS} threads",
-    f"the last {layout.FETCHES} bulk loads",
-    f"{layout.WRITTEN:,} pieces of 16 bytes",
-    f"its last {layout.FENCE_EVENTS} proxy fences",
-    f"the last {layout.MAP_USES} copies that use one, {layout.MAPS} maps",
-    f"{layout.TABLE_ENTRIES:,} different findings",
+    f"its last {sizes.WAIT_HISTORY} waits for copies",
+    f"its last {sizes.COPY_RANGES} copies",
+    f"its last {sizes.COPY_TAGS} `cp.async.mbarrier.arrive`",
+    f"{sizes.MBARRIERS} mbarriers of a CTA are followed, at most {sizes.sizes(16)['MBARRIERS']} of a cluster",
+    f"{sizes.OPERATIONS} asynchronous operations",
+    f"its last {sizes.GROUP_WAITS} waits for bulk groups",
+    f"its last {sizes.MATRIX_WAITS} waits for `wgmma`",
+    f"the last {sizes.RESULTS} bulk stores",
+    f"one for each of {sizes.LOST_RESULTS} threads",
+    f"the last {sizes.FETCHES} bulk loads",
+    f"{sizes.WRITTEN:,} pieces of 16 bytes",
+    f"its last {sizes.FENCE_EVENTS} proxy fences",
+    f"the last {sizes.MAP_USES} copies that use one, {sizes.MAPS} maps",
+    f"{sizes.TABLE_ENTRIES:,} different findings",
 )
 
 

@@ -58,6 +58,13 @@ def test_the_number_of_clusters_to_watch_becomes_a_number_of_ctas(monkeypatch: p
     with fake(monkeypatch) as session:
         assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--cluster", "2,2", "--ctas", "3"]) == 0
     assert session.latest.options["cta_limit"] == 12
+    assert not session.latest.notes  # the grid has 8 CTAs
+
+
+def test_ctas_that_are_left_unchecked_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake(monkeypatch) as session:
+        assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--cluster", "2,1", "--ctas", "3"]) == 0
+    assert session.latest.notes == ["--ctas 3: 6 of 8 CTAs were checked"]
 
 
 @pytest.mark.parametrize("wanted", ["_Z5otherPf", "other"])

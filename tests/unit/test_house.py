@@ -3,43 +3,169 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Folder -> the modules of ours that it may import from: everything else would turn the layers upside down.
-LAYERS = {
-    "instrument": ("consan._errors", "consan.instrument"),
-    "reports": ("consan._errors", "consan.instrument.layout", "consan.instrument.relations", "consan.instrument.sites", "consan.reports"),
-    "consan/backends": ("consan._errors", "consan.backends", "consan.instrument.ptx", "consan.tensormap", "consan.toolchain"),
-    "consan/toolchain": ("consan._errors", "consan.toolchain"),
+# The rooms from the ground up, and the rooms that each may import from: only rooms above it in this table, so there is no cycle.
+# A room is a folder, or a file right under consan/. Late imports count.
+ERRORS, MACHINE = "consan._errors", "consan.backends.cpu"
+ROOMS = {
+    ERRORS: (),
+    "consan.suggest": (),
+    "consan.files": (ERRORS,),
+    "consan.instrument.abi": (),
+    "consan.instrument": (ERRORS, "consan.instrument.abi"),
+    "consan.reports": ("consan.instrument.abi", "consan.instrument.relations", "consan.instrument.sites"),
+    "consan.progress": ("consan.reports",),
+    "consan.suppressions": (ERRORS, "consan.reports"),
+    "consan.options": (ERRORS, "consan.reports"),
+    "consan.config": (ERRORS, "consan.options", "consan.reports"),
+    "consan.tensormap": (ERRORS,),
+    "consan.toolchain": (ERRORS, "consan.instrument"),
+    f"{MACHINE}.state": (ERRORS,),
+    f"{MACHINE}.decode": ("consan.instrument", f"{MACHINE}.state"),
+    f"{MACHINE}.semantics": ("consan.instrument", "consan.tensormap", f"{MACHINE}.state", f"{MACHINE}.decode"),
+    f"{MACHINE}.engine": (
+        *(ERRORS, "consan.instrument.ptx", "consan.instrument.isa"),
+        *(f"{MACHINE}.state", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
+    ),
+    MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
+    "consan.backends": (ERRORS, "consan.tensormap", "consan.toolchain", MACHINE),
+    "consan.checker": (ERRORS, "consan.instrument", "consan.toolchain"),
+    "consan.session": (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.suggest"),
+        *("consan.toolchain", "consan.backends", "consan.checker"),
+    ),
+    "consan.launching": (
+        *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.options", "consan.reports"),
+        *("consan.tensormap", "consan.toolchain", "consan.backends.base"),
+    ),
+    "consan.adapters": (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
+        *("consan.backends", "consan.session"),
+    ),
+    "consan.process": (ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters"),
+    "consan.api": (
+        *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.reports", "consan.suppressions", "consan.tensormap"),
+        *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
+    ),
+    "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
+    "consan.triage": (
+        *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
+        *(MACHINE, "consan.launching", "consan.session", "consan.process"),
+    ),
+    "consan.commands": (
+        *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
+        *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.process", "consan.triage"),
+    ),
+    "consan.plugin": (
+        *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),
+        *("consan.api", "consan.commands"),
+    ),
+    "consan.__main__": (ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),
+    "consan": ("consan.api", "consan.reports"),
 }
+# Of these rooms, annotations may name types of the rooms that use them: the machine's state and steps are handed what runs them.
+NAMING_UPWARDS = {f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")}
 FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))
-LONGEST_FUNCTION = 60
+RUNTIME = sorted((ROOT / "instrument").rglob("*.cuh"))
+LONGEST_FUNCTION, LONGEST_FILE = 60, 400
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def _parts(path: Path) -> list[str]:
+    """A file as a module: `instrument` and `reports` are installed within `consan`."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts = parts if parts[0] == "consan" else ["consan", *parts]
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+MODULES = {".".join(_parts(path)): path for path in FILES}
+
+
+def _imported(module: str) -> Iterator[tuple[str, bool]]:
+    """The modules of ours that a module imports, and whether only type checkers see the import."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(path.read_text())
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    typing = {id(node) for guard in guards for node in ast.walk(guard)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level <= 1, f"{path}: an import from above its own package"
-            yield "" if node.level else node.module or ""
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            parent = ".".join(filter(None, (package if node.level else "", node.module)))
+            names = [name if (name := f"{parent}.{alias.name}") in MODULES else parent for alias in node.names]
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from ((name, id(node) in typing) for name in names if _within(name, ("consan",)))
 
 
-def _within(module: str, allowed: tuple[str, ...]) -> bool:
+def _within(module: str, allowed: Iterable[str]) -> bool:
     return any(module == each or module.startswith(each + ".") for each in allowed)
 
 
-@pytest.mark.parametrize("folder", LAYERS)
-def test_layers(folder: str) -> None:
-    files = sorted((ROOT / folder).rglob("*.py"))
-    wrong = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in _imported(path) if _within(name, ("consan",))}
-    wrong -= {entry for entry in wrong if _within(entry.split(": ")[1], LAYERS[folder])}
-    assert files
+def _room(module: str) -> str:
+    return next(module[:end] for end in range(len(module), 0, -1) if module[:end] in ROOMS and _within(module, (module[:end],)))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms(room: str) -> None:
+    below = list(ROOMS)[: list(ROOMS).index(room)]
+    assert not [each for each in ROOMS[room] if _room(each) not in below and room != "consan"], "only rooms that stand before it"
+    inside = [module for module in MODULES if _room(module) == room]
+    found = {(module, name, typed) for module in inside for name, typed in _imported(module) if _room(name) != room}
+    free = room in NAMING_UPWARDS
+    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, ROOMS[room]) and not (typed and free)}
+    assert inside
     assert not wrong
+
+
+def _picture() -> list[tuple[str, ...]]:
+    """The layers of instrument/README.md from the top, each with its rooms' module names."""
+    drawn = (ROOT / "instrument" / "README.md").read_text().split("```")[1].splitlines()[1:]
+    layers = [re.split(r"\s{2,}", line.strip())[0].replace("/", ".").split(", ") for line in drawn]
+    prefix = [names[0].rpartition(".")[0] for names in layers]
+    whole = [[names[0], *(f"{before}.{name}" for name in names[1:])] for names, before in zip(layers, prefix, strict=True)]
+    return [tuple(name if name.startswith("consan.") else f"consan.{name}" for name in names) for names in whole]
+
+
+def test_the_picture_of_the_layers_is_true() -> None:
+    """A layer imports only from those below it."""
+    layers = _picture()
+    height = {name: -number for number, names in enumerate(layers) for name in names}
+
+    def layer(module: str) -> str | None:
+        return next((name for name in height if _within(module, (name,))), None)
+
+    folders = {".".join(module.split(".")[:depth]) for module in MODULES for depth in (2, 3) if module.count(".") >= depth}
+    drawn = {name for name in folders if name.startswith(("consan.instrument.", "consan.reports")) or name.count(".") == 1}
+    assert {name for name in drawn if layer(name) is None} <= {"consan.instrument"}
+    upwards = [
+        f"{module}: {name}"
+        for module in MODULES
+        for name, typed in _imported(module)
+        if not typed and (own := layer(module)) and (other := layer(name)) and height[other] > height[own]
+    ]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_table_of_rooms_allows_no_more_than_is_used(room: str) -> None:
+    used = {name for module in MODULES if _room(module) == room for name, _ in _imported(module)}
+    assert not [allowed for allowed in ROOMS[room] if not any(_within(name, (allowed,)) for name in used)]
+
+
+def test_no_files_of_consan_and_reports_import_each_other_in_a_circle() -> None:
+    """A late import is an import: what two files need is in a third."""
+    ours = [module for module in MODULES if not _within(module, ("consan.instrument",))]
+    left = {module: {name for name, typed in _imported(module) if not typed and name != module} for module in ours}
+    while free := [module for module, names in left.items() if not names & left.keys()]:
+        for module in free:
+            del left[module]
+    assert left == {}
 
 
 def test_device_libraries_are_imported_only_where_they_are_needed() -> None:
@@ -60,3 +186,85 @@ def test_functions_fit_on_a_screen_and_modules_say_what_they_do(path: Path) -> N
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
     assert {name: n for name, n in lengths.items() if n > LONGEST_FUNCTION} == {}
+
+
+_BODY = re.compile(r"^(?:template <[^>]*> )?(?:DEVICE|COLD|HOOK) [^\n]*?(\w+)\([^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", RUNTIME, ids=lambda path: path.stem)
+def test_runtime_files_fit_too_and_say_what_they_do(path: Path) -> None:
+    """What they may include is in test_runtime_files.py."""
+    text = path.read_text()
+    assert text.startswith("// ")
+    assert len(text.splitlines()) <= LONGEST_FILE
+    assert {name: body.count("\n") for name, body in _BODY.findall(text) if body.count("\n") > LONGEST_FUNCTION} == {}
+
+
+def test_no_file_of_consan_is_longer_than_a_reader_keeps_in_mind() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
+    assert {name: length for name, length in lengths.items() if name.startswith("consan/") and length > LONGEST_FILE} == {}
+
+
+# Uses of private names of consan in tests, at most.
+PRIVATE_USES = 81
+
+
+def _private(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def _defined(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _uses(tree: ast.AST, ours: set[str]) -> Iterator[str]:
+    """Private names of ours that a test imports, reads or replaces; not those of its own objects."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and _within(node.module or "", ("consan",)):
+            yield from (alias.name for alias in node.names if _private(alias.name))
+        elif isinstance(node, ast.Attribute) and node.attr in ours and ast.unparse(node.value) not in ("self", "cls"):
+            yield node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "delattr")):
+            yield from (word.value for word in node.args[1:2] if isinstance(word, ast.Constant) and word.value in ours)
+
+
+def test_tests_use_few_private_names() -> None:
+    """A test asks for what is public. The number above only falls."""
+    ours = {name for path in FILES for name in _defined(ast.parse(path.read_text())) if _private(name)}
+    found = {path: list(_uses(ast.parse(path.read_text()), ours)) for path in (ROOT / "tests").rglob("*.py")}
+    assert sum(map(len, found.values())) <= PRIVATE_USES, {str(path.relative_to(ROOT)): names for path, names in found.items() if names}
+
+
+# Names that two public classes share, and why. A class with a leading underscore belongs to its file.
+SHARED_NAMES = {
+    "Device": "the stand-in has CuPy's name; the session's is a device of this process",
+    "Event": "the stand-ins have the names of CuPy and torch; the other is what a recorded thread did",
+    "Kernel": "that of the Python API; the other is one kernel of a module while recording is added to it",
+    "Place": "the recorder's is the kernel of a launch; the other is an instruction and its source line",
+    "Stream": "the stand-ins have the names of CuPy and torch",
+}
+
+
+def test_no_two_classes_of_the_product_share_a_name() -> None:
+    nodes = [node for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+    names = [node.name for node in nodes if not node.name.startswith("_")]
+    assert {name for name in names if names.count(name) > 1} == set(SHARED_NAMES)
+
+
+def _called(tree: ast.AST) -> set[str]:
+    return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_local_name_hides_a_function_of_the_module_that_is_called_beside_it(path: Path) -> None:
+    """A comprehension's variable does so too: Python 3.12 then finds the function unbound in another comprehension."""
+    tree = ast.parse(path.read_text())
+    names = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    names |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        assert not stored & names & _called(function), f"{function.name}:{function.lineno}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from consan.instrument.isa import ROWS, STATUSES, Access, Row, canonical, destinations, is_memory_or_sync, lookup, sources
+from consan.instrument.isa import ROWS, STATUSES, MemoryAccess, Row, canonical, destinations, is_memory_or_sync, lookup, sources
 from consan.instrument.isa.__main__ import markdown
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import expand_form, match_free, match_ordered
@@ -29,7 +29,7 @@ def row_of(opcode: str) -> Row:
     return row
 
 
-def describe(text: str) -> Access:
+def describe(text: str) -> MemoryAccess:
     parsed = instruction(text)
     return row_of(parsed.opcode).describe(parsed)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.sites import SharedVariable
-from consan.layouts import layout_of, name_addresses
+from consan.session.layouts import layout_of, name_addresses
 
 ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)
 DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
@@ -25,7 +25,7 @@ def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, to
 def assembler(*offsets: int | None) -> Any:
     """A device that does not tell, and what a kernel told there."""
     shadow = SimpleNamespace(told=lambda module, first, count: list(offsets) if (module, first, count) == (5, 3, len(offsets)) else None)
-    return SimpleNamespace(backend=SimpleNamespace(), shadow=shadow)
+    return SimpleNamespace(backend=SimpleNamespace(shared_offsets=lambda handle, entry: None), shadow=shadow)
 
 
 def machine(**offsets: int) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from consan import progress
 from consan.__main__ import main
-from consan.session import Session
+from consan.session.session import Session
 
 KERNEL = """
 extern "C" __global__ void k(float* out) { out[blockIdx.x] = threadIdx.x; }
@@ -67,14 +67,14 @@ def test_a_pipe_and_a_dumb_terminal_get_none(terminal: Terminal, monkeypatch: py
 
 
 def test_nothing_is_shown_in_the_first_moments(terminal: Terminal) -> None:
-    line = progress.Line(terminal, delay=60.0)
+    line = progress.ProgressLine(terminal, delay=60.0)
     with line.module("m"), line.launch("k"):
         line.ctas(1, 2)
     assert terminal.getvalue() == ""
 
 
 def test_many_launches_are_counted(terminal: Terminal) -> None:
-    line = progress.Line(terminal, delay=0.0)
+    line = progress.ProgressLine(terminal, delay=0.0)
     for name in ("a", "b"):
         with line.module(name), line.launch(name):
             line.ctas(0, 1)
@@ -82,13 +82,13 @@ def test_many_launches_are_counted(terminal: Terminal) -> None:
 
 
 def test_a_long_name_stays_on_one_line(terminal: Terminal) -> None:
-    with progress.Line(terminal, delay=0.0).launch("k" * 200):
+    with progress.ProgressLine(terminal, delay=0.0).launch("k" * 200):
         pass
     assert max(len(part.removeprefix("\x1b[K")) for part in terminal.getvalue().split("\r")) < 80
 
 
 def test_a_terminal_that_is_gone_does_not_end_the_run(terminal: Terminal) -> None:
-    line = progress.Line(terminal, delay=0.0)
+    line = progress.ProgressLine(terminal, delay=0.0)
     terminal.close()
     with line.launch("k"):
         line.ctas(0, 1)

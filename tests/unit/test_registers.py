@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from consan import registers
 from consan._errors import EnvironmentFailure
 from consan.instrument import Instrumented, instrument
-from consan.session import library_for
-from consan.toolchain import assemble, find, nvrtc
+from consan.instrument.ptx import parse
+from consan.session.runtime import library_for
+from consan.toolchain import assemble, find, nvrtc, registers
 
 pytestmark = pytest.mark.skipif(not (find.locate(find.NVJITLINK) or find.ptxas()), reason="no assembler is installed")
 ARCH = "sm_90a"
@@ -105,10 +105,10 @@ def test_without_launch_bounds_1024_threads_can_start(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("threads", "most"), [(64, 255), (256, 255), (512, 128), (768, 80), (769, 72), (1024, 64)])
 def test_a_cap_lets_the_largest_cta_start(threads: int, most: int) -> None:
     plain, _ = hooked(SUM.replace("BOUNDS", f"__launch_bounds__({threads})"))
-    assert f".maxnreg {most} " in registers.cap_bounded_kernels(plain, 255)
+    assert f".maxnreg {most} " in registers.cap_bounded_kernels(parse(plain), 255)
 
 
 def test_a_cap_leaves_lines_where_they_are() -> None:
     plain, _ = hooked(SUM.replace("BOUNDS", "__launch_bounds__(256)"))
-    capped = registers.cap_bounded_kernels(plain, 72)
+    capped = registers.cap_bounded_kernels(parse(plain), 72)
     assert re.sub(r"\.maxnreg 72 ", "", capped) == plain != capped

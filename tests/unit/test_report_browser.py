@@ -16,7 +16,8 @@ import pytest
 import report_samples as samples
 
 from consan.reports import html as page
-from consan.reports.model import Report, assemble
+from consan.reports.model import Report
+from consan.reports.verdict import assemble
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

@@ -13,7 +13,8 @@ from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.reports import render
 from consan.reports.combine import combine
-from consan.reports.model import KernelSummary, Report, Uninstrumented, assemble
+from consan.reports.model import KernelSummary, Report, Uninstrumented
+from consan.reports.verdict import assemble
 
 PTX = """.version 8.0
 .target sm_90

@@ -6,7 +6,7 @@ import pytest
 
 from consan.instrument.sites import SharedVariable
 from consan.reports.deadlocks import mbarrier
-from consan.reports.declarations import Source
+from consan.reports.declarations import SourceTexts
 from consan.reports.names import base_name
 from consan.reports.variables import Argument, Layout, address_name, layout
 
@@ -31,7 +31,7 @@ constexpr int DEPTH = 3;
 
 
 def name(symbol: str, nbytes: int, begin: int, end: int, text: str = TEXT, element: int = 1) -> str:
-    made = layout([SharedVariable(symbol, nbytes, 4, element)], {symbol: 128}, None, Source([text]))
+    made = layout([SharedVariable(symbol, nbytes, 4, element)], {symbol: 128}, None, SourceTexts([text]))
     return made.name(128 + begin, 128 + end)
 
 
@@ -63,6 +63,27 @@ def test_name_of_an_element(symbol: str, nbytes: int, begin: int, end: int, expe
     assert name(symbol, nbytes, begin, end) == expected
 
 
+@pytest.mark.parametrize(
+    ("declaration", "begin", "end", "expected"),
+    [
+        ("float t[STAGES][8]", 32 + 12, 32 + 16, "t[1][3], stage 2 of 3"),
+        ("float t[STAGES][8]", 32, 64, "t[1], stage 2 of 3"),
+        ("float t[STAGES][8]", 16, 40, "t[0][4] to t[1][1]"),
+        ("float t[kStages][2][4]", 64, 96, "t[2], stage 3 of 3"),
+        ("float t[3][8]", 32, 64, "t[1][0..7]"),  # nobody calls these rows stages
+        ("float t[STAGES]", 4, 8, "t[1]"),
+        ("float t[8][STAGES]", 16, 20, "t[1][1]"),
+        ("Stage t[STAGES]", 16, 20, "t[1].b, stage 2 of 3"),
+        ("Ring t", 16, 20, "t.tile[1][0], stage 2 of 3"),
+    ],
+)
+def test_stages_of_a_ring(declaration: str, begin: int, end: int, expected: str) -> None:
+    text = f"""enum {{ STAGES = 3 }}; constexpr int kStages = 3; struct Stage {{ float a; float b; float c; }};
+    struct Ring {{ float tile[STAGES][4]; }}; __global__ void k() {{ __shared__ {declaration}; }}"""
+    nbytes = {"float t[STAGES]": 12, "Stage t[STAGES]": 36, "Ring t": 48}.get(declaration, 96)
+    assert name("t", nbytes, begin, end, text) == expected
+
+
 def test_ptx_tells_the_element_where_no_source_does() -> None:
     assert name("full", 16, 8, 16, "", element=8) == "full[1]"
     assert name("flag", 4, 0, 4, "", element=4) == "flag"
@@ -73,9 +94,30 @@ def test_declarations_that_disagree_are_not_used() -> None:
     assert name("a", 32, 4, 8, text) == "bytes 4..7 of a"
 
 
+@pytest.mark.parametrize(
+    ("symbol", "nbytes", "begin", "end", "expected"),
+    [
+        ("both", 32, 0, 8, ""),  # one dimension
+        ("rows", 16, 0, 8, ""),
+        ("ring", 96, 0, 4, ""),  # a dimension that is not known
+        ("tile", 272, 68, 136, "tile[1]"),
+        ("tile", 272, 64, 72, ""),  # in two parts
+    ],
+)
+def test_the_part_of_an_array_of_tiles(symbol: str, nbytes: int, begin: int, end: int, expected: str) -> None:
+    part = layout([SharedVariable(symbol, nbytes, 4, 1)], {symbol: 64}, None, SourceTexts([TEXT])).part(64 + begin, 64 + end)
+    assert (part[0] if part else "") == expected
+
+
+def test_an_array_of_many_rows_has_no_parts() -> None:
+    source = SourceTexts(["__shared__ float few[8][4], many[9][4];"])
+    made = layout([SharedVariable(name, 16 * n, 4, 1) for name, n in (("few", 8), ("many", 9))], {"few": 0, "many": 128}, None, source)
+    assert (made.part(0, 16) is None, made.part(128, 144) is None) == (False, True)
+
+
 def test_bytes_outside_of_one_variable_have_no_name() -> None:
     variables = [SharedVariable(symbol, 8, 4, 4) for symbol in ("a", "b", "lost")] + [SharedVariable("dyn", 0, 4, 0)]
-    made = layout(variables, {"a": 0, "b": 8, "dyn": 32}, 32, Source([]))
+    made = layout(variables, {"a": 0, "b": 8, "dyn": 32}, 32, SourceTexts([]))
     assert [made.name(*each) for each in ((4, 12), (16, 20), (28, 36), (-4, 0))] == ["", "", "", ""]
     assert made.name(36, 40) == "bytes 4..7 of dynamic shared memory"
     assert [made.region(*each) for each in ((0, 4), (0, 8), (4, 12), (32, 64))] == ["a[0]", "a", "", "dynamic shared memory"]
@@ -98,7 +140,7 @@ def test_base_name(text: str, base: str) -> None:
 
 
 def test_parameters() -> None:
-    source = Source([TEXT])
+    source = SourceTexts([TEXT])
     assert source.parameters("k") == ("in", "out")
     assert source.parameters("k2") == ("n", "map")
     assert source.parameters("absent") == ()

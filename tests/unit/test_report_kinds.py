@@ -44,7 +44,7 @@ def test_every_template_can_be_filled_in(kind: str, situation: str, accesses: tu
     finding = describe(Finding(kind, "k", hazard=hazard or None, accesses=accesses), name)  # type: ignore[arg-type]
     assert finding.severity in SEVERITIES
     for text in (finding.message, finding.missing, finding.fix):
-        assert text
+        assert text or (kind == "out-of-bounds" and text == finding.missing), "no edge is missing there"
         assert not re.search(r"[{}]|None", text)
         assert text.isascii()
 

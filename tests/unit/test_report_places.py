@@ -1,4 +1,4 @@
-"""Whose line a report shows: the innermost frame that is the user's, in every format."""
+"""Whose line a report shows: the user's in the kernel's own file, in every format."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from consan.instrument.sites import Frame, Place
+from consan.instrument.sites import InlinedCall, Place
 from consan.reports import html, json_format, places, sarif, text
-from consan.reports.model import Access, Finding, Report, assemble
+from consan.reports.model import Access, Finding, Report
 from consan.reports.suppress import make_rule, suppress, to_toml
+from consan.reports.verdict import assemble
 
 PACKAGES = "/venv/lib/python3.11/site-packages"
 CUB = f"{PACKAGES}/nvidia/cu13/include/cccl/cub/block/block_reduce.cuh"
@@ -39,6 +40,9 @@ USERS, VENDORED, LIBRARY = places.USERS, places.VENDORED, places.LIBRARY
         ("/opt/cutlass/include/cute/arch/copy_sm90_tma.hpp", LIBRARY),
         ("/opt/cutlass/include/cutlass/gemm/collective/sm90_mma.hpp", LIBRARY),
         ("/home/user/project/third_party/cutlass/include/cute/tensor.hpp", LIBRARY),
+        ("/home/user/project/csrc/cutlass/include/cute/arch/copy_sm80.hpp", LIBRARY),
+        ("/home/user/project/cutlass/include/cutlass/pipeline/sm90_pipeline.hpp", LIBRARY),
+        ("/home/user/project/cutlass/my_gemm.cuh", USERS),
         (f"{PACKAGES}/triton/language/standard.py", LIBRARY),
         ("/src/triton/python/triton/language/standard.py", LIBRARY),
         (f"{PACKAGES}/torch/include/ATen/cuda/Atomic.cuh", LIBRARY),
@@ -68,7 +72,7 @@ def test_who_works_on_a_library_sees_its_lines(file: str, expected: int) -> None
 
 def chain(*files: str) -> Place:
     """An instruction in the first of the files, whose function was inlined into the next one, and so on; lines count from 10."""
-    frames = tuple(Frame(f"_Z2f{n}v", file, 10 + n, 3) for n, file in enumerate(files[1:], 1))
+    frames = tuple(InlinedCall(f"_Z2f{n}v", file, 10 + n, 3) for n, file in enumerate(files[1:], 1))
     return Place(99, "st.shared.u32 [%r1], %r2;", files[0], 10, 3, frames)
 
 
@@ -76,17 +80,20 @@ def chain(*files: str) -> Place:
     ("files", "line", "innermost"),
     [
         ((KERNEL,), 10, False),
-        ((HELPER, KERNEL), 10, False),  # a helper of the user's own is the user's
+        ((HELPER, KERNEL), 11, True),  # a helper beside the kernel: the call in the kernel
+        ((KERNEL, KERNEL), 10, False),  # a function in the kernel's file
+        ((KERNEL, HELPER, KERNEL), 10, False),  # a lambda that was given to a helper
+        ((HELPER,), 10, False),  # a kernel in a header
         ((CUB, KERNEL), 11, True),
-        ((CUB, CUB, HELPER, KERNEL), 12, True),
+        ((CUB, CUB, HELPER, KERNEL), 13, True),
         ((CUB, KERNEL, CUB, KERNEL), 11, True),  # a lambda that was given to a library
-        ((HELPER, CUB, KERNEL), 10, False),
+        ((HELPER, CUB, KERNEL), 12, True),
         ((CUB, CUB), 10, False),
         ((CUB, f"{PACKAGES}/flashinfer/data/csrc/norm.cu"), 11, True),
         ((CUB, f"{PACKAGES}/flashinfer/data/csrc/norm.cu", KERNEL), 12, True),
     ],
 )
-def test_the_innermost_frame_that_is_the_users(files: tuple[str, ...], line: int, innermost: bool) -> None:
+def test_the_users_line_in_the_kernels_file(files: tuple[str, ...], line: int, innermost: bool) -> None:
     found = places.located(chain(*files))
     assert (found["file"], found["line"]) == (files[line - 10], line)
     assert (found["innermost"] is not None) == innermost
@@ -97,6 +104,39 @@ def test_the_innermost_frame_that_is_the_users(files: tuple[str, ...], line: int
 def test_a_place_without_a_line_stays_one() -> None:
     found = places.located(Place(7, "ret;"))
     assert (found["file"], found["line"], found["ptx_line"], found["innermost"]) == ("", 0, 7, None)
+
+
+def inlined(*frames: tuple[str, int]) -> Access:
+    """An access; its frames from the innermost outwards."""
+    (file, line), *calls = frames
+    chain = tuple(InlinedCall("f", caller, at, 3) for caller, at in calls)
+    return Access(role="write", op="st.shared.u32", **places.located(Place(99, "st.shared.u32 [%r1], %r2;", file, line, 3, chain)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        # Two calls of one helper differ by their callers.
+        (((HELPER, 41), (KERNEL, 9)), ((HELPER, 41), (KERNEL, 12)), [(KERNEL, 9), (KERNEL, 12)]),
+        # Two lines of one call: the helper's lines tell them apart.
+        (((HELPER, 41), (KERNEL, 9)), ((HELPER, 44), (KERNEL, 9)), [(HELPER, 41), (HELPER, 44)]),
+        # The calls part half-way.
+        (
+            ((CUB, 5), (HELPER, 41), (HELPER, 60), (KERNEL, 9)),
+            ((CUB, 7), (HELPER, 41), (HELPER, 62), (KERNEL, 9)),
+            [(HELPER, 60), (HELPER, 62)],
+        ),
+        # Only a library's lines differ.
+        (((CUB, 5), (KERNEL, 9)), ((CUB, 7), (KERNEL, 9)), [(KERNEL, 9), (KERNEL, 9)]),
+        # One statement.
+        (((HELPER, 41), (KERNEL, 9)), ((HELPER, 41), (KERNEL, 9)), [(KERNEL, 9), (KERNEL, 9)]),
+    ],
+)
+def test_places_of_a_finding_are_told_apart(first: Any, second: Any, shown: list[tuple[str, int]]) -> None:
+    both = places.apart((inlined(*first), inlined(*second)))
+    assert [(access.file, access.line) for access in both] == shown
+    assert [next(places.steps(access)) for access in both] == shown
+    assert all(access.innermost is None or access.innermost.line != access.line for access in both)
 
 
 # --- every format ------------------------------------------------------------------------------------------------------------------

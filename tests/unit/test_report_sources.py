@@ -9,8 +9,9 @@ from pathlib import Path
 import report_samples as samples
 
 from consan.reports import html, sarif, text
-from consan.reports.model import Finding, Report, assemble
+from consan.reports.model import Finding, Report
 from consan.reports.sources import Sources, embed
+from consan.reports.verdict import assemble
 
 
 def report(*accesses: object) -> Report:

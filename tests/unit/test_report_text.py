@@ -14,7 +14,7 @@ import pytest
 import report_samples as samples
 
 from consan.reports import FORMATS, FormatError, look, render, text
-from consan.reports.model import Finding, Frame, Report
+from consan.reports.model import Finding, Frame, Report, seen
 from consan.reports.together import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
@@ -115,6 +115,7 @@ def test_a_long_source_line_is_cut_not_wrapped() -> None:
     lines = {**report.sources["reduce.cu"], 5: "    tile[t] = " + "x" * 300 + ";"}
     shown = text.render(replace(report, sources={"reduce.cu": lines})).splitlines()
     assert sum("xxxx" in line for line in shown) == 2  # once in each finding that shows line 5
+    assert all(line.endswith("xxx...") and len(line) == text.PLAIN_WIDTH for line in shown if "xxxx" in line)
     assert max(map(len, shown)) <= text.PLAIN_WIDTH
 
 
@@ -262,6 +263,18 @@ def test_notes_are_counted_and_printed_on_request() -> None:
     assert " 4/4 ==" in full
     assert render(report, notes=True) == full
     assert "--notes" not in text.render(REPORTS["clean"])
+
+
+def test_a_clean_report_says_that_its_warnings_do_not_count() -> None:
+    (warning,) = [finding for finding in REPORTS["violations"].findings if finding.severity == "warning"]
+    assert " 1 warning, the verdict counts errors only\n" in text.render(replace(REPORTS["clean"], findings=(warning,)))
+    assert "counts errors only" not in text.render(REPORTS["violations"])
+
+
+@pytest.mark.parametrize(("rank", "where"), [(None, "in 4 CTAs"), (1, "in 4 clusters")])
+def test_a_kernel_with_clusters_is_counted_in_clusters(rank: int | None, where: str) -> None:
+    access = replace(samples.RACE.accesses[0], cluster_rank=rank)
+    assert seen(replace(samples.RACE, accesses=(access,), ctas=4)).endswith(where)
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "html"])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import consan
-from consan import mangled
 from consan.__main__ import main
 from consan._errors import UsageError
-from consan.arguments import parse_args
 from consan.instrument.ptx import Function, parse
-from consan.signature import check_arguments, in_source, kinds_of
+from consan.launching import mangled
+from consan.launching.arguments import parse_args
+from consan.launching.signature import check_arguments, in_source, kinds_of
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 

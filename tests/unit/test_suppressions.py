@@ -12,8 +12,9 @@ from consan import suppressions
 from consan._errors import UsageError
 from consan.reports import json_format, render
 from consan.reports.combine import combine
-from consan.reports.model import Frame, Report, Suppressed, exit_status
+from consan.reports.model import Frame, Report, Suppressed
 from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, make_rule, suppress, to_toml
+from consan.reports.verdict import exit_status
 
 ALL = Rule("data-race", "seen to", "here")
 

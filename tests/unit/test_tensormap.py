@@ -13,13 +13,10 @@ from tensormap_records import data, encoded, expected, records
 from consan._errors import UsageError
 from consan.backends.driver import Driver
 from consan.backends.tensormap import encode_with_driver
-from consan.tensormap import (
-    CORNER_WIDTHS,
-    DTYPES,
-    NBYTES,
-    SWIZZLES,
+from consan.tensormap.description import DTYPES, NBYTES, SWIZZLES
+from consan.tensormap.encoding import (
     TILED,
-    Field,
+    MapField,
     TensorMapError,
     constants,
     decode,
@@ -29,6 +26,7 @@ from consan.tensormap import (
     im2col_fields,
     replace_field,
 )
+from consan.tensormap.rules import CORNER_WIDTHS
 
 RECORDS = records()
 VALID = [record for record in RECORDS if not record["rc"]]
@@ -110,8 +108,8 @@ def test_no_two_fields_share_a_bit() -> None:
         assert len(used) == len(set(used))
     names = [field.name for field in constants()]
     assert len(names) == len(set(names))
-    assert Field("x", 95, 2).word == 2
-    assert Field("x", 95, 2).shift == 31
+    assert MapField("x", 95, 2).word == 2
+    assert MapField("x", 95, 2).shift == 31
 
 
 @pytest.mark.parametrize("kind", ["tiled", "im2col"])

@@ -14,8 +14,9 @@ import report_samples as samples
 from consan.__main__ import main
 from consan.reports import json_format, text, timeline_svg, timeline_text
 from consan.reports.kinds import KINDS, describe
-from consan.reports.model import Access, Finding, assemble
+from consan.reports.model import Access, Finding
 from consan.reports.timeline import Timeline, build, steps
+from consan.reports.verdict import assemble
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())
 FINDINGS = [finding for report in REPORTS for finding in report.findings]
@@ -122,6 +123,15 @@ def test_any_number_of_culprits_stands_with_what_is_missing_and_at_no_time(numbe
     for what, where in timeline.culprits:
         assert f"{what} at {where} does not order them" in drawn
         assert f"{what} at {where} does not order them" in picture
+
+
+def test_the_culprit_of_a_deadlock_does_not_end_the_wait() -> None:
+    waiter = {"block": [0, 0, 0], "warp": 1, "lanes": 1, "why": "spin", "file": "k.cu", "line": 5}
+    late = Access("culprit", "atom.shared.exch.b32", file="k.cu", line=8)
+    timeline = _built(Finding("deadlock", "k", waiters=(waiter,), accesses=(late,), situation="polled"))
+    assert "does not end the wait" in [step.who for step in steps(timeline)]
+    for drawn in ("\n".join(line for line, _ in timeline_text.draw(timeline, 96)), timeline_svg.draw(timeline, timeline_svg.WIDE)):
+        assert "(1) atom.shared.exch.b32 at k.cu:8 does not end the wait" in drawn
 
 
 def test_a_polled_variable_is_no_barrier() -> None:

@@ -130,9 +130,8 @@ def test_unsupported_architecture() -> None:
         nvrtc.compile_ptx(KERNEL, arch="sm_20", defines={"VALUE": "7"})
 
 
-def test_versions_and_archs() -> None:
+def test_the_version() -> None:
     assert nvrtc.version() >= (12, 0)
-    assert {80, 90} <= set(nvrtc.supported_archs())
 
 
 def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ Not covered: instructions of a whole warp, matrix products (test_engine_wgmma, o
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from ops_reference import FORMATS, floats, integers
 
-from consan.backends.cpu.ops import DTYPES, Op, semantics
-from consan.backends.cpu.ops_registry import FAMILIES
+from consan.backends.cpu.semantics.ops import DTYPES, Op, semantics
+from consan.backends.cpu.semantics.ops_registry import FAMILIES
+from consan.instrument.isa import ROWS
 
 Array = npt.NDArray[Any]
 THREADS = 256
@@ -45,17 +45,16 @@ def opcodes(each: int = 6) -> list[Case]:
     """Up to `each` forms of every row, spread over all that it has."""
     found = []
     for family in FAMILIES:
-        for row in family.ROWS:
-            forms = [case for words in itertools.product(*row.slots) if (case := _case(family.__name__, row.base, words)) is not None]
+        for row in (row for row in ROWS if row.form in family.OPERATIONS):
+            forms = [case for parts in row.opcodes() if (case := _case(family.__name__, parts)) is not None]
             step = max(1, len(forms) // each)
             found += forms[::step][:each]
     return list({case.opcode: case for case in found}.values())
 
 
-def _case(family: str, base: str, words: Sequence[str]) -> Case | None:
-    parts = (base, *filter(None, words))
+def _case(family: str, parts: tuple[str, ...]) -> Case | None:
     op = semantics(parts)
-    if op is None or op.kind != "lane" or base == "mma":
+    if op is None or op.kind != "lane":
         return None
     if not {*op.sources, *op.dests} <= DTYPES.keys() - {"cc"} or len(op.sources) > OPERANDS:
         return None
@@ -124,7 +123,7 @@ def kernel(cases: Sequence[Case], *, target: str = "sm_90a") -> str:
     body = [line for number, case in enumerate(cases) for line in _lines(number, case)]
     head = [
         ".version 8.7", f".target {target}", ".address_size 64", ".visible .entry k(.param .u64 operands, .param .u64 results)", "{",
-        ".reg .b64 %in, %out, %at; .reg .b32 %t, %wide; .reg .pred %q<6>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .b64 %d<8>;",
+        ".reg .b64 %in, %out, %at; .reg .b32 %t, %wide; .reg .pred %q<8>; .reg .b16 %h<8>; .reg .b32 %r<8>; .reg .b64 %d<8>;",
         "ld.param.u64 %in, [operands]; ld.param.u64 %out, [results];",
         "cvta.to.global.u64 %in, %in; cvta.to.global.u64 %out, %out;",
         f"mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, {_SLOT}; add.u64 %in, %in, %at; add.u64 %out, %out, %at;",
@@ -154,7 +153,7 @@ def _lines(number: int, case: Case) -> Iterator[str]:
             yield f"ld.global.u{8 * DTYPES[word].itemsize} {names[-1]}, {where};"
         if (mask := mask_of(case, position)) is not None:
             yield f"and.b32 {names[-1]}, {names[-1]}, {mask};"
-    results = [_register(word, 5 if word == "pred" else 6 + place) for place, word in enumerate(case.op.dests)]
+    results = [_register(word, 6 + place) for place, word in enumerate(case.op.dests)]
     yield f"{case.opcode} {'|'.join(results)}, {', '.join(names)};"
     for place, (word, name) in enumerate(zip(case.op.dests, results, strict=True)):
         where = f"[%out+{(number * 2 + place) * THREADS * _SLOT}]"

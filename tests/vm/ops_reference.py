@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.ops import DTYPES, Op, canonicalize, semantics
+from consan.backends.cpu.semantics.ops import DTYPES, Op, canonicalize, semantics
 
 Array = npt.NDArray[Any]
 
@@ -118,7 +118,7 @@ LANES = 600
 
 def op_of(opcode: str, *, operands: int | None = None) -> Op:
     """The Op of an opcode text, which must exist."""
-    op = semantics(tuple(opcode.split(".")), operands=operands)
+    op = semantics(tuple(opcode.split(".")), sources=operands)
     assert op is not None, f"no semantics for {opcode}"
     return op
 

@@ -10,8 +10,8 @@ from engine_support import Device, kernel, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consan.backends.cpu.atomics import read_modify_write
-from consan.backends.cpu.ops import atomic_function
+from consan.backends.cpu.semantics.atomics import read_modify_write
+from consan.backends.cpu.semantics.ops import atomic_function
 
 U32, U64 = np.uint32, np.uint64
 

@@ -131,6 +131,13 @@ def test_deadlock_of_a_collective() -> None:
     assert {(b.why, b.lanes) for b in stats.blocked} == {("barrier", 0xFFFFFFF0), ("warp-collective", 0xF)}
 
 
+def test_time_limit_ends_a_grid_of_short_ctas() -> None:
+    """Each wave of this grid is too short to look at the clock."""
+    stats = Device(kernel("mov.u32 %r5, 0;")).launch("k", 50_000_000, 1, 0, 0, timeout=0.05)
+    assert stats.timed_out
+    assert 0 < stats.unstarted < 50_000_000
+
+
 def test_time_limit_ends_a_spin_and_says_where() -> None:
     body = "WAIT:\nadd.u32 %r6, %r6, 1; ld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT;"
     device = Device(kernel(body))

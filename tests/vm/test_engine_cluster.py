@@ -13,7 +13,7 @@ from engine_support import Device, cuda, kernel, run
 from consan._errors import UsageError
 from consan.backends.cpu import LaunchStats
 from consan.backends.virtual import VirtualBackend
-from consan.tensormap import encode_tiled
+from consan.tensormap.encoding import encode_tiled
 
 Array = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consan.backends.cpu.fused import FUSED, fused_full
-from consan.backends.cpu.ops import semantics
+from consan.backends.cpu.semantics.fused import FUSED, fused_full
+from consan.backends.cpu.semantics.ops import semantics
 
 ZEROS_AND_SUBNORMALS = (0, 0x80000000, 1, 0x807FFFFF)
 OTHERS = (0x00800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001, 0x3F800000, 0xBF800001, 0x33800000)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from engine_support import Device, cuda
 
-from consan.backends.cpu import LaunchStats, progress, scheduler
-from consan.backends.cpu.polling import source_name
+from consan.backends.cpu import LaunchStats
+from consan.backends.cpu.engine import progress, scheduler
+from consan.backends.cpu.engine.polling import source_name
 
 HEAD = 'extern "C" __global__ void k(int* out, int* in) { int t = threadIdx.x; volatile int* flag = in; '
 SHARED = HEAD + "__shared__ volatile int ready; __shared__ int lock; if (t == 0) { ready = 0; lock = 0; } __syncthreads(); "

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from engine_support import HEADER, Device, cuda, kernel
 
-from consan.backends.cpu.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Recorder, Replay, Who
-from consan.backends.cpu.schedule import AT_ONCE, LATE, Schedule, for_seed
-from consan.tensormap import encode_tiled
+from consan.backends.cpu.engine.decisions import FIRST, GIVE_UP, HOLD, LAND, START, Decision, Recorder, Replay, Who
+from consan.backends.cpu.state.schedule import AT_ONCE, LATE, Schedule, for_seed
+from consan.tensormap.encoding import encode_tiled
 
 U32 = np.uint32
 TILES, CTAS = 6, 4

@@ -13,8 +13,9 @@ import pytest
 import tensor_reference as reference
 from engine_support import Device, cuda
 
-from consan.backends.cpu.faults import UnsupportedInstruction
-from consan.tensormap import DTYPES, encode_im2col, encode_tiled
+from consan.backends.cpu.state.faults import UnsupportedInstruction
+from consan.tensormap.description import DTYPES
+from consan.tensormap.encoding import encode_im2col, encode_tiled
 
 Array = npt.NDArray[Any]
 SEEDS = pytest.mark.parametrize("seed", [0, 3, 4])

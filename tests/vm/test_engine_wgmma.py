@@ -12,7 +12,7 @@ from engine_support import HEADER, Device
 from wgmma_reference import ENCODE, NBYTES, Layout, fragment_a, matrix_d, slices_of, store, tile
 
 from consan.backends.cpu import Machine, UnsupportedInstruction
-from consan.backends.cpu.descriptors import K_MAJOR, MN_MAJOR, operand_addresses, operand_chunks
+from consan.backends.cpu.semantics.descriptors import CHUNK, K_MAJOR, MN_MAJOR, chunk_addresses
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for `import corpus`
 
@@ -361,6 +361,22 @@ def test_unknown_forms_are_refused(text: str, small: tuple[Array, Array]) -> Non
 
 
 # Descriptors ----------------------------------------------------------------------------------------------------------------
+
+
+def operand_addresses(descriptor: Any, rows: int, elements: int, element_bytes: int, major: int) -> Array:
+    """Byte address of every element of an operand: shape of `descriptor`, then [rows, elements]."""
+    chunks = chunk_addresses(descriptor, rows, elements, element_bytes, major)
+    inside = np.arange(CHUNK // element_bytes) * element_bytes
+    expanded = chunks[..., None] + inside
+    if major == K_MAJOR:
+        return np.asarray(expanded.reshape(*chunks.shape[:-1], -1)[..., :elements])
+    swapped = np.swapaxes(expanded, -1, -2)  # [chunks of a column, T, elements]
+    return np.asarray(swapped.reshape(*chunks.shape[:-2], -1, elements)[..., :rows, :])
+
+
+def operand_chunks(descriptor: int, rows: int, elements: int, element_bytes: int, major: int) -> Array:
+    """The 16-byte chunks that an operand touches: their addresses, sorted and distinct."""
+    return np.unique(chunk_addresses(descriptor, rows, elements, element_bytes, major))
 
 
 @pytest.mark.parametrize("nbytes", [1, 2, 4])

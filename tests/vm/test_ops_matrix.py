@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ops_reference import op_of, run
 
-from consan.backends.cpu.ops import semantics
+from consan.backends.cpu.semantics.ops import semantics
 
 WARPS = 3
 GROUP, T = np.arange(32) >> 2, np.arange(32) & 3

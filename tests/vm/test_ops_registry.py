@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from ops_reference import as_words, integers, op_of, run
 
-from consan.backends.cpu.ops import DTYPES, ROWS, Op, atomic_function, pack, semantics, unpack
+from consan.backends.cpu.semantics.ops import DTYPES, OPERATIONS, Op, atomic_function, pack, semantics, unpack
+from consan.instrument.isa import ROWS
 
 UNKNOWN = [
     "frobnicate.u32",
@@ -43,12 +43,9 @@ def test_unknown_is_none(opcode: str) -> None:
 
 
 def every_opcode() -> Iterator[str]:
-    for base, rows in ROWS.items():
-        for row in rows:
-            for words in itertools.product(*row.slots):
-                opcode = ".".join((base, *filter(None, words)))
-                if semantics(tuple(opcode.split("."))) is not None:
-                    yield opcode
+    for row in ROWS:
+        if row.form in OPERATIONS:
+            yield from (".".join(parts) for parts in row.opcodes() if semantics(parts) is not None)
 
 
 def operand(word: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -76,7 +73,7 @@ def test_every_opcode_runs_on_random_bits() -> None:
                 assert all(r.shape == shape or (r.size == 1 and shape == ()) for r in results), opcode
 
 
-@pytest.mark.parametrize("word", ["b8", "b16", "b32", "b64", "u16", "s32", "u64", "f16", "f32", "f64"])
+@pytest.mark.parametrize("word", ["b16", "b32", "b64", "u16", "s32", "u64", "f32", "f64"])
 def test_mov_keeps_bits(word: str) -> None:
     a = integers(f"u{int(word.lstrip('busf'))}", np.random.default_rng(1))
     assert as_words(run(op_of(f"mov.{word}"), a)[0]) == as_words(a)

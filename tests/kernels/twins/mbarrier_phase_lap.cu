@@ -2,7 +2,7 @@
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[64]=arange
 // arg: out f32[32]=zeros
-// expect: barrier-misuse @arrive @arrive severity=error
+// expect: barrier-misuse @arrive severity=error
 // result: out = x[:32][::-1] + x[32:][::-1]
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(const float* x, float* out) {

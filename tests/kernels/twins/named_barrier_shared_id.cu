@@ -2,7 +2,7 @@
 // launch: grid=1 block=128
 // arg: x f32[128]=arange
 // arg: out f32[128]=zeros
-// expect: barrier-misuse @barrier @barrier severity=error
+// expect: barrier-misuse @barrier severity=error
 // allow: data-race RAW @write @read
 // allow: uninitialized-read
 // allow: deadlock

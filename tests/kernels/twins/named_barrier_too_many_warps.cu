@@ -6,7 +6,7 @@
 // arg: out f32[96]=zeros
 // expect: deadlock @wait severity=error
 // allow: data-race RAW @write @read
-// allow: barrier-misuse @wait @wait
+// allow: barrier-misuse @wait
 // result: out = x[::-1]
 #ifdef RACY
 #define COUNT "64"

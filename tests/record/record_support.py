@@ -1,0 +1,57 @@
+"""Runs kernels of tests/kernels with either engine, and says what they found."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import consan
+from consan.instrument.record import Recorded, Refusal, record
+
+__all__ = ["KERNELS", "file_of", "found", "kernel", "launch", "recorded", "twin_file"]
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+sys.path.append(str(KERNELS))
+
+import twin_file  # noqa: E402
+
+Found = set[tuple[str, str, frozenset[object], str]]
+
+
+@functools.cache
+def kernel(name: str, racy: bool = False) -> Any:
+    """A kernel of tests/kernels by the name of its file."""
+    path = file_of(name)
+    return consan.Kernel(path, entry="kernel", arch=twin_file.read(path).arch, defines={"RACY": 1} if racy else {})
+
+
+def file_of(name: str) -> Path:
+    """The file of a kernel."""
+    return next(path for folder in ("twins", "clean") if (path := KERNELS / folder / f"{name}.cu").is_file())
+
+
+def recorded(name: str, racy: bool = False) -> Recorded | None:
+    """The recorded module; None where the engine does not take it."""
+    try:
+        return record(kernel(name, racy).ptx, name)
+    except Refusal:
+        return None
+
+
+def launch(name: str, racy: bool, engine: str, seed: int = 0, device: str = "cpu") -> tuple[Any, dict[str, Any]]:
+    """The report of a launch, and its arguments afterwards."""
+    spec = twin_file.read(file_of(name))
+    args = spec.fresh_args()
+    options = {"smem": spec.smem, "device": device, "seed": seed, "policy": spec.policy, "engine": engine}
+    return consan.launch(kernel(name, racy), spec.grid, spec.block, spec.parameters(args), **options), args
+
+
+def found(report: Any) -> Found:
+    """The same findings of two engines: kernel, kind, unordered pair of places, severity. Copies of an unrolled loop are one place."""
+    return {(one.kernel, one.kind, frozenset(map(_place, one.pair)), one.severity) for one in report.findings}
+
+
+def _place(access: Any) -> object:
+    return (access.file, access.line, access.column) if access.line else access.ptx_line

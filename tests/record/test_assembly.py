@@ -1,0 +1,37 @@
+"""What the assembler makes of recorded kernels: no spill, no new warning of the C75xx kind, few more registers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from record_support import kernel
+
+from consan.instrument.record import record
+from consan.toolchain.assemble import assemble_cached
+from consan.toolchain.nvrtc import compile_ptx
+from consan.toolchain.registers import assemble_recorded
+
+BENCH = Path(__file__).parents[1] / "bench"
+MORE = 16
+FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
+NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
+NAMES += ("cp_async_off_by_one", "mbarrier_pipeline")
+
+
+def _check(ptx: str, arch: str) -> None:
+    plain, recorded = assemble_cached(ptx, arch), assemble_recorded(ptx, record(ptx).ptx, arch)
+    assert "C75" not in recorded.log or "C75" in plain.log
+    for entry, info in recorded.info.items():
+        assert (info.spill_stores, info.spill_loads, info.stack) == (0, 0, plain.info[entry].stack)
+        assert info.registers <= max(plain.info[entry].registers + MORE, FREE), entry
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels(name: str) -> None:
+    _check(kernel(name).ptx, "sm_90a")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_sgemm(arch: str) -> None:
+    _check(compile_ptx((BENCH / "sgemm.cu").read_text(), name="sgemm.cu", arch=arch).ptx, arch)

@@ -1,0 +1,171 @@
+"""CTAs with one history are replayed once, and a CTA that differs in anything is replayed by itself: of many, one has the race."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan.checker import recorder
+from consan.checker.launch import groups
+from consan.checker.replay import replay
+from consan.instrument.record import text
+from consan.session.session import Session
+
+CTAS, THREADS, ODD = 300, 64, 217
+SOURCE = """
+extern "C" __global__ void kernel(int* out, int odd) {
+    __shared__ int tile[128];
+    int t = threadIdx.x, mine = blockIdx.x == odd;
+    tile[t] = t; tile[64 + t] = t;
+    __syncthreads();
+    int sum = 0;
+    BODY
+    out[blockIdx.x * 64 + t] = sum;
+}
+"""
+# Each body is clean but in the odd CTA, where threads read what others write.
+BODIES = {
+    "one address": "for (int i = 0; i < 4; ++i) { tile[t] += i; sum += tile[mine && i == 1 ? (t ^ 32) : t]; }",
+    "last iteration": "for (int i = 0; i < 100; ++i) { tile[t] += i; sum += tile[mine && i == 99 ? (t ^ 32) : t]; }",
+    "one lane": "tile[t] += 1; sum = tile[mine && t == 33 ? 5 : t];",
+    "two lanes swapped": "tile[t] += 1; sum = tile[mine && t >> 1 == 16 ? 65 - t : t];",
+    "a branch": "tile[t] += 1; if (mine && t == 40) tile[3] = 7;",
+    "a barrier less": "tile[t] += 1; if (!mine) __syncthreads(); sum = tile[63 - t];",
+    "two words of a block": "tile[t] += 1; int j = mine ? t ^ 63 : t; sum = tile[j] + tile[64 + j]; tile[64 + t] = sum;",
+}
+
+
+def _launch(body: str, odd: int, **options: Any) -> Any:
+    kernel = consan.Kernel(SOURCE.replace("BODY", body), entry="kernel", arch="sm_80")
+    out = np.zeros(CTAS * THREADS, np.int32)
+    return consan.launch(kernel, CTAS, THREADS, [out, np.int32(odd)], device="cpu", engine="record", **options)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=list(BODIES))
+def test_one_cta_of_many_differs(body: str) -> None:
+    report = _launch(body, ODD)
+    (kernel,) = report.kernels
+    assert (kernel.engine, kernel.ctas, kernel.histories) == ("record", CTAS, 2)
+    assert report.findings
+    assert {finding.ctas for finding in report.findings} == {1}
+    assert {access.block for finding in report.findings for access in finding.pair} == {(ODD, 0, 0)}
+
+
+COPY = """
+extern "C" __global__ void kernel(float4* x, int odd) {
+    __shared__ alignas(16) float4 tile[64];
+    int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((unsigned)__cvta_generic_to_shared(tile + t)), "l"(x + i) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    BEFORE
+    x[i + (blockIdx.x == odd ? 0 : CTAS * 64)] = make_float4(0, 0, 0, 0);
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
+"""
+
+
+def _copy(before: str) -> Any:
+    kernel = consan.Kernel(COPY.replace("CTAS", "20").replace("BEFORE", before), entry="kernel", arch="sm_80")
+    x = np.zeros(2 * 20 * 64 * 4, np.float32)
+    return consan.launch(kernel, 20, 64, [x, np.int32(7)], device="cpu", engine="record")
+
+
+def test_where_addresses_in_global_memory_matter_each_cta_is_replayed() -> None:
+    report = _copy("")
+    assert (report.kernels[0].engine, report.kernels[0].histories, report.verdict) == ("record", 1, "violations")
+    assert {(finding.kind, finding.ctas) for finding in report.findings} == {("missing-wait", 1)}
+    assert {access.block for finding in report.findings for access in finding.pair} == {(7, 0, 0)}
+
+
+def test_where_no_copy_is_in_flight_they_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed = []
+    monkeypatch.setattr(recorder, "replay", lambda *given, **how: replayed.append(1) or replay(*given, **how))
+    assert _copy('asm volatile("cp.async.wait_group 0;" ::: "memory"); __syncthreads();').verdict == "clean"
+    assert len(replayed) == 2
+
+
+def test_equal_ctas_are_one_history() -> None:
+    report = _launch(BODIES["one lane"], -1)
+    assert (report.verdict, report.kernels[0].ctas, report.kernels[0].histories) == ("clean", CTAS, 1)
+    assert f"{CTAS} CTAs of 1 kernel, 1 distinct history replayed" in str(report)
+
+
+def test_exhaustive_replays_each_cta(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed = []
+    monkeypatch.setattr(recorder, "replay", lambda *given, **how: replayed.append(1) or replay(*given, **how))
+    report = _launch(BODIES["one lane"], ODD, exhaustive=True)
+    assert len(replayed) >= 2 * CTAS
+    assert {finding.ctas for finding in report.findings} == {1}
+
+
+def test_a_launch_that_brings_nothing_new_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(device="cpu", engine="record")
+    kernel = consan.Kernel(SOURCE.replace("BODY", "tile[t] = 1; sum = tile[63 - t];"), entry="kernel", arch="sm_80")
+    prepared, out = session.prepare(kernel.ptx), session.backend.alloc(4 * CTAS * THREADS)
+    values = [out.to_bytes(8, "little"), bytes(4)]
+    session.launch(prepared, "kernel", (CTAS, 1, 1), (THREADS, 1, 1), values)
+    monkeypatch.setattr(recorder, "replay", None)
+    session.launch(prepared, "kernel", (CTAS // 2, 1, 1), (THREADS, 1, 1), values)
+    report = session.report()
+    (summary,) = report.kernels
+    assert (summary.launches, summary.ctas, summary.histories) == (2, CTAS + CTAS // 2, 1)
+    assert {finding.count for finding in report.findings} == {THREADS * (CTAS + CTAS // 2)}
+
+
+def test_stored_values_make_no_history() -> None:
+    report = _launch("tile[t] = blockIdx.x; sum = tile[t];", -1)
+    assert (report.verdict, report.kernels[0].histories) == ("clean", 1)
+
+
+def test_counts_speak_for_all_ctas() -> None:
+    report = _launch("tile[t] = 1; sum = tile[63 - t];", -1)
+    assert {finding.ctas for finding in report.findings} == {CTAS}
+
+
+def _hashes(words: list[int]) -> tuple[int, int]:
+    """The two mixers of a thread, as instrument/record/text.py writes them."""
+    most, first, second = (1 << 64) - 1, 1, 2
+    for word in words:
+        first = (first * text.MULTIPLIER_1 + word) & most
+        second = ((second & 0xFFFFFFFF) ^ word) * text.MULTIPLIER_2 + (second >> 32)
+    return first, second
+
+
+@pytest.mark.parametrize("mixer", [0, 1])
+def test_words_that_flip_the_same_bit_do_not_cancel(mixer: int) -> None:
+    words = [0] * 12
+    seen = {_hashes(words)[mixer]}
+    for bit in range(32):
+        for first, second in itertools.combinations(range(len(words)), 2):
+            changed = [word ^ (1 << bit) * (place in (first, second)) for place, word in enumerate(words)]
+            seen.add(_hashes(changed)[mixer])
+    assert len(seen) == 1 + 32 * 66
+
+
+@pytest.mark.parametrize("change", ["swap", "bit"])
+def test_hashes_of_threads_are_mixed_with_their_numbers(change: str) -> None:
+    hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
+    assert len(groups(hashes)[0]) == 1
+    if change == "swap":
+        hashes[:, 1, [3, 4]] = hashes[:, 1, [4, 3]]
+    else:
+        hashes[0, 1, 7] ^= np.uint64(1 << 63)
+        hashes[0, 1, 8] ^= np.uint64(1 << 63)
+    assert len(groups(hashes)[0]) == 2
+
+
+def test_a_log_without_room_is_incomplete() -> None:
+    loop = "_Pragma(\"unroll 1\") for (int i = 0; i < 60; ++i) atomicAdd(&tile[(t + i) & 63], i);"
+    report = _launch(loop, -1, trace_memory=CTAS * 2 * 128 * 100)
+    assert report.verdict == "incomplete"
+    assert "ran out of room" in " ".join(report.incomplete)
+
+
+def test_a_launch_beyond_the_trace_memory_takes_called_hooks() -> None:
+    report = _launch("tile[t] = 1;", -1, trace_memory=1 << 16)
+    assert {kernel.engine for kernel in report.kernels if kernel.launches} == {"inline"}
+    assert "trace memory" in " ".join(report.notes)

@@ -1,0 +1,105 @@
+"""Both engines find the same in every kernel of tests/kernels that the recording engine takes, and in no other is its name claimed.
+
+taken.txt lists what it takes: a kernel that it ceases to take, or begins to, fails a test.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from record_support import KERNELS, file_of, found, launch, recorded, twin_file
+
+TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+TWINS = [name for name in TAKEN if (KERNELS / "twins" / f"{name}.cu").is_file()]
+# Where the engines differ in some schedules, and who is right. All are racy, and both engines report them.
+DIFFER = {
+    "cp_async_refill_too_early": "both: nothing orders the issue and the read, so it is a race and a missing wait; record tells one",
+    "cp_async_wait_no_barrier": "both, likewise",
+    "atomic_after_plain_init": "record: the uninitialised read is explained by the unordered store, whichever comes first",
+    "divergent_syncthreads": "both: behind the divergent barrier the behaviour is undefined, and inline may tell a race from there",
+    "histogram_no_atomics": "record: it compares the values of all pairs of stores, inline those of neighbours",
+    "mbarrier_inval_before_others": "record: in one of its orders the wait comes behind the inval",
+    "mbarrier_noinc_not_counted": "both: which phase a copy falls into is luck",
+    "mbarrier_not_initialised": "record: a wait that never returned true is not in the log",
+    "mbarrier_used_as_data": "record: it tells each use of the bytes as data",
+    "named_barrier_counts_disagree": "record: inline has lost one of the two sites, and does not see the deadlock in each schedule",
+    "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
+    "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
+}
+SAMPLE = ("raw", "war_loop", "histogram_no_atomics", "named_barrier_partial", "divergent_syncthreads", "uninitialized_tail")
+
+
+@pytest.mark.slow
+def test_what_is_taken() -> None:
+    names = [path.stem for folder in ("twins", "clean") for path in sorted((KERNELS / folder).glob("*.cu"))]
+    assert [name for name in names if recorded(name) is not None] == TAKEN
+
+
+def _check_racy(name: str, device: str) -> None:
+    spec = twin_file.read(file_of(name))
+    report, _ = launch(name, True, "record", device=device)
+    assert {kernel.engine for kernel in report.kernels} == {"record"}
+    kinds = {(finding.kind, finding.severity) for finding in report.findings}
+    for expected in spec.expected:
+        assert any((kind, expected.severity) in kinds for kind in expected.kinds), (expected, kinds)
+    allowed = {kind for one in (*spec.expected, *spec.allowed) for kind in one.kinds}
+    assert {kind for kind, _ in kinds} <= allowed
+
+
+def _check_clean(name: str, device: str) -> None:
+    spec = twin_file.read(file_of(name))
+    report, args = launch(name, False, "record", device=device)
+    assert (report.verdict, report.findings) == ("clean", ())
+    for result in spec.results:
+        expected = spec.reference(result)
+        np.testing.assert_array_equal(args[result].reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_racy_twin_is_reported_as_its_header_says(name: str) -> None:
+    _check_racy(name, "cpu")
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_correct_kernel_is_clean_and_computes_the_same(name: str) -> None:
+    _check_clean(name, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TAKEN)
+def test_on_a_gpu(name: str, gpu: None) -> None:
+    spec = twin_file.read(file_of(name))
+    if "gpu" not in spec.backends:
+        pytest.skip("undefined behaviour on a chip")
+    _check_clean(name, "gpu")
+    if name in TWINS and not any("deadlock" in one.kinds for one in (*spec.expected, *spec.allowed)):  # the record of a hang is lost
+        _check_racy(name, "gpu")
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_engines_find_the_same(name: str) -> None:
+    inline, _ = launch(name, True, "inline")
+    report, _ = launch(name, True, "record")
+    assert (found(report), report.verdict) == (found(inline), inline.verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", TWINS)
+def test_the_engines_find_the_same_in_every_schedule(name: str, seed: int) -> None:
+    inline, _ = launch(name, True, "inline", seed)
+    report, _ = launch(name, True, "record", seed)
+    if name in DIFFER:
+        kinds = {kind for one in twin_file.read(file_of(name)).expected for kind in one.kinds}
+        assert all(kinds & {one.kind for one in each.findings} for each in (report, inline))
+    else:
+        assert (found(report), report.verdict) == (found(inline), inline.verdict)
+
+
+def test_what_is_not_taken_is_checked_with_called_hooks_and_says_so() -> None:
+    report, _ = launch("wgmma_no_proxy_fence", True, "record")
+    assert {kernel.engine for kernel in report.kernels} == {"inline"}
+    assert "is not recorded yet" in " ".join(report.notes)
+    assert report.verdict == "violations"

@@ -1,0 +1,138 @@
+"""Faults planted in the recorder and in each rule of the checker change what is found, so the other tests would see them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from record_support import found, launch
+
+import consan
+from consan.checker import build, replay
+from consan.instrument.record import text, words
+
+# ruff: noqa: E501 - one rule a line
+
+# Rule by rule, but bounds (the virtual machine reports such an access too) what came before a copy, and unpublished inits (test_checker.py has all three): the file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
+RULES = {
+    "races: unordered": ("races.hpp", "            report(item, access);", "", "raw", True),
+    "races: reads before a write": ("races.hpp", "if (access.writes) compare(cell.reads", "if (false) compare(cell.reads", "war_loop", True),
+    "races: morally strong": ("races.hpp", "return old.strong && now.strong &&", "return false &&", "shared_atomics", False),
+    "races: same bytes": ("races.hpp", "morally_strong(item.access, access) ||", "(item.access.strong && access.strong) ||", "mixed_size_atomics", True),
+    "races: same value": ("races.hpp", "old.value == now.value", "true", "waw", True),
+    "races: bytes of a cell": ("races.hpp", "if (!(item.mask & mask) || ", "if (", "adjacent_bytes", False),
+    "initialised": ("initialised.hpp", "if (!missing ||", "if (true ||", "uninitialized_tail", True),
+    "initialised: explained": ("initialised.hpp", "explain(reads_[number], access);", "(void)number;", "raw_first_use", True),
+    "barriers: order": ("barriers.hpp", "clocks_.acquire(round.waiting, joined);", "", "warp_specialised_ring", False),
+    "barriers: arrivals get nothing": ("replay.cpp", "(event.flags & WAITS) != 0}", "true}", "named_barrier_arrive_is_no_wait", True),
+    "barriers: counts": ("barriers.hpp", "needed(round.count) != needed(arrival.count)", "false", "named_barrier_counts_disagree", True),
+    "barriers: last round": ("barriers.hpp", "return misuse(arrival, SHARED_ID", "if (false) misuse(arrival, SHARED_ID", "named_barrier_shared_id", True),
+    "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, Clocks::join(pasts));", "", "reduction_no_syncwarp", False),
+    "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
+    "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
+    "copies: in flight": ("copies.hpp", "                    findings_.add(found);\n", "", "cp_async_no_wait", True),
+    "copies: waits of others": ("copies.hpp", "if (wait && clocks_.before(issuer, wait->time, thread)) return true;", "if (wait) return true;", "cp_async_wait_no_barrier", True),
+    "copies: groups in flight": ("copies.hpp", "own.retired = own.commits - pending;", "own.retired = own.commits;", "cp_async_off_by_one", True),
+    "copies: commits": ("copies.hpp", "if (own.commits <= (u64)own.retired + pending) return;", "++own.commits;", "cp_async_wait_before_commit", True),
+    "copies: each other": ("copies.hpp", "        meet(access, OVERLAPPING_COPIES);\n", "", "cp_async_same_destination", True),
+    "copies: sources": ("copies.hpp", "any |= store_beside(source, issuer, thread, site, address, bytes);", "(void)site, (void)address, (void)bytes, (void)source, (void)thread;", "cp_async_source_overwritten", True),
+    "copies: at the exit": ("replay.cpp", "        copies_.exit(thread);\n", "", "cp_async_at_exit", True),
+    "copies: initialise": ("replay.cpp", "log.b());\n        initialised_.add(access);", "log.b());", "cp_async_sizes", False),
+    "mbarriers: order": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], actor(object), phase + 1);", "clocks_.take(thread, nullptr, actor(object), phase + 1);", "mbarrier_pipeline", False),
+    "mbarriers: known phases": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], actor(object), phase + 1);", "clocks_.take(thread, object.done[phase], actor(object), 0);", "mbarrier_pipeline", False),
+    "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) return true;", "", "mbarrier_stale_token", True),
+    "mbarriers: arrivals together": ("replay.cpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
+    "mbarriers: laps": ("mbarriers.hpp", "before && object.waited < before)", "false)", "mbarrier_phase_lap", True),
+    "mbarriers: init twice": ("mbarriers.hpp", "misuse(thread, site, place, &old, INITIALISED_TWICE, old.site, old.thread);", "", "mbarrier_reinit_without_inval", True),
+    "mbarriers: not initialised": ("mbarriers.hpp", "misuse(thread, site, place, nullptr, NOT_INITIALISED, 0, thread);", "", "mbarrier_not_initialised", True),
+    "mbarriers: invalidated": ("mbarriers.hpp", "misuse(thread, site, place, &object, INVALIDATED, object.last_site, object.thread);", "", "mbarrier_used_after_inval", True),
+    "mbarriers: inval": ("mbarriers.hpp", "misuse(thread, site, place, object, WAITERS_PENDING, 0, each.second.thread);", "", "mbarrier_inval_before_others", True),
+    "mbarriers: data": ("replay.cpp", "if (mbarriers_.data(access)) return;", "", "mbarrier_used_as_data", True),
+    "mbarriers: drop": ("mbarriers.hpp", "if (flags & DROP) object->expected -= std::min(total, object->expected);", "", "mbarrier_drop", False),
+    "mbarriers: no complete": ("mbarriers.hpp", "if (flags & NO_COMPLETE && object->phase != before)", "if (false)", "mbarrier_no_complete", True),
+    "mbarriers: copies": ("replay.cpp", "copies_.tie(thread, phase);", "(void)phase;", "mbarrier_cp_async", False),
+    "mbarriers: lanes meet": ("replay.cpp", "return meet_at_point(thread, log.a(), released);", "return true;", "mbarrier_other_lane_stores", True),
+    "clocks: own time": ("clocks.hpp", "        ++time_[thread];\n", "", "raw", True),
+}  # fmt: skip
+
+
+QUICK = ("races: unordered", "barriers: order", "divergence", "copies: waits of others", "mbarriers: order")  # the others compile the checker for minutes
+
+
+@pytest.mark.parametrize("fault", [pytest.param(RULES[rule], id=rule, marks=[] if rule in QUICK else pytest.mark.slow) for rule in RULES])
+def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    file, old, new, name, racy = fault
+    right, _ = launch(name, racy, "record")
+    sources = build.sources()
+    assert sources[file].count(old) == 1
+    sources[file] = sources[file].replace(old, new)
+    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
+    command = build.compiler()
+    assert command is not None
+    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
+    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
+    monkeypatch.setattr(replay, "library", lambda: broken)
+    wrong, _ = launch(name, racy, "record")
+    assert _details(wrong) != _details(right)
+
+
+def _details(report: Any) -> Any:
+    return found(report), {(one.kind, one.hazard, one.count) for one in report.findings}, report.verdict
+
+
+SOURCE = """
+extern "C" __global__ void FAULT(int* out, int odd) {
+    __shared__ int tile[64];
+    int t = threadIdx.x, mine = blockIdx.x == odd, sum = 0;
+    tile[t] = t;
+    __syncthreads();
+    BODY
+    out[blockIdx.x * 64 + t] = sum;
+}
+"""
+GUARDED = """int at = (int)__cvta_generic_to_shared(tile);
+asm volatile("{ .reg .pred p; setp.eq.s32 p, %0, 99; @p st.shared.s32 [%1], %0; }" :: "r"(t), "r"(at));"""
+MOVED = """int at = (int)__cvta_generic_to_shared(tile) + 4 * t;
+asm volatile("{ .reg .b32 a; mov.b32 a, %0; st.shared.s32 [a], %1; xor.b32 a, a, 128; ld.shared.s32 %1, [a]; }" : : "r"(at), "r"(sum));"""
+ADDRESS = "tile[t] += 1; sum = tile[mine ? t ^ 32 : t];"
+BARRIER = "tile[t] += 1; if (!mine) __syncthreads(); sum = tile[63 - t];"
+
+
+def _outcome(body: str, fault: str) -> tuple[Any, ...]:
+    name = fault.replace(" ", "_")  # modules are kept by their text
+    kernel = consan.Kernel(SOURCE.replace("BODY", body).replace("FAULT", name), entry=name, arch="sm_80")
+    report = consan.launch(kernel, 8, 64, [np.zeros(8 * 64, np.int32), np.int32(5)], device="cpu", engine="record")
+    (summary,) = report.kernels
+    return summary.engine, summary.histories, report.verdict, {(one.kind, one.ctas) for one in report.findings}
+
+
+def _without_guard(add: Callable[..., Any]) -> Callable[..., Any]:
+    def added(self: Any, what: Any, instruction: Any, registers: Any, load: str) -> Any:
+        return add(self, what, _Unguarded(instruction), registers, load)
+
+    return added
+
+
+class _Unguarded:
+    def __init__(self, instruction: Any) -> None:
+        self.scope, self.predicate = instruction.scope, None
+
+
+RECORDER = {
+    "words not hashed": (text, "hash_word", lambda value: "", ADDRESS),
+    "blocks not hashed": (text, "hash_constant", lambda value: "", BARRIER),
+    "cursor not moved": (text, "close", lambda words: "", ADDRESS),
+    "guard not folded": (words.Words, "word", _without_guard(words.Words.word), GUARDED),
+    "word of a register that has changed": (words.Words, "written", lambda self, keys: None, MOVED),
+}
+
+
+@pytest.mark.parametrize("name", RECORDER)
+def test_a_fault_in_the_recorder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, broken, body = RECORDER[name]
+    right = _outcome(body, "none")
+    monkeypatch.setattr(owner, attribute, broken)
+    assert _outcome(body, name) != right

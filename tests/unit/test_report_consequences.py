@@ -1,0 +1,142 @@
+"""Which findings follow from another one: what comes first, what the text, the page and the JSON say, and what stays as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from consan.reports import json_format, render
+from consan.reports.consequences import roots
+from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding, KernelSummary, Report, Suppressed
+from consan.reports.verdict import assemble, exit_status
+
+
+def at(role: str, line: int, op: str = "st.shared.u32", **more: Any) -> Access:
+    return Access(role, op, file="k.cu", line=line, column=5, ptx_line=10 * line, **more)
+
+
+FULL = {"offset": 0, "name": "full"}
+MISUSE = Finding(
+    "barrier-misuse",
+    "k",
+    situation="too-many-arrivals",
+    barrier=FULL,
+    accesses=(at("initialisation", 8), at("arrival", 13)),
+    fix="one arrives",
+)
+WAIT = at(CULPRIT, 15, "mbarrier.try_wait.parity.shared::cta.b64", name="full")
+RACE = Finding(
+    "data-race", "k", message="a race", missing="a barrier", fix="wait", count=99, accesses=(at("write", 11), at("read", 16), WAIT)
+)
+LOADED = AsyncInfo("bulk load", barrier=0, phase=0, barrier_name="full")
+COPY = at("bulk load", 10, "cp.async.bulk", asynchronous=LOADED)
+UNAWAITED = Finding("missing-wait", "k", barrier=FULL, accesses=(COPY, at("read", 15, "ld.shared.u32")))
+AT_EXIT = Finding("lifetime", "k", barrier=FULL, accesses=(COPY,), count=5)
+DISAGREE = Finding("barrier-misuse", "k", situation="counts-disagree", accesses=(at("barrier", 6, "bar.sync"),))
+STUCK = Finding("deadlock", "k", waiters=({"barrier": 1, "ptx_line": 60, "why": "barrier"},), count=3)
+STUCK_AT_FULL = Finding("deadlock", "k", waiters=({"mbarrier": 0, "why": "mbarrier"},))
+GROUPS = at(CULPRIT, 18, "cp.async.wait_group")
+EARLY = Finding("missing-wait", "k", fix="wait for 1", accesses=(at("cp.async", 22), at("read", 20), GROUPS), count=9)
+FIRST = replace(EARLY, accesses=(at("cp.async", 13), at("read", 20), GROUPS), count=4)
+INIT = Finding(
+    "barrier-misuse",
+    "k",
+    situation="init-not-published",
+    barrier=FULL,
+    accesses=(at("initialisation", 10), at("arrival", 18)),
+    fix="sync",
+    count=3,
+)
+INIT_TOO = replace(INIT, accesses=(at("initialisation", 10), at("wait", 20)), count=2)
+HERE, THERE = {"block": (0, 0, 0)}, {"block": (1, 0, 0)}
+FLAG = Finding("data-race", "k", situation="narrow-scope", accesses=(at("write", 12, **THERE), at("read", 15, **HERE)))
+EDGE = Finding("scope", "k", situation="arrive-scope", accesses=(at("write", 11, **THERE), at("read", 16, **HERE)), count=9)
+
+
+def run(*findings: Finding) -> Report:
+    return assemble(device="cpu", kernels=[KernelSummary("k", launches=1), KernelSummary("other", launches=1)], findings=findings)
+
+
+FOLLOWING = {
+    "a race through it": (MISUSE, RACE),
+    "a deadlock at it": (MISUSE, STUCK_AT_FULL),
+    "a missing wait for it": (MISUSE, UNAWAITED),
+    "a deadlock at a named barrier": (DISAGREE, STUCK),
+    "a copy at the exit": (UNAWAITED, AT_EXIT),
+    "an edge by a flag": (FLAG, EDGE),
+}
+ONE_CAUSE = {
+    "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
+    "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
+}
+
+
+@pytest.mark.parametrize(("root", "finding"), FOLLOWING.values(), ids=FOLLOWING)
+def test_what_follows_says_so_after_its_root(root: Finding, finding: Finding) -> None:
+    report = run(finding, root)
+    assert [each.kind for each in report.findings] == [root.kind, finding.kind]
+    assert json_format.to_json(report)["findings"][1]["follows"] == 0
+    for shown in (render(report, "text"), render(report, "html")):
+        assert "It follows from error 1." in shown
+        assert "epair error 1 first" in shown
+
+
+@pytest.mark.parametrize(("root", "finding", "repair"), ONE_CAUSE.values(), ids=ONE_CAUSE)
+def test_findings_with_one_repair_say_so(root: Finding, finding: Finding, repair: str) -> None:
+    text = render(run(finding, root), "text")
+    assert "Its cause is that of error 1." in text
+    assert repair in text
+
+
+OTHERS = {
+    "another mbarrier": (MISUSE, replace(RACE, accesses=(*RACE.pair, replace(WAIT, name="empty")))),
+    "an element of an array": (
+        replace(MISUSE, barrier={"offset": 0, "name": "full[1]"}), replace(RACE, accesses=(*RACE.pair, replace(WAIT, name="full"))),
+    ),
+    "another CTA of the cluster": (MISUSE, replace(UNAWAITED, barrier={**FULL, "cluster_rank": 1})),
+    "another kernel": (MISUSE, replace(RACE, kernel="other")),
+    "no culprit": (MISUSE, replace(RACE, accesses=RACE.pair)),
+    "a misuse that breaks no phase": (replace(MISUSE, situation="waiters-pending"), RACE),
+    "a misuse that a missing wait causes": (replace(MISUSE, situation="phase-lapped"), UNAWAITED),
+    "another phase": (UNAWAITED, replace(AT_EXIT, accesses=(replace(COPY, asynchronous=replace(LOADED, phase=1)),))),
+    "another place": (DISAGREE, replace(STUCK, waiters=({"barrier": 2, "ptx_line": 70},))),
+    "another repair": (EARLY, replace(FIRST, fix="wait for 0")),
+    "a flag of other CTAs": (FLAG, replace(EDGE, accesses=(at("write", 11, block=(2, 0, 0)), at("read", 16, **HERE)))),
+    "a flag of wide scope": (replace(FLAG, situation="cluster"), EDGE),
+    "a suppressed root": (replace(MISUSE, suppressed=Suppressed("known", "k.cu")), RACE),
+    "a root that counts less": (replace(MISUSE, severity="warning"), RACE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("root", "finding"), OTHERS.values(), ids=OTHERS)
+def test_nothing_is_said_where_it_is_not_certain(root: Finding, finding: Finding) -> None:
+    assert not roots([root, finding])
+    assert not roots([finding, root])
+
+
+def test_what_follows_shows_no_culprit_of_its_own() -> None:
+    text = render(run(RACE, MISUSE), "text")
+    assert "It follows from error 1." in text
+    assert "culprit" not in text
+
+
+def test_a_chain_has_one_root() -> None:
+    broken, unawaited, at_exit = run(AT_EXIT, UNAWAITED, MISUSE).findings
+    assert {index: root for index, (root, _) in roots([broken, unawaited, at_exit]).items()} == {1: 0, 2: 0}
+
+
+def test_what_follows_comes_right_after_its_root() -> None:
+    unrelated = replace(RACE, kernel="other", count=100)
+    assert [each.kernel for each in run(STUCK, unrelated, DISAGREE).findings] == ["k", "k", "other"]
+
+
+def test_no_finding_is_lost_and_the_judgement_is_the_same() -> None:
+    report = run(RACE, MISUSE)
+    assert (report.verdict, report.count("error"), exit_status(report), exit_status(report, strict=True)) == ("violations", 2, 66, 66)
+    stored = json_format.to_json(report)
+    jsonschema.validate(stored, json_format.schema())
+    assert [(each["message"], each["fix"]) for each in stored["findings"]] == [("", "one arrives"), ("a race", "wait")]
+    assert json_format.from_json(stored).findings == report.findings

@@ -1,0 +1,46 @@
+"""What the text adds to an uninitialised read: where its variable is written, or that nothing writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan.instrument.relations import Stores
+from consan.instrument.sites import Place
+from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.unwritten import is_array, with_stores
+
+BULK = Access("bulk store", "cp.async.bulk", file="k.cu", line=8, name="tile[48..51]", asynchronous=AsyncInfo("bulk store"))
+READ = Access("read", "ld.shared.f32", file="k.cu", line=9, name="tile[36]")
+STORE = Place(40, "@%p1 st.shared.f32 [%r1], %f1;", "k.cu", 5, 3)
+
+
+def told(access: Access, *places: Place, size: int = 256) -> Finding:
+    return with_stores(Finding("uninitialized-read", "k", message="a read", accesses=(access,)), Stores(places, size))
+
+
+def test_no_store_at_all() -> None:
+    finding = told(BULK, size=1024)
+    assert finding.message == "the bulk store at k.cu:8 copies 1,024 bytes of tile, and no instruction of this kernel writes tile"
+    assert finding.fix == "write tile before k.cu:8, or let k.cu:8 read another array"
+    assert told(READ).message == "the read at k.cu:9 reads tile[36], and no instruction of this kernel writes tile"
+
+
+@pytest.mark.parametrize(("access", "fix"), [(BULK, "let k.cu:5 write all 256 bytes that k.cu:8 copies"), (READ, "such as tile[36]")])
+def test_a_store_that_leaves_some_out(access: Access, fix: str) -> None:
+    finding = told(access, STORE)
+    assert finding.message.endswith("tile is written at k.cu:5")
+    assert fix in finding.fix
+    assert [each.op for each in finding.accesses] == [access.op, "st.shared.f32"]
+
+
+def test_many_stores_are_counted() -> None:
+    places = [Place(40 + line, "st.shared.f32 [%r1], %f1;", "k.cu", line, 3) for line in range(1, 6)]
+    assert "k.cu:1 and k.cu:2 and k.cu:3 and at 2 more places" in told(READ, *places).fix
+
+
+NAMES = {"tile[3]": True, "tile[0..3]": True, "points[1].w": False, "bytes 0..3 of tile": False, "": False}
+
+
+@pytest.mark.parametrize(("name", "array"), NAMES.items())
+def test_names_of_arrays(name: str, array: bool) -> None:
+    assert is_array(name) is array
