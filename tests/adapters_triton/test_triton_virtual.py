@@ -232,15 +232,15 @@ def test_wrong_code_of_the_compiler_is_told_in_words_of_triton(
 ) -> None:
     """One instruction of the main loop is deleted: the report names the user's line, the buffer by what loads it, and what to do."""
     a, b, c = operands
-    original = Session.instrument
+    original = Session.prepare
 
-    def instrument(self: Session, ptx: str, **options: Any) -> Any:
+    def prepare(self: Session, ptx: str, **options: Any) -> Any:
         # The barrier at the end of the body comes third: before the pipeline, after the wait, before the next copies.
         places = [found.start() for found in re.finditer(rf"^\t{deleted}", ptx, re.MULTILINE)]
         place = places[2 if deleted == "bar.sync" else 0]
         return original(self, f"{ptx[:place]}//{ptx[place:]}", **options)
 
-    monkeypatch.setattr(Session, "instrument", instrument)
+    monkeypatch.setattr(Session, "prepare", prepare)
     with consan.triton.cpu(arch=arch) as report:
         kernels.matmul[(1, 1)](a, b, c, 96, *(96, 1), *(64, 1), 64, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_stages=3)
     lines = Path(kernels.__file__).read_text().splitlines()
