@@ -2,8 +2,8 @@
 
 NVIDIA documents the parameters (CUDA driver API, "Tensor Map Object Management"; PTX ISA, "Tensor-map") and not the bits.
 The table below was solved from maps that the driver encoded on an H200 with one parameter changed at a time, then held against
-650 maps with random parameters: it explains every bit that the driver set, and `encode_*` give the same bytes
-(tests/unit/data/tensormaps.json keeps a part of them, tests/gpu/test_tensormap_driver.py holds new ones against a driver, and writes them).
+650 maps with random parameters: it explains every bit that the driver set, and `encode_*` give the same bytes. A part of
+them is kept in tests/unit/tensormap/tensormaps.json; tests/gpu/test_tensormap_driver.py writes new ones and holds them against a driver.
 
 | word | bits  | field            | holds                                                                              |
 |------|-------|------------------|------------------------------------------------------------------------------------|

@@ -1,7 +1,7 @@
 """Our encoder against the driver's: the same bytes, and the same refusals, for maps with random parameters.
 
-`python tests/gpu/test_tensormap_driver.py FILE` writes such maps as records (tests/unit/tensormap_records.py reads them): first one
-parameter at a time changed from a plain map, then random ones. From the first, the table in consan/tensormap/encoding.py was solved.
+`python tests/gpu/test_tensormap_driver.py FILE` writes such maps as records, which tests/unit/tensormap/tensormap_records.py reads: first
+one parameter at a time changed from a plain map, then random ones. From the first, the table in consan/tensormap/encoding.py was solved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "tensormap"))
 
 from tensormap_records import data, encoded, records
 

@@ -6,21 +6,17 @@ That holds the oracle against expectations that people wrote, so that an agreeme
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import twin_file
 from oracle_run import oracle
 from oracle_verdict import UNINIT, Verdict
 
 import consan
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-sys.path.append(str(KERNELS))
-
-import twin_file  # noqa: E402
-
 TWINS = sorted((KERNELS / "twins").glob("*.cu"))
 CLEAN = sorted((KERNELS / "clean").glob("*.cu"))
 NOT_SEEN = {

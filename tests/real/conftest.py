@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from consan.backends import driver
-
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "oracle")]  # for `import corpus`, and to ask the oracle about mutants
 
 
 @pytest.fixture(scope="session")

@@ -366,3 +366,18 @@ HANGING_CASES = (_maps("triton_hopper/matmul_specialised"), _attention("triton_h
 # What gives wrong results in some schedules of the virtual machine, by faults of its own: the tutorial multiplies copies that other threads
 # have not waited for; the epilogue of the other writes over operands that another warp's share of a product may still read.
 RACY = frozenset({"cutlass/wgmma_tn", "cutlass/wgmma_nt", "cutlass/gemm_specialised"})
+
+# Faults of the kernels themselves: name -> kinds of the errors that are found.
+FAULTS = {
+    # Each thread waits for its own cp.async copies; no barrier follows before the warpgroup multiplies what all threads copied.
+    "cutlass/wgmma_tn": {"missing-wait"},
+    "cutlass/wgmma_nt": {"missing-wait"},
+    # The last rounds of the main loop still load tiles past the end of K; nobody waits for these before the CTA is gone.
+    "cutlass/wgmma_tma_tn": {"lifetime"},
+    "cutlass/wgmma_tma_nt": {"lifetime"},
+    # Triton 3.6 initialises some mbarriers several times, and puts tiles over others that it never uses nor invalidates.
+    "triton_hopper/matmul_specialised": {"barrier-misuse"},
+    "triton_hopper/attention_specialised": {"barrier-misuse"},
+    # Its consumers give a stage back to the other CTA by an arrival of .cta scope (SCOPED).
+    "cutlass/gemm_cooperative_cluster": {"scope"},
+}

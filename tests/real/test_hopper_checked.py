@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hopper_cases import ARCH, CLUSTER_CASES, HANGING_CASES, HOPPER_CASES, RACY, SCOPED
+from hopper_cases import ARCH, CLUSTER_CASES, FAULTS, HANGING_CASES, HOPPER_CASES, RACY, SCOPED
 from real_cases import Case, Size
 from real_run import ptx_of, run_checked, run_plain
 
 from consan.reports.model import Report
 from consan.session.session import Session
 
-# Faults of the kernels themselves: name -> kinds of the errors that are found.
-FAULTS = {
-    # Each thread waits for its own cp.async copies; no barrier follows before the warpgroup multiplies what all threads copied.
-    "cutlass/wgmma_tn": {"missing-wait"},
-    "cutlass/wgmma_nt": {"missing-wait"},
-    # The last rounds of the main loop still load tiles past the end of K; nobody waits for these before the CTA is gone.
-    "cutlass/wgmma_tma_tn": {"lifetime"},
-    "cutlass/wgmma_tma_nt": {"lifetime"},
-    # Triton 3.6 initialises some mbarriers several times, and puts tiles over others that it never uses nor invalidates.
-    "triton_hopper/matmul_specialised": {"barrier-misuse"},
-    "triton_hopper/attention_specialised": {"barrier-misuse"},
-    # Its consumers give a stage back to the other CTA by an arrival of .cta scope (SCOPED).
-    "cutlass/gemm_cooperative_cluster": {"scope"},
-}
 each_case = pytest.mark.parametrize("case", [*HOPPER_CASES, *CLUSTER_CASES], ids=lambda case: case.name)
 
 

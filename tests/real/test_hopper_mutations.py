@@ -1,4 +1,4 @@
-"""The clean kernels with one synchronisation instruction less (`mutations.py`): each is reported, or `survivors.py` says why not.
+"""The clean kernels with one synchronisation instruction less (tests/quality/mutations.py): each is reported, or survivors.py says why not.
 
 Quick: of the Hopper kernels that need no other compiler, one mutant for each place in the source, in schedule 0 (QUICK); for sm_80 see
 `test_real_mutations.py`. Slow: all mutants of all kernels in SURVIVORS. An error counts; what is warned of only is in WARNED.

@@ -1,4 +1,4 @@
-"""Real kernels for sm_80 with one instruction taken out: a wait for copies, or a barrier (`mutation_rules.py`).
+"""Real kernels for sm_80 with one instruction taken out: a wait for copies, or a barrier (tests/quality/mutation_rules.py).
 
 Nearly each of them is needed; without it there is a finding of the right kind. A barrier may be taken out without harm where
 the compiler put one too many, or where it orders only accesses that need no order: such are named in `survivors.py`.

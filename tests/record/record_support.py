@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import Any
+
+import twin_file
 
 import consan
 from consan.instrument.record import Recorded, Refusal, record
@@ -13,10 +14,6 @@ from consan.instrument.record import Recorded, Refusal, record
 __all__ = ["KERNELS", "file_of", "found", "kernel", "launch", "recorded", "twin_file"]
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-sys.path.append(str(KERNELS))
-
-import twin_file  # noqa: E402
-
 Found = set[tuple[str, str, frozenset[object], str]]
 
 

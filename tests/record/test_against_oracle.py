@@ -7,17 +7,13 @@ hooks, for which that does not hold, so only programs of kinds that are recorded
 from __future__ import annotations
 
 import functools
-import sys
 from pathlib import Path
 from typing import Any
 
+import measure
 import pytest
 
 import consan
-
-sys.path.append(str(Path(__file__).parents[1] / "oracle"))
-
-import measure
 
 STRATEGIES = ("synchronous", "with_copies", "lanes")
 

@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import twin_file
+
 from consan.reports import html, json_format, sarif
 from consan.reports.model import Report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-sys.path.append(str(ROOT / "tests" / "kernels"))
-
-import twin_file  # noqa: E402 - found on the path of the line above
-
 SEED = "7"
 DATE = datetime(2026, 1, 1, tzinfo=timezone.utc)
 VERSION = "VERSION"

@@ -10,21 +10,17 @@ import functools
 import importlib.util
 import json
 import re
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import golden
 import jsonschema
 import pytest
 from real_bugs import BUGS, HERE, ROOT, Bug, log, page
 
 from consan.reports import text
 from consan.reports.model import Report
-
-sys.path.append(str(ROOT / "tests" / "unit"))
-
-import golden
 
 GOLD = HERE / "gold"
 FORMS = {"txt": lambda report: text.render(report, notes=True, timeline=True), "html": page, "sarif": log}

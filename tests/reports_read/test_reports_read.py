@@ -8,19 +8,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import reading
 
 from consan.reports.catalogue import KINDS
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE))
-
-import reading  # noqa: E402
-
 CASES = list(reading.cases())
 
 

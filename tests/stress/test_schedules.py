@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import twin_file
+from stress_support import FLAKY
 
 import consan
 from consan.backends.cpu.engine.decisions import HOLD, Decision, Recorder, Replay
@@ -16,9 +17,6 @@ from consan.backends.cpu.state.schedule import Schedule, for_seed
 from consan.session.device import Device, shared_device
 
 KERNELS = Path(__file__).parents[1] / "kernels"
-sys.path.insert(0, str(KERNELS))
-import twin_file  # noqa: E402
-from stress_support import FLAKY  # noqa: E402
 
 # Named barriers; cp.async; bulk copies with several mbarriers; a cluster with multicast and remote arrivals comes from test_clusters.
 TWINS = ("named_barrier_partial", "cp_async_off_by_one", "bulk_store_source_overwritten", "mbarrier_phase_lap")

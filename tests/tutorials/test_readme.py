@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import golden
 import pytest
 
 from consan.reports import timeline, timeline_svg
@@ -15,10 +16,6 @@ from consan.reports.html_style import PALETTE, PICTURE
 from consan.reports.json_format import loads
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests" / "unit"))
-
-import golden  # noqa: E402 - found on the path of the line above
-
 README = (ROOT / "README.md").read_text()
 
 

@@ -10,7 +10,7 @@ import difflib
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "gold"
+FOLDER = Path(__file__).parent / "reports" / "gold"
 ACTUAL = Path(__file__).parents[1] / "actual"
 
 

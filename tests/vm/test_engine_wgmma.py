@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
+import corpus
 import numpy as np
 import pytest
 from engine_support import HEADER, Device
@@ -13,10 +12,6 @@ from wgmma_reference import ENCODE, NBYTES, Layout, fragment_a, matrix_d, slices
 
 from consan.backends.cpu import Machine, UnsupportedInstruction
 from consan.backends.cpu.semantics.descriptors import CHUNK, K_MAJOR, MN_MAJOR, chunk_addresses
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `import corpus`
-
-import corpus
 
 Array = np.ndarray[Any, Any]
 SHARED = 128 << 10

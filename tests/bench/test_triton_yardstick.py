@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "bench" / "triton_sanitizer.py"
+SCRIPT = Path(__file__).with_name("triton_sanitizer.py")
 
 LIKE_TRITONS = """
 import launches

@@ -10,7 +10,7 @@ import pytest
 from consan.instrument.abi import sizes
 from consan.instrument.runtime import Variant
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "instrument" / "BOUNDS.md").read_text()
 CASES = (ROOT / "tests" / "device" / "test_bounds.py").read_text()
 ROWS = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in PAGE.splitlines() if re.match(r"\| B\d", row)]

@@ -67,4 +67,4 @@ def test_the_documentation_is_what_the_command_writes(tmp_path: Path) -> None:
     """`consan explain --markdown -o reports/KINDS.md` writes it anew."""
     assert main(["explain", "--markdown", "-o", str(tmp_path / "kinds.md")]) == 0
     written = (tmp_path / "kinds.md").read_text()
-    assert written == document() == (Path(__file__).parents[2] / "reports" / "KINDS.md").read_text()
+    assert written == document() == (Path(__file__).parents[3] / "reports" / "KINDS.md").read_text()

@@ -7,9 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
+import corpus
 import pytest
 
 from consan.instrument.passes.flow import graph_of, repeated_guards
@@ -19,9 +19,6 @@ from consan.reports.static import static_findings
 from consan.reports.verdict import assemble
 from consan.toolchain.assemble import _tools
 from consan.toolchain.assemble import assemble as assemble_text
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import corpus
 
 SHAPE = "m64n8k16"
 FENCE, COMMIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"

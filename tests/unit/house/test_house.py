@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # The rooms from the ground up, and the rooms that each may import from: only rooms above it in this table, so there is no cycle.
 # A room is a folder, or a file right under consan/. Late imports count.
 ERRORS, MACHINE = "consan._errors", "consan.backends.cpu"
@@ -203,6 +203,25 @@ def test_runtime_files_fit_too_and_say_what_they_do(path: Path) -> None:
 def test_no_file_of_consan_is_longer_than_a_reader_keeps_in_mind() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in FILES}
     assert {name: length for name, length in lengths.items() if name.startswith("consan/") and length > LONGEST_FILE} == {}
+
+
+UNIT = ROOT / "tests" / "unit"
+HOUSE = "house"  # the folder of tests that belong to no room, such as these
+
+
+def test_unit_tests_mirror_the_rooms() -> None:
+    """A folder has the name of a folder of the product, a test beside the folders that of a file right under consan/."""
+    rooms = {path.parent.name for path in (*FILES, *RUNTIME)} | {HOUSE}
+    files = {f"test_{path.name}" for path in (ROOT / "consan").glob("*.py")}
+    tests = [path.relative_to(UNIT) for path in UNIT.rglob("test_*.py")]
+    assert {str(path) for path in tests if len(path.parts) == 1} <= files
+    assert {str(path.parent) for path in tests if len(path.parts) > 1} <= rooms
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """Folders of tests are no packages: a module is known by its file's name alone. The corpus is one, and runs its producers by path."""
+    stems = [path.stem for path in (ROOT / "tests").rglob("*.py") if path.stem != "conftest" and "corpus" not in path.parts]
+    assert {stem for stem in stems if stems.count(stem) > 1} == set()
 
 
 # Uses of private names of consan in tests, at most.

@@ -1,6 +1,6 @@
 """Tensor maps as records: the parameters of cuTensorMapEncode*, its result, and the bytes that it wrote.
 
-`data/tensormaps.json` is a choice of 67 from 705 records that an H200's driver made (tests/gpu/test_tensormap_driver.py makes more), such
+`tensormaps.json` is a choice of 67 from 705 records that an H200's driver made (tests/gpu/test_tensormap_driver.py makes more), such
 that every type, rank, swizzle, interleave, corner sign and so on of the whole is there. `hex` lacks its trailing zeros.
 """
 
@@ -14,7 +14,7 @@ from consan.tensormap.description import DTYPES, INTERLEAVES, L2_PROMOTIONS, OOB
 from consan.tensormap.encoding import encode_im2col, encode_tiled
 
 NAMES = {dtype.driver: dtype.name for dtype in DTYPES.values()}
-PATH = Path(__file__).parent / "data" / "tensormaps.json"
+PATH = Path(__file__).with_name("tensormaps.json")
 
 
 def records() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 
 from consan.instrument.isa import ROWS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Where opcodes are spelled: the table, the reader of PTX, and what registers operations for rows.
 SPELLED = ("instrument/isa/", "instrument/ptx/", "consan/backends/cpu/semantics/")
 # Registrations by the name of a row, in files that do more: what each computes, or hooks in.

@@ -1,16 +1,16 @@
 """Mutants of the clean real kernels: one synchronisation instruction is taken out or weakened in each.
 
-Kernels are those of `real_cases.py`, for sm_80, and of `hopper_cases.py`, but for what has faults of its own. A rule names a family of
-instructions and the texts to put in the place of one (`mutation_rules.py`). A mutant is named by its rule, its number in the text among
-that rule's instructions, and the change: `barrier 4 removed`. Instructions that no path reaches are mutated too.
+Kernels are those of tests/real: `real_cases.py`, for sm_80, and `hopper_cases.py`, but for what has faults of its own. A rule names a
+family of instructions and the texts to put in the place of one (`mutation_rules.py`). A mutant is named by its rule, its number in the
+text among that rule's instructions, and the change: `barrier 4 removed`. Instructions that no path reaches are mutated too.
 
 A mutant runs with hooks on the virtual machine at the size "small": first in schedule 0, in which each copy and each product lands as
 late as is legal, and where that reports nothing with the kernel's other schedules and sizes (`Kernel.variations`), until one reports.
 Reported means an error that the kernel does not have as it is; a warning counts on its own. What the report of the kernel itself
 leaves open is not held against a mutant.
 
-Usage: PYTHONPATH=tests:tests/real:tests/oracle python tests/real/mutations.py [NAME ...]: a line for each mutant, one for all silent ones
-of a kernel in one text, then a table with each kernel's score, and what is known of the silent ones (`survivors.py`). NAME is a
+Usage: PYTHONPATH=tests:tests/real:tests/oracle python tests/quality/mutations.py [NAME ...]: a line for each mutant, one for all silent
+ones of a kernel in one text, then a table with each kernel's score, and what is known of the silent ones (`survivors.py`). NAME is a
 kernel's name, or part of several; kernels that this machine cannot make are named and left out. `--oracle N` runs nothing with hooks, and
 asks the independent oracle, in N schedules, about each one that `survivors.py` names.
 
@@ -30,13 +30,12 @@ from unittest import mock
 
 import hopper_cases
 import pytest
-from hopper_cases import CLUSTER_CASES, HOPPER_CASES, RACY
+from hopper_cases import CLUSTER_CASES, FAULTS, HOPPER_CASES, RACY
 from mutation_oracle import opinion
 from mutation_rules import Mutant, mutants, together
 from real_cases import CASES, Case, Launch
 from real_run import ptx_of, run_checked, run_plain
 from survivors import SURVIVORS, reason_of
-from test_hopper_checked import FAULTS
 
 from consan._errors import ConsanError
 from consan.reports.model import Finding

@@ -11,7 +11,7 @@ from consan.instrument.abi.header import header
 from consan.instrument.runtime import Variant
 from consan.toolchain import find, nvrtc
 
-FOLDER = Path(__file__).parents[2] / "instrument" / "runtime"
+FOLDER = Path(__file__).parents[3] / "instrument" / "runtime"
 FILES = sorted(FOLDER.glob("*.cuh"))
 # Largest variant: all that is conditional is there, but for what clusters replace.
 LARGEST = Variant(partial=True, asynchronous=True, flags=True, engine=True, cluster=2, named=4, isa=True)
