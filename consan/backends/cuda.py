@@ -87,7 +87,7 @@ class CudaBackend:
         self._context = context
         self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
         self._streams = Streams(self._driver)
-        with self._current():
+        with self.current():
             self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
 
     # -- what the device is ------------------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class CudaBackend:
     def free_bytes(self) -> int:
         """Device memory that is free now."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        with self._current():
+        with self.current():
             self._driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
@@ -135,7 +135,7 @@ class CudaBackend:
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory (at least one byte, 256-byte aligned)."""
         address = ctypes.c_uint64()
-        with self._current():
+        with self.current():
             self._driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
         return address.value
 
@@ -145,39 +145,39 @@ class CudaBackend:
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
-        with self._current():
+        with self.current():
             self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def write(self, address: int, data: bytes | _Array) -> None:
         """Copy host bytes to the device, after earlier work on the default stream."""
         source = host_bytes(data)
         if source.size:
-            with self._current():
+            with self.current():
                 self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size))
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy device bytes to the host, after earlier work on the default stream."""
         target = np.empty(nbytes, np.uint8)
         if nbytes:
-            with self._current():
+            with self.current():
                 self._driver.call("cuMemcpyDtoH_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes))
         return target.tobytes()
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
         """Set every byte of a range, in order with the default stream."""
         if nbytes:
-            with self._current():
+            with self.current():
                 self._driver.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(value), ctypes.c_size_t(nbytes))
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:
         """The 128 bytes of a tensor map, as the driver encodes it for this device."""
-        with self._current():
+        with self.current():
             return encode_with_driver(self._driver, info)
 
     def poke(self, address: int, data: bytes) -> None:
         """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
         source = host_bytes(data)
-        with self._current():
+        with self.current():
             self._driver.call(
                 "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size), self._control
             )
@@ -186,7 +186,7 @@ class CudaBackend:
     def peek(self, address: int, nbytes: int) -> bytes:
         """Read device memory while kernels run or hang."""
         target = np.empty(nbytes, np.uint8)
-        with self._current():
+        with self.current():
             self._driver.call("cuMemcpyDtoHAsync_v2", pointer(target), ctypes.c_uint64(address), ctypes.c_size_t(nbytes), self._control)
             self._driver.call("cuStreamSynchronize", self._control)
         return target.tobytes()
@@ -196,7 +196,7 @@ class CudaBackend:
         pages = mmap.mmap(-1, -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE)
         view = np.frombuffer(pages, np.uint8)
         address = ctypes.c_uint64()
-        with self._current():
+        with self.current():
             self._driver.call("cuMemHostRegister_v2", pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
             self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), pointer(view), 0)
         _PINNED[address.value] = pages
@@ -205,7 +205,7 @@ class CudaBackend:
     def free_ring(self, address: int) -> None:
         """Release a ring's pages. They stay mapped until the driver has dropped them, so that no new memory gets their addresses."""
         pages = _PINNED[address]
-        with self._current():
+        with self.current():
             self._driver.call("cuMemHostUnregister", pointer(np.frombuffer(pages, np.uint8)))
         del _PINNED[address]
 
@@ -221,7 +221,7 @@ class CudaBackend:
     def load_cubin(self, cubin: bytes) -> CudaModule:
         """Load machine code."""
         handle = ctypes.c_void_p()
-        with self._current():
+        with self.current():
             code = self._driver.status("cuModuleLoadDataEx", ctypes.byref(handle), cubin, 0, None, None)
         if code in (200, 209):
             raise EnvironmentFailure(
@@ -234,13 +234,13 @@ class CudaBackend:
 
     def unload(self, module: CudaModule) -> None:
         """Unload a module with its functions and globals."""
-        with self._current():
+        with self.current():
             self._driver.call("cuModuleUnload", ctypes.c_void_p(module.handle))
 
     def symbol(self, handle: CudaModule, name: str) -> tuple[int, int]:
         """Address and size of a global variable."""
         address, size = ctypes.c_uint64(), ctypes.c_size_t()
-        with self._current():
+        with self.current():
             arguments = (ctypes.byref(address), ctypes.byref(size), ctypes.c_void_p(handle.handle), name.encode())
             code = self._driver.status("cuModuleGetGlobal_v2", *arguments)
         if code == 500:
@@ -252,7 +252,7 @@ class CudaBackend:
     def resources(self, handle: CudaModule, entry: str) -> EntryResources:
         """Registers, local and shared memory of an entry, as loaded."""
         function = self._function(handle, entry)
-        with self._current():
+        with self.current():
             numbers = [self._function_attribute(function, number) for number in (_REGISTERS, _LOCAL, _STATIC_SHARED, _MAX_THREADS)]
         return EntryResources(*numbers)
 
@@ -262,7 +262,7 @@ class CudaBackend:
     def resident_ctas(self, handle: CudaModule, entry: str, threads: int, shared: int = 0) -> int:
         """CTAs of an entry that fit on the device at once: the limit of a cooperative launch."""
         function = self._function(handle, entry)
-        with self._current():
+        with self.current():
             self._allow_shared(function, shared)
             arguments = (ctypes.c_void_p(function.handle), threads, ctypes.c_size_t(shared))
             return self.sm_count * self._driver.integer("cuOccupancyMaxActiveBlocksPerMultiprocessor", *arguments)
@@ -290,7 +290,7 @@ class CudaBackend:
         _check_arguments(entry, function, args)
         attributes = launch_attributes(cluster, cooperative)
         config = launch_config(grid, block, shared, stream or 0, attributes)
-        with self._current():
+        with self.current():
             self._allow_shared(function, shared)
             if self.attributes["clusters"]:
                 self._allow_clusters(function, cluster)
@@ -299,12 +299,12 @@ class CudaBackend:
 
     def watch(self, stream: int) -> None:
         """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
-        with self._current():
+        with self.current():
             self._streams.watch(stream)
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work. With a timeout, False if it is not over in time. Fatal kernel errors raise `DeviceLost`."""
-        with self._current():
+        with self.current():
             self._streams.watch(0)
             if not self._streams.over(math.inf if timeout is None else time.monotonic() + timeout):
                 return False
@@ -328,15 +328,16 @@ class CudaBackend:
             self._streams.close()
             self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
 
-    # -- inside ------------------------------------------------------------------------------------------------------------------
-
     @contextlib.contextmanager
-    def _current(self) -> Iterator[None]:
+    def current(self) -> Iterator[None]:
+        """Its context is the calling thread's current one."""
         self._driver.call("cuCtxPushCurrent_v2", self._context)
         try:
             yield
         finally:
             self._driver.status("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------
 
     def _attribute(self, number: int) -> int:
         return self._driver.integer("cuDeviceGetAttribute", number, self._device)
@@ -349,7 +350,7 @@ class CudaBackend:
 
     def _find_function(self, module: CudaModule, entry: str) -> _Function:
         handle = ctypes.c_void_p()
-        with self._current():
+        with self.current():
             code = self._driver.status("cuModuleGetFunction", ctypes.byref(handle), ctypes.c_void_p(module.handle), entry.encode())
             if code == 500:
                 raise UsageError(f"the module has no kernel '{entry}'")

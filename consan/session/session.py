@@ -115,7 +115,7 @@ class Session:
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self.address_name: AddressName = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
         self._timeout = timeout
-        self._names = AddressNames()
+        self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
@@ -199,7 +199,7 @@ class Session:
         with self._own() as modules:
             prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block)
             prepared.address_name = address_name or self.address_name
-            self._names.note(prepared, entry)
+            self.names.note(prepared, entry)
             handle = prepared.loaded if self.selection.takes(prepared.number, entry) else modules.plain(prepared)
             self._ever_launched = True
             prepared.launched |= handle is prepared.loaded
@@ -249,7 +249,7 @@ class Session:
         """Name global memory by the buffers of a launch that the framework makes itself."""
         with self.device.lock:
             prepared.address_name = NamedBuffers(tuple(buffers))
-            self._names.note(prepared, entry)
+            self.names.note(prepared, entry)
 
     def _check_residency(self, handle: Handle, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
         room = self.backend.resident_ctas(handle, entry, math.prod(block), shared)
@@ -323,7 +323,7 @@ class Session:
         """The module's sites for the report. The text is parsed only if there is something to report."""
         relations = TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries
-        names = functools.partial(self._names.name, prepared.number)
+        names = functools.partial(self.names.name, prepared.number)
         return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations)
 
     def take(self) -> model.Report | None:

@@ -22,7 +22,7 @@ _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
-_FEW = (64, 80)
+FEW = (64, 80)  # limits that are tried first, in rising order
 _MOST_SPILLED = 200  # bytes loaded back: inline hooks that spill more lose more than occupancy gains
 
 
@@ -64,7 +64,7 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
 def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:
     """Try rising limits, not below the plain kernel's number; take the first with few spills in the hooks. None if there is none."""
     module = parse(ptx)
-    for registers in (number for number in _FEW if number >= most):
+    for registers in (number for number in FEW if number >= most):
         capped = cap_bounded_kernels(module, registers)
         if capped == ptx:
             return None

@@ -162,7 +162,8 @@ class Row:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
-    def _slots(self) -> list[tuple[ModifierSlot, ...]]:
+    def slots(self) -> list[tuple[ModifierSlot, ...]]:
+        """Modifiers after the name; one tuple for each choice of the groups of several words."""
         return expand_form(self.form, self.name, {**COMMON, **self.classes})
 
     @cached_property
@@ -176,8 +177,8 @@ class Row:
     @cached_property
     def _open(self) -> tuple[str, ...]:
         """Modifiers that are not the same in every opcode of this form, in its order."""
-        everything = self._slots[-1]  # the last choice has every group
-        return tuple(slot.name for slot in everything if not all(_is_fixed(slot.name, slots) for slots in self._slots))
+        everything = self.slots[-1]  # the last choice has every group
+        return tuple(slot.name for slot in everything if not all(_is_fixed(slot.name, slots) for slots in self.slots))
 
     @property
     def access(self) -> str:
@@ -220,13 +221,13 @@ class Row:
         if list(parts[: len(words)]) != words:
             return None
         matcher = match_free if free else match_ordered
-        found = (matcher(slots, parts[len(words) :]) for slots in self._slots)
+        found = (matcher(slots, parts[len(words) :]) for slots in self.slots)
         return next((modifiers for modifiers in found if modifiers is not None), None)
 
     def opcodes(self) -> Iterator[tuple[str, ...]]:
         """Every opcode of this form, in the manual's order of modifiers."""
         name = tuple(self.name.split("."))
-        for slots in self._slots:
+        for slots in self.slots:
             for words in product(*(("", *sorted(slot.words)) if slot.optional else sorted(slot.words) for slot in slots)):
                 yield (*name, *filter(None, words))
 

@@ -139,7 +139,7 @@ def test_launches_name_global_memory_by_their_arguments(driver: FakeDriver, back
         compiled.launch_metadata((1, 1, 1), 0, HostArray(np.zeros(4, np.float32)), HostArray(np.zeros(4, np.float32)), buffer, 4, 256)
     finally:
         adapters.remove()
-    names = [*session._names._of[prepared.number, "add"]]
+    names = [*session.names._of[prepared.number, "add"]]
     assert [name(4096, 4100) for name in names] == ["", "bytes 0..3 of argument 3 (out_ptr)"]
 
 

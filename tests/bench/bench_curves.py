@@ -95,8 +95,8 @@ def measured(device: str, source: str, ctas: int, threads: int, steps: int) -> t
         session.backend.synchronize(None)
         if device == "cpu":
             return best(run, 5)
-        with session.backend._current():
-            return min(gpu_seconds(session.backend._driver, run) for _ in range(5))
+        with session.backend.current():
+            return min(gpu_seconds(run) for _ in range(5))
 
     plain, hooks = timed(lambda: session.backend.launch(handle, *shape)), timed(lambda: session.launch(prepared, *shape))
     return plain, hooks, counted(lambda: session.launch(prepared, *shape)) if device == "cpu" else 0, len(session.report().findings)

@@ -27,6 +27,7 @@ from hopper_cases import CLUSTER_CASES, HOPPER_CASES, SCOPED  # noqa: E402
 from real_cases import CASES, Case, Size  # noqa: E402
 from real_run import Buffers, entry_of  # noqa: E402
 
+from consan.backends import driver as api  # noqa: E402
 from consan.instrument import instrument  # noqa: E402
 from consan.instrument.ptx import parse  # noqa: E402
 from consan.options import ASSEMBLIES  # noqa: E402
@@ -53,8 +54,9 @@ def best(run: Callable[[], Any], repeats: int) -> float:
     return min(times)
 
 
-def gpu_seconds(driver: Any, run: Callable[[], None]) -> float:
+def gpu_seconds(run: Callable[[], None]) -> float:
     """Time on the GPU of what `run` queues on the default stream, between two events."""
+    driver = api.driver()
     begin, end, elapsed = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_float()
     for event in (begin, end):
         driver.call("cuEventCreate", ctypes.byref(event), 0)
@@ -90,8 +92,8 @@ def launch_times(case: Case, ptx: str, device: str, assembly: str) -> tuple[floa
             return best(run, 5)
         run()
         session.backend.synchronize(None)
-        with session.backend._current():
-            return min(gpu_seconds(session.backend._driver, run) for _ in range(5))
+        with session.backend.current():
+            return min(gpu_seconds(run) for _ in range(5))
 
     handle = session.backend.load(ptx)
     times = seconds(lambda: plain(handle)), seconds(checked)

@@ -131,19 +131,19 @@ class Streams:
 
     def make(self) -> int:
         stream = ctypes.c_void_p()
-        with self.bench.backend._current():
+        with self.bench.backend.current():
             self.driver.call("cuStreamCreate", ctypes.byref(stream), 1)
         assert stream.value
         return stream.value
 
     def wait(self, stream: int) -> None:
-        with self.bench.backend._current():
+        with self.bench.backend.current():
             self.driver.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     def capture(self, stream: int, work: Any) -> ctypes.c_void_p:
         """An executable graph of what `work` launches."""
         graph, runnable = ctypes.c_void_p(), ctypes.c_void_p()
-        with self.bench.backend._current():
+        with self.bench.backend.current():
             self.driver.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 1)
             try:
                 work()
@@ -153,7 +153,7 @@ class Streams:
         return runnable
 
     def replay(self, graph: ctypes.c_void_p, stream: int) -> None:
-        with self.bench.backend._current():
+        with self.bench.backend.current():
             self.driver.call("cuGraphLaunch", graph, ctypes.c_void_p(stream))
 
 

@@ -123,7 +123,7 @@ def encode_all(count: int) -> list[dict[str, Any]]:
     """The variations and as many random maps, in the context of a backend."""
     backend = CudaBackend()
     address = backend.alloc(1 << 21)
-    with backend._current():
+    with backend.current():
         return [encode_with_driver(record) for record in (*variations(address), *itertools.islice(random_records(address), count))]
 
 

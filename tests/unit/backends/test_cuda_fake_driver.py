@@ -335,6 +335,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     api.driver.cache_clear()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_is_heard_while_a_kernel_hangs(backend: CudaBackend, fake: FakeCuda, module: CudaModule) -> None:
     """The driver's own wait would not let Python handle the signal: the events are asked first."""
     backend.launch(module, "k", (1, 1, 1), (32, 1, 1), ARGS)

@@ -95,7 +95,7 @@ def test_doctor_survives_a_probe_that_fails(monkeypatch: pytest.MonkeyPatch, cap
     def broken() -> object:
         raise OSError("no such device")
 
-    monkeypatch.setattr(doctor, "PROBES", (doctor._versions, broken))
+    monkeypatch.setattr(doctor, "PROBES", (doctor.PROBES[0], broken))
     assert main(["doctor"]) == 2
     assert "OSError: no such device" in capsys.readouterr().out
 

@@ -28,7 +28,7 @@ REGISTERED = {
 NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS}
 # Words of the table's own vocabulary, and words of operations that are not opcodes where they stand.
 VOCABULARY = {word for row in ROWS for word in (row.family, row.action, row.flow, *row.operands)}
-VOCABULARY |= {word for row in ROWS for slots in row._slots for slot in slots for word in slot.words}
+VOCABULARY |= {word for row in ROWS for slots in row.slots for slot in slots for word in slot.words}
 FILES = sorted(
     path
     for folder in ("consan/backends", "consan/session", "consan/adapters", "instrument")

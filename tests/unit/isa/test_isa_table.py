@@ -124,7 +124,7 @@ def test_row_is_well_formed_and_found(row: Row) -> None:
     assert row.form.startswith(row.name)
     assert {touch.role for touch in row.touches} <= set(row.operands)
     rng = random.Random(row.form)
-    for slots in row._slots:
+    for slots in row.slots:
         for _ in range(20):
             chosen = (rng.choice(sorted(slot.words)) for slot in slots if not slot.optional or rng.random() < 0.5)
             found = lookup((*row.name.split("."), *chosen))

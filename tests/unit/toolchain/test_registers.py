@@ -85,7 +85,7 @@ def test_a_kernel_with_launch_bounds_gets_few(monkeypatch: pytest.MonkeyPatch) -
 
 def test_it_would_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the test before is worth."""
-    monkeypatch.setattr(registers, "_FEW", ())
+    monkeypatch.setattr(registers, "FEW", ())
     (made,) = assembled(SUM.replace("BOUNDS", "__launch_bounds__(256)"), monkeypatch)
     assert entry(made).registers > 64
 

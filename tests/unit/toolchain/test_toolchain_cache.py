@@ -29,11 +29,17 @@ def test_keys_respect_boundaries_and_kinds() -> None:
     assert key("a") != key("a", "")
 
 
+def _stored(folder: Path) -> Path:
+    """The file of the only entry."""
+    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    return path
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 100])
 def test_damaged_entry_is_a_miss_and_is_replaced(tmp_path: Path, damage: bytes) -> None:
     cache = Cache(tmp_path)
     cache.put(key("a"), b"good")
-    cache._path(key("a")).write_bytes(damage)
+    _stored(tmp_path).write_bytes(damage)
     assert cache.get(key("a")) is None
     assert cache.fetch(key("a"), lambda: b"again") == b"again"
     assert cache.get(key("a")) == b"again"
@@ -42,7 +48,7 @@ def test_damaged_entry_is_a_miss_and_is_replaced(tmp_path: Path, damage: bytes) 
 def test_truncated_entry_is_a_miss(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     cache.put(key("a"), b"0123456789")
-    path = cache._path(key("a"))
+    path = _stored(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
     assert cache.get(key("a")) is None
 
