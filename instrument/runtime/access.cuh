@@ -17,10 +17,10 @@
 #include "order.cuh"
 #include "report.cuh"
 
-// With HIGH_ASYNC the two flags give the type of the record: 0 a cp.async (payload: group), LOW_MARKER an mbarrier (payload: its
-// number), LOW_ATOMIC a cp.async that completes with a phase (payload: number of the mbarrier, low byte of the phase).
+// In a record with HIGH_ASYNC these two flags give its type. Neither: a cp.async (payload: group). LOW_MARKER: an mbarrier (payload: its
+// number). LOW_ATOMIC: a cp.async that completes with a phase (payload: number of the mbarrier, low byte of the phase).
 #define LOW_TYPE (LOW_ATOMIC | LOW_MARKER)
-// In clusters, with the width of a strong access: its scope is the CTA.
+// In clusters, a bit beside the width of a strong access: the access has .cta scope.
 #define CTA_SCOPE 0x40u
 
 DEVICE u64 make_record(u32 epoch, u32 me, u32 site, u32 high_flags, u32 low_flags) {
@@ -40,7 +40,7 @@ DEVICE bool alive(const Caller &c, u64 record, u32 epoch) {
     return record && ((u32)(record >> 32) & HIGH_OLD || epoch - load32(FIELD(c.slot, Slot, base)) < 0x80000000u);
 }
 
-// A finding at the caller's instruction. The fields of its type are 0.
+// A finding at the caller's instruction. The fields of its event type are 0; the caller fills them in.
 DEVICE Finding make_finding(const Caller &c, u32 kind, u32 reason, u32 other_site = 0) {
     Finding f;
     f.kind = kind; f.reason = reason; f.flags = 0; f.site = c.site; f.other_site = other_site; f.thread = c.me; f.offset = c.offset; f.bytes = c.bytes;
@@ -81,7 +81,7 @@ COLD void report_race(Caller c, u32 hazard, u32 site, u32 other, u32 epoch, u32 
     look_for_scope(c, f, other, epoch);
 #endif
 #if CONSAN_ENGINE
-    // Other lanes of this warp took the edge that this lane lacks.
+    // Another lane of this warp took the edge that this lane lacks.
     if (other >> 5 != c.me >> 5 && load32(FIELD(engine_of(c.slot), Engine, acquired) + 4 * (c.me >> 5)) &&
         epoch <= load32(own_vector(c.slot, c.me) + 4ull * VECTOR * MAX_WARPS + 4 * (other >> 5))) f.reason = REASON_OTHER_LANES;
 #endif
@@ -198,8 +198,9 @@ DEVICE bool read_is_recent(u32 entry, u32 own, u32 warp_epoch_now, u32 start) {
 #endif
 }
 
-// Whether the warp's record of this interval stays. An atomic keeps the record of a plain read, because atomics of others conflict with
-// the plain read only. A strong load also keeps that of an atomic, because plain loads of others conflict with the atomic only.
+// Whether the warp's read record of this interval stays when the caller's access comes. An atomic does not replace the record of a plain
+// read, because atomics of others conflict with the plain read only. A strong load does not replace the record of an atomic either, because
+// plain loads of others conflict with the atomic only.
 DEVICE bool outranks(const Caller &c, u32 entry) {
     // Another lane of the warp may be at a later epoch.
     u32 own = low_word(c.state), now = epoch_of_warp(c.slot, c.me >> 5, own), weaker = c.flags & ACCESS_RMW ? ENTRY_ATOMIC : ENTRY_LOAD;
@@ -220,7 +221,7 @@ template <u32 COUNT> DEVICE void check_readers(const Caller &c, u32 cell) {
     u64 reads = load64(FIELD(c.slot, Slot, reads)) + 4ull * cell;
     u32 stride = load32(FIELD(c.slot, Slot, row)), own = low_word(c.state);
 #if CONSAN_CLUSTER
-    // An interval belongs to one CTA. It tells nothing if reader or writer belongs to another.
+    // An interval belongs to one CTA. It orders nothing if the reader or the writer belongs to another CTA.
     u32 home = c.offset / cta_bytes(c.slot), start = load32(FIELD(c.slot, Slot, base));
     if (rank_of(c.slot, c.me) == home && !load32(FIELD(c.slot, Slot, visitors) + 4 * home)) {
         start = high_word(c.state);
@@ -262,7 +263,7 @@ DEVICE bool concurrent_plain_write(const Caller &c, u64 record) {
     return alive(c, record, epoch) && !happens_before(c, record_thread(record), epoch);
 }
 
-// A copy replaces an earlier copy of its own thread that the thread has waited for, as pipelines do in each stage.
+// Whether the record is an earlier copy by the caller that the caller has waited for. Pipelines refill each stage in this way.
 DEVICE bool own_copy_over(const Caller &c, u64 record, u32 base, u32 retired) {
 #if CONSAN_ENGINE
     u32 high = (u32)(record >> 32), own = low_word(c.state), behind = (retired - (u32)record) & LOW_PAYLOAD;
@@ -308,7 +309,7 @@ DEVICE Head head_of(u64 slot, u32 me) {
     constant_pair(slot, h.writes, h.reads);
     constant_pair(slot + 16, window, geometry);
 #else
-    // All loads are issued at once. A weak load would be moved behind the test of the other half.
+    // Four words at once: the compiler would move a second, weak load behind the branch that tests the words of the first.
     u64 words[4];
     load_records<4>(slot, words);
     h.writes = words[0]; h.reads = words[1]; window = words[2]; geometry = words[3];
@@ -319,7 +320,7 @@ DEVICE Head head_of(u64 slot, u32 me) {
 static_assert(offsetof(Slot, writes) == 0 && offsetof(Slot, reads) == 8 && offsetof(Slot, low) == 16 && offsetof(Slot, row) == 24, "head_of");
 
 #if CONSAN_CLUSTER
-// The offset of an address among the cluster's offsets.
+// The offset of an address; offsets run through all CTAs of the cluster.
 DEVICE u32 offset_of(u64 slot, u32 address) {
     return address_rank(address) * cta_bytes(slot) + address_inside(address) - load32(FIELD(slot, Slot, low));
 }
@@ -328,7 +329,7 @@ DEVICE u32 offset_of(u64 slot, u32 address) {
 DEVICE u32 offset_of(u64 slot, u32 address) { return address - load32(FIELD(slot, Slot, low)); }
 #endif
 
-// In clusters, the site number says whether the scope is the CTA.
+// In clusters, a bit of the site number says that the access has .cta scope.
 #if CONSAN_CLUSTER
 #define SITE_MASK ~SITE_CTA
 DEVICE u32 scope_flag(u32 site) { return site & SITE_CTA ? ACCESS_CTA : 0; }
@@ -337,6 +338,6 @@ DEVICE u32 scope_flag(u32 site) { return site & SITE_CTA ? ACCESS_CTA : 0; }
 DEVICE u32 scope_flag(u32) { return 0; }
 #endif
 
-// The same hooks with the slot's geometry in the caller's registers: bodies that are pasted in line on the GPU.
+// Hooks that get the slot's geometry in the caller's registers. On the GPU their bodies are pasted in line.
 #define FAST_PARAMETERS u64 slot, u64 state, u32 me, u32 address, u32 site, u64 writes, u64 reads, u32 low, u32 bytes, u32 own, u32 base
 #define FAST_HEAD Head head = {writes, reads, low, bytes, own, base}

@@ -41,7 +41,7 @@ COLD void write_slow(Caller c, u64 record, u64 mine) {
     if (!alive(c, record, epoch)) return;
     if ((u32)(record >> 32) & HIGH_ASYNC) return check_asynchronous(c, 0, record, HAZARD_WAW);
     if (low & LOW_MARKER) {
-        // The read record of that thread reports the race. This only tells the host that the uninitialised read has its write.
+        // check_readers reports the race with that read. This event only tells the host that the race explains the uninitialised read.
         if (happens_before(c, other, epoch) || (low & LOW_ATOMIC && c.flags & (ACCESS_STRONG | ACCESS_RMW))) return;
         Caller reader = c;
         reader.site = record_site(record); reader.me = other;

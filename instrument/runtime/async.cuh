@@ -1,9 +1,9 @@
 // Non-bulk cp.async (R-CP1 to R-CP6). The write of a copy is recorded at issue, as an operation in flight of its issuing thread, named by
 // the thread's group counter. Completing a group is one store, however large the group is.
 //
-// The global side (R-CP4) is one range per copy in flight, COPY_RANGES per thread. Stores of the CTA to global memory search these
-// ranges, behind a few intervals that bound all sources of the CTA. Ranges in flight that find no place are merged into one interval per
-// thread. A store into that interval cannot be checked, and is counted.
+// The source of each copy in flight (R-CP4) is kept as a range of global memory, COPY_RANGES per thread. A store of the CTA to global memory
+// is first compared with a few intervals that bound all sources of the CTA, and only then with these ranges. If a thread has more copies in
+// flight, the oldest ranges are merged into one interval. A store into that interval cannot be checked, and is counted.
 #pragma once
 
 #include "access_hooks.cuh"
@@ -11,7 +11,7 @@
 #if CONSAN_ASYNC
 static_assert(offsetof(Slot, sources) % 16 == 0, "both ends of an interval are read at once");
 
-// Whether one of the intervals contains all (first function) or any (second) of a range.
+// Whether one of the intervals contains a range (first function) or overlaps it (second).
 DEVICE bool source_bounded(u64 slot, u64 low, u64 high) {
     u64 ends[2 * SOURCE_RANGES], outside = 1;
     load_records<2 * SOURCE_RANGES>(source_range(slot, 0), ends);
@@ -25,8 +25,8 @@ DEVICE bool sources_may_overlap(u64 slot, u64 low, u64 high) {
     return inside;
 }
 
-// Extends the interval nearest to a source, or else the next free one, or else the last one. A single interval would include what lies
-// between two tensors, possibly the tensor that the CTA writes. Each of its stores would then check all copies.
+// Extends the first interval within SOURCE_GAP of a source, or else takes a free one, or else extends the last one. A single interval would
+// include what lies between two tensors, possibly the tensor that the CTA writes. Each store of the CTA would then search all ranges.
 #define SOURCE_GAP (4ull << 20)
 COLD void bound_source(u64 slot, u64 low, u64 high) {
 #pragma unroll 1
@@ -42,7 +42,7 @@ COLD void bound_source(u64 slot, u64 low, u64 high) {
     }
 }
 
-// Where a thread notes its next source, and the state that this needs. It is loaded before the hook waits for anything else.
+// Where a thread notes its next source. It is loaded before the hook checks the destination, so that the latencies overlap.
 struct SourcePlace { u32 position, retired; u64 info; bool bounded; };
 
 DEVICE SourcePlace source_place(u64 slot, u64 thread, u64 source, u32 bytes) {
@@ -116,7 +116,7 @@ COLD void scrub_copies(u64 slot, u64 state, u32 me) {
     for (u32 i = lanes_below(mask); i < cells; i += lanes) {
         u64 record = load64(writes + 8ull * i);
         u32 high = (u32)(record >> 32), age = (low_word(state) - (high >> RECORD_EPOCH_SHIFT)) & RECORD_EPOCH_MASK;
-        // A record of an earlier CTA.
+        // Skips what is no copy of this warp. By its age, a record of an earlier CTA is none.
         if (!(high & HIGH_ASYNC) || (u32)record & LOW_TYPE || record_warp(record) != me >> 5 || age > low_word(state) - base) continue;
         u64 after = settled_copy(slot, state, record);
         if (after != record) swap64(writes + 8ull * i, record, after);
@@ -192,8 +192,8 @@ HOOK void __consan_global_write(u64 slot, u64 state, u32 me, u64 address, u32 si
     if (sources_may_overlap(slot, address, address + bytes)) source_overwritten(slot, state, me, site, address, bytes);
 }
 
-// R-CP5: before a thread exits, it must have waited for its last copy, and so for all. No other thread can. Copies that an mbarrier tracks
-// are not checked here.
+// R-CP5: a thread must wait for its last copy, and thereby for all its copies, before it exits. No other thread can wait for them. Copies that
+// an mbarrier tracks are not checked here.
 HOOK void __consan_copies_at_exit(u64 slot, u64 state, u32 me) {
     if (!slot) return;
     u64 thread = thread_record(slot, me);

@@ -9,7 +9,7 @@
 
 #include "access.cuh"
 
-#define OWN_CTA_OF_CLUSTER 17u  // not a barrier: what arrivals at the cluster barrier publish within their CTA only
+#define OWN_CTA_OF_CLUSTER 17u  // not a barrier: holds what arrivals at the cluster barrier publish to threads of their own CTA only
 
 DEVICE u32 warp_rounded(u32 threads) { return (threads + 31) & ~31u; }
 
@@ -80,10 +80,10 @@ DEVICE void count_arrival(u64 slot, u64 state, u32 me, u32 site, u32 id, u32 cou
 }
 
 #if CONSAN_ENGINE
-// A warp arrives at the barrier of the cluster (without a cluster: of its CTA), or exits. Exited warps are not waited for. Arrival and exit
-// are recorded in one word, and the later one completes the phase. The bits that hold the thread count for other barriers hold the
+// A warp arrives at the barrier of the cluster (without a cluster: of its CTA), or exits. The barrier does not wait for exited warps. One word
+// counts arrivals and exits, so the later of them completes the phase. The bits that hold the thread count of other barriers hold the
 // number of exited threads here.
-// `arrived_at`: the generation in which an exiting warp was counted, or 0. If it is not complete, the warp counts as exited there.
+// `arrived_at`: the generation in which an exiting warp was counted, or 0. If that generation is incomplete, the warp now counts as exited.
 DEVICE void count_at_cluster(u64 slot, u32 arrive, u32 end, u32 arrived_at = 0) {
     u64 at = FIELD(slot, Slot, named) + 8 * CLUSTER_BARRIER, old = load64(at);
     u32 all = all_threads(slot, CLUSTER_BARRIER);
@@ -106,7 +106,8 @@ COLD void end_at_cluster(u64 slot, u32 me, u32 living) {
         if (here && !(living & ~here) && and32(at, ~here) & living) count_at_cluster(slot, 32, 0);
         return;
     }
-    // Lanes that arrived and exited while some of their warp were missing have not been counted. Generations of a CTA exceed earlier CTAs'.
+    // If lanes of this warp arrived and exited before its other lanes arrived, the warp has not been counted. A generation that an earlier CTA
+    // left in the record is below the current one, so it removes no arrival.
     count_at_cluster(slot, 0, 32, here ? 0 : load32(THREAD_FIELD(thread_record(slot, me), cluster_generation)));
 }
 #endif
@@ -147,7 +148,8 @@ DEVICE void collect_clock(u64 slot, u32 me, u32 id, u32 generation, u32 mask) {
 }
 
 // R-BAR3: all participants must be ordered after one generation of a barrier before a thread arrives at the next. A warp without that
-// order could as well have been counted in the previous generation. Returns 1 + a participant of it that is unordered with the caller.
+// order could as well have been counted in the previous generation. Returns 1 + a participant of the previous generation that is unordered
+// with the caller, or 0.
 DEVICE u32 unordered_of_last_round(u64 slot, u64 state, u32 me, u32 id, u32 generation, u32 mask) {
     u64 place = deposit_place(slot, me, id, generation - 1), row = own_vector(slot, me);
     bool some = some_acquired(slot, me, mask);

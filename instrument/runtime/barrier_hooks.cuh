@@ -4,7 +4,7 @@
 #include "mbarrier_hooks.cuh"
 
 #if CONSAN_PARTIAL
-// Before the real barrier. bar.arrive, a source of edges that never waits, has this hook only. `waits`: look for a deadlock here.
+// Before the real barrier. bar.arrive has this hook only, because it does not wait. `waits`: look for a deadlock here.
 HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count, u32 site, u32 waits) {
     if (!slot) return state;
     u64 thread = thread_record(slot, me);
@@ -130,7 +130,7 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     bool some = some_acquired(slot, me, 1u << (me & 31));
     u32 index = flag_index(slot, address), set = 0;
 #if CONSAN_CLUSTER
-    // Other CTAs get what a wider fence covers, or the release itself. What the scope is too narrow for is deposited apart, before that.
+    // Other CTAs get what a release or a fence of wider scope covers. What only .cta scope covers is first deposited apart (WIDE_ARRIVED).
     u32 here = released, wide = narrow ? 0 : releases ? released : load32(THREAD_FIELD(thread, released_wide));
     if (wide < here) deposit_narrow(slot, row, flag_cell(slot, index), me, here, high_word(state), some, 0, 1);
     for (set = wide ? 0 : 1 + rank_of(slot, me); set != ~0u; set = set ? ~0u : 1 + rank_of(slot, me)) {
@@ -145,7 +145,7 @@ HOOK u64 __consan_flag_write(u64 slot, u64 state, u32 me, u32 address, u32 relea
     });
 #if CONSAN_CLUSTER
     }
-    if (!releases) record_fence();  // the fence that makes the store a release came before this
+    if (!releases) record_fence();  // the kernel's own fence came before this deposit, so it does not make the deposit visible
 #endif
     return releases ? advance(slot, state, me) : state;
 }
@@ -177,7 +177,7 @@ DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool narrow) {
     if (!narrow) store64(THREAD_FIELD(thread, flags_read), 0);  // else a wider fence may follow
 }
 
-// `narrow`: of .cta scope.
+// `narrow`: the fence has .cta scope.
 HOOK u64 __consan_fence(u64 slot, u64 state, u32 me, u32 narrow) {
 #else
 DEVICE void take_flags_read(u64 slot, u32 me, u64 thread, bool) {

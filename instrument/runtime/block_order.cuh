@@ -37,8 +37,8 @@ DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
 }
 
 // Reports at most once per block for each site and warp.
-DEVICE bool told_already(u64 told, u64 record) {
-    return told && record_site(told) == record_site(record) && record_warp(told) == record_warp(record);
+DEVICE bool reported_already(u64 reported, u64 record) {
+    return reported && record_site(reported) == record_site(record) && record_warp(reported) == record_warp(record);
 }
 
 // A view of the caller's clock that is read four entries at a time.
@@ -60,7 +60,7 @@ DEVICE void seen_by(const ClockView &e, u32 entry, u32 *out) {
     for (u32 j = 0; j < 4; ++j) out[j] = max(out[j], more[j]);
 }
 
-// The view as the clock that `happens_before` asks. `seen`: its entry of that warp, loaded before.
+// Lets `happens_before` read the view instead of the clock. `seen`: the entry of the other access's warp, loaded before.
 struct ViewedClock {
     const ClockView &view;
     u32 seen;
@@ -96,7 +96,7 @@ DEVICE bool write_in_order(const Caller &c, const ClockView &e, const Operation 
     if (epoch > load32(FIELD(engine_of(c.slot), Engine, fenced) + 4 * warp)) return false;
 #endif
     if (epoch > passed) return false;
-    // An own entry that names another lane may stand for several.
+    // An entry of the caller's own warp that names another lane may stand for several lanes.
     return happens_before(c, warp << 5 | block_lane(entry), epoch, block_lane(entry) != (c.me & 31), ViewedClock{e, seen});
 }
 
@@ -170,7 +170,7 @@ DEVICE bool blocks_in_order(const Caller &c, const ClockView &e, const Operation
     return true;
 }
 
-// Checks all warps. A full warp (`step` 32) takes one warp per lane, then shares the doubtful ones.
+// Checks all warps. In a full warp (`step` 32) each lane checks one warp; then all lanes share the warps that are left in doubt.
 DEVICE bool rows_in_order(const Caller &c, const ClockView &e, const Operation &o, u32 first, u32 step, bool written, bool read) {
     if (step == 1) {
         EACH_WARP_THAT_MAY_ACCESS(c.slot, o.low, w)

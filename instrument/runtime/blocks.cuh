@@ -1,9 +1,8 @@
 // The coarse table: for each block of 128 bytes, which operation covers it and when each warp last accessed it.
 //
-// Generic accesses and operations find each other through a coarse table of blocks of 128 bytes. An operation writes its number into the
-// blocks of its range, and an access that finds a number searches the list. An access leaves its warp's epoch in its block, and an
-// operation that finds an epoch checks the cells. Both record first and look afterwards, so of two concurrent ones at least one sees
-// the other. A block holds the epoch of the latest access of each warp.
+// Through this table generic accesses and operations find each other. An operation writes its number into the blocks of its range, and an
+// access that finds a number searches the list. An access leaves its warp's epoch in its block, and an operation that finds an epoch checks
+// the cells. Both record first and look afterwards, so of two concurrent ones at least one sees the other.
 #pragma once
 
 #include "access.cuh"
@@ -14,7 +13,6 @@ DEVICE u64 coarse_of(u64 slot) {
     constant_pair(FIELD(slot, Slot, engine), engine, coarse);
     return coarse;
 }
-// mark_operation: sequence numbers only grow, so the later one of two operations in a block is kept.
 DEVICE u32 coarse_stride(u64 slot) { return COARSE_ROW(load32(FIELD(slot, Slot, row)) / 4 * CONSAN_GRANULE); }
 enum CoarseRow : u32 { ROW_OPERATIONS = 0, ROW_READS = 1, ROW_WRITES = 2, ROW_COMPLETE = 3, ROW_PLACES = 4, ROW_WRITTEN = 5, ROW_WARPS = 7 };
 enum WarpRow : u32 { WARP_READS = 0, WARP_WRITES = 1, WARP_GROUPS = 2 };  // per warp: rows of blocks, then of superblocks
@@ -29,7 +27,7 @@ template <u32 UNIT> DEVICE u64 warp_rows(u64 coarse, u32 stride, u32 warp) {
 }
 
 // Generic writes of whole words set one bit per word in the block's word, beside the mark of this CTA, so an operation that reads them
-// need not look at each cell. A block with all bits set is fully written. A lost bit only costs that check of the cells.
+// need not look at each cell. A block with all bits set is fully written. If a bit is lost, the operation checks the cells.
 DEVICE void note_words(const Caller &c, u64 at, u32 mark) {
     if (c.bytes < 4) return;
     u32 bits = ((1u << c.bytes / 4) - 1) << c.offset % BLOCK_BYTES / 4;
@@ -77,7 +75,7 @@ DEVICE void mark_copy(u64 slot, u32 me, u32 address, u32 group) {
 DEVICE void note_copies_done(u64 slot, u64 state, u32 me, u32 retired) {
     u32 mask = active_mask(), living = living_lanes(slot, me);
     if (__reduce_min_sync(mask, retired) != __reduce_max_sync(mask, retired) || lane_id() != __ffs(mask) - 1) return;
-    // Two waits are kept: if the warp has run ahead to its next wait, the one before covers what others look for.
+    // Two waits are kept: if the warp has run ahead to its next wait, other threads have observed the one before.
     u64 at = FIELD(engine_of(slot), Engine, copies_done) + COPIES_DONE * (me >> 5), last = load64(at), part = load64(at + 16);
     if (high_word(last) >= retired) return;
     while ((mask & living) != living) {

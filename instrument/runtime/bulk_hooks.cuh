@@ -21,7 +21,7 @@ COLD void issue(const Caller &c, Operation &o) {
     check_blocks(c, o, 0, 1);
 }
 
-// A copy into this CTA's shared memory that an mbarrier tracks. `generic`: it bypasses the async proxy (st.async).
+// A copy into shared memory that an mbarrier tracks.
 HOOK void __consan_bulk_load(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 kind) {
     if (!slot) return;
     u32 site = sites_site(sites);

@@ -12,7 +12,7 @@
 DEVICE u32 existing_lanes(u64 slot, u32 me) {
     u32 threads = load32(FIELD(slot, Slot, thread_count)) - (tid_of(slot, me) & ~31u);
 #if CONSAN_CLUSTER
-    if ((int)threads <= 0) return 0;  // a number without a warp
+    if ((int)threads <= 0) return 0;  // each CTA has a power of two of warp numbers, and this one is unused
 #endif
     return threads >= 32 ? 0xffffffffu : (1u << threads) - 1;
 }
@@ -153,7 +153,7 @@ COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
     return lanes;
 }
 
-// The living lanes for which that is not known.
+// The other living lanes of the warp, less those that arrived after that epoch as far as the caller has observed.
 COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, me) & ~lanes_arrived(slot, me, epoch) & ~(1u << (me & 31)); }
 #endif
 

@@ -1,4 +1,4 @@
-// Clusters (R-CL, R-SCOPE, R-B8): edges between CTAs, what a CTA may access in another and when, multicast.
+// Clusters (R-CL, R-SCOPE, R-B8): edges between CTAs, and when a CTA may access the shared memory of another.
 //
 // All CTAs of a cluster share one slot. A CTA is one more set of threads: records, clocks and operations are the same, and thread numbers
 // and offsets contain the rank. Barriers and the start of barrier intervals belong to one CTA.
@@ -123,8 +123,8 @@ DEVICE void note_cluster_wait(u64 slot, u64 state, u32 me) {
     raise64(cluster_wait_at(slot, me >> 5), pack(low_word(state), generation));
 }
 
-// A relaxed arrival after fences. For threads of this CTA its last fence of any scope counts, for other CTAs the last one of a wider
-// scope. What lacks only the scope is deposited apart.
+// A relaxed arrival after fences. For threads of this CTA the last fence of any scope counts, for other CTAs the last fence of a wider
+// scope. What only a fence of .cta scope covers is deposited apart (WIDE_ARRIVED).
 DEVICE void deposit_fenced(u64 slot, u64 state, u32 me, u32 generation, u32 mask) {
     u64 thread = thread_record(slot, me);
     u32 released = maximum_over(mask, load32(THREAD_FIELD(thread, released))), wide = maximum_over(mask, load32(THREAD_FIELD(thread, released_wide)));
@@ -171,14 +171,14 @@ DEVICE bool knows_of(const Caller &c, u32 rank) {
 
 DEVICE u64 visit_at(u64 slot, u32 warp, u32 rank) { return FIELD(slot, Slot, visits) + 8ull * (warp * MAX_CTAS + rank); }
 
-// Notes the last visit of a warp, which need not have the largest lane or site. Only lanes of that warp write here. Lanes of one
-// instruction have the same site, and a lane of an older epoch does not overwrite a newer visit.
+// Notes the last visit of a warp. No atomic maximum: it would prefer the larger lane or site. Only lanes of that warp write here. Lanes of
+// one instruction have the same site, and a lane of an older epoch does not overwrite a newer visit.
 DEVICE void note_visit(u64 at, u64 visit) {
     if (high_word(load64(at)) <= high_word(visit)) store64(at, visit);
 }
 
-// An access to the shared memory of another CTA. A signal of an asynchronous operation to a barrier is complete when the owner of the
-// barrier has observed the phase.
+// An access to the shared memory of another CTA. A signal of an asynchronous operation to a remote mbarrier (ACCESS_ENGINE) is no visit: it
+// is complete when the owner of the mbarrier has observed the phase.
 COLD void visit(Caller c, u32 rank) {
     u64 started = FIELD(c.slot, Slot, started) + 4 * (c.me >> 5), visitors = FIELD(c.slot, Slot, visitors) + 4 * rank;
     u32 own = rank_of(c.slot, c.me);

@@ -194,7 +194,7 @@ COLD bool any_satisfied(u64 slot, u64 engine, u32 mask) {
 
 // ---- the report -------------------------------------------------------------------------------------------------------------
 
-#define TOLD (1u << 31)  // in the upper half of waiting_at; only the reporting warp still writes it
+#define REPORTED (1u << 31)  // in the upper half of waiting_at; only the reporting warp still writes it
 
 // Counts and marks all threads that wait at the same place and for the same event as `first`.
 COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u32 mask) {
@@ -206,7 +206,7 @@ COLD void report_waiter(u64 slot, u64 engine, u64 state, u32 kind, u32 first, u3
         if (has_exited(slot, t) || wait_of(slot, t) != word || low_word(other) != low_word(detail)) continue;
         ++threads;
         if (t >> 5 == first >> 5) lanes |= 1u << (t & 31);
-        store64(THREAD_FIELD(thread_record(slot, t), waiting_at), other | (u64)TOLD << 32);
+        store64(THREAD_FIELD(thread_record(slot, t), waiting_at), other | (u64)REPORTED << 32);
     }
     threads = __reduce_add_sync(mask, threads);
     lanes = __reduce_or_sync(mask, lanes);
@@ -233,7 +233,7 @@ COLD void report_deadlock(u64 slot, u64 engine, u64 state, u32 mask) {
     u32 kind = KIND_DEADLOCK;
     for (;;) {
         u32 first = ~0u;
-        EACH_THREAD(t) if (first == ~0u && !has_exited(slot, t) && !(high_word(detail_of(slot, t)) & TOLD)) first = t;
+        EACH_THREAD(t) if (first == ~0u && !has_exited(slot, t) && !(high_word(detail_of(slot, t)) & REPORTED)) first = t;
         first = __reduce_min_sync(mask, first);
         if (first == ~0u) return;
         report_waiter(slot, engine, state, kind, first, mask);

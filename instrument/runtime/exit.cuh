@@ -23,7 +23,7 @@ DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
 }
 
-// By the last thread of the CTA: reports operations whose completion nobody has observed (R-CP5, R-M12).
+// Executed by the last thread of the CTA. Reports operations whose completion nobody has observed (R-CP5, R-M12).
 DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u64 engine = engine_of(slot);
     if (load32(FIELD(engine, Engine, verdict)) & VERDICT_LEAVE) return;  // the CTA was stopped early
@@ -47,7 +47,7 @@ DEVICE void check_operations_at_exit(u64 slot, u64 state) {
 }
 #endif
 #if CONSAN_CLUSTER
-// By the last thread of a CTA: accesses of other CTAs to its memory must happen before its exit (R-CL).
+// Executed by the last thread of a CTA. Accesses of other CTAs to its memory must happen before its exit (R-CL).
 DEVICE void cta_exits(u64 slot, u64 state) {
     u32 rank = cluster_rank(), warps = load32(FIELD(slot, Slot, warp_count)), base = load32(FIELD(slot, Slot, base));
     store32(FIELD(slot, Slot, gone) + 4 * rank, 1);
@@ -73,7 +73,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
     }
     u64 place = slot ? load64(FIELD(slot, Slot, directory)) : find_cta(runtime, cta_key());
     gpu_fence();
-    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // a counted thread has found its CTA, and fenced
+    u32 mask = active_mask(), leader = __ffs(mask) - 1;  // taken here, so that each thread is counted after its own search and fence
 #if CONSAN_ENGINE
     if (slot) count_exits(slot, state, mask);
 #endif
@@ -103,7 +103,7 @@ HOOK void __consan_exit(u64 runtime, u64 slot, u64 state) {
 }
 
 #if CONSAN_ENGINE
-// Exit of a thread whose CTA is deadlocked or was told to stop. Does not return.
+// Exit of a thread whose CTA is deadlocked, or whose launch the host stops. Does not return.
 HOOK void __consan_leave(u64 runtime, u64 slot, u64 state, u32 me) {
     if (slot) {
         u32 mask = active_mask();

@@ -71,7 +71,8 @@ DEVICE u32 why_result_not_observed(const Caller &c, const Result &r) {
     return load32(THREAD_FIELD(thread_record(c.slot, c.me), waits_on)) && r.thread != c.me ? REASON_OTHER_ISSUER : REASON_NOT_WAITED;
 }
 
-// Whether any thread can have observed the completion of the copy. Where threads may synchronise through global memory, more is not known.
+// Whether the caller has observed the completion of the copy. Where threads may synchronise through global memory that is unknown, and it is
+// enough that some thread has waited.
 DEVICE bool use_over(const Caller &c, const Operation &o) {
     if (!(c.flags & GLOBAL_EDGES)) return observed(c, o);
     if (kind_of(o) == OPERATION_BULK_LOAD) return load32(FIELD(mbarrier_at(engine_of(c.slot), o.barrier), MBarrier, waited)) > o.phase;

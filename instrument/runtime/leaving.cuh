@@ -1,6 +1,6 @@
-// How a CTA ends early, when its threads were told to stop or can never go on (R-M7).
+// How a CTA ends early, when the host stops the launch or a deadlock is proven (R-M7).
 //
-// In a CTA with a proven deadlock, or in a launch that was told to stop, threads exit inside their hooks: at a failed wait,
+// In a CTA with a proven deadlock, or in a launch that the host stops, threads exit inside their hooks: at a failed wait,
 // at a barrier, at a loop's end. Exits release barriers of the whole CTA. At a barrier with a thread count, an exiting warp arrives for a
 // missing one. If fewer warps exit than are missing, one arrives several times. The ISA does not define that, but nothing else could
 // end the kernel.
@@ -53,7 +53,7 @@ template <u32 ID> DEVICE void arrive_at_each(u64 slot, u32 me, u32 mask, u32 oth
     }
 }
 
-// The first lanes of a warp that leave arrive for the warp. The hardware waits for its other lanes to arrive or exit.
+// The first lanes that leave arrive for their whole warp. The hardware waits for its other lanes to arrive or exit.
 COLD void arrive_for_missing(u64 slot, u32 me, u32 mask) {
     u64 engine = engine_of(slot);
     u32 leader = __ffs(mask) - 1, first = 0, others = 0;

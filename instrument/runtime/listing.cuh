@@ -1,9 +1,10 @@
-// The list of operations: a place for a new one, those that it takes over, and what is reported when it is put there.
+// The list of operations: finds a place for a new operation, removes operations that it supersedes, and reports conflicts on the way.
 #pragma once
 
 #include "operation.cuh"
 
 #if CONSAN_ENGINE
+// A plain store suffices: sequence numbers only grow, so of two operations in a block the later one leaves its number.
 DEVICE void mark_operation(u64 slot, const Operation &o, u32 first, u32 step) {
     u64 coarse = coarse_of(slot);
     u32 marks[4] = {o.sequence, o.sequence, o.sequence, o.sequence}, end = (o.high + BLOCK_BYTES - 1) / BLOCK_BYTES;

@@ -6,8 +6,8 @@
 // by address. Changes by ordinary stores are found in the table of written cells.
 //
 // Not detected: changes by other CTAs and by bulk copies, and changes that are unordered with the use. Only the last fence of each warp is
-// known. An acquire fence serves all threads ordered after it. If another warp than the changing one executes it, it also counts when it
-// came before the change.
+// known. An acquire fence serves all threads ordered after it. A fence by a warp other than the changing one counts even if it came before
+// the change.
 #pragma once
 
 #include "tensormap.cuh"
@@ -110,7 +110,7 @@ DEVICE bool check_change(Caller c, u64 map, u32 site, u32 other, u32 epoch, bool
     if (!happens_before(c, other, epoch)) return true;
     u64 at = map_place(c.slot, map);
     u32 held = holds_map(c.slot, at, map);
-    // Two maps share a place, so what was known of one of them is lost.
+    // If another map holds the place, the fences of this one are lost, and it counts as acquired.
     bool acquired = held == 2 || (held && fenced_by(c, FIELD(at, MapState, acquired), other >> 5, epoch));
     released |= fenced_by(c, FIELD(globals_of(c.slot), Globals, map_released), other >> 5, epoch);
     if (acquired && released) return true;

@@ -90,7 +90,7 @@ HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 
     write_barrier_bytes(slot, state, me, address, site, 0, 0);
 }
 
-// `own` is published within the CTA of the barrier; `wide`, which is never more, to a barrier of another CTA.
+// Publishes epochs up to `own` at a barrier of the caller's CTA, and up to `wide` (at most `own`) at a barrier of another CTA.
 DEVICE void deposit_at_barrier(const Caller &c, u64 engine, u32 index, u32 phase, u32 own, u32 wide, u32 mask) {
     u64 place = mbarrier_clock(engine, index, phase), row = own_vector(c.slot, c.me);
     bool some = some_acquired(c.slot, c.me, mask);

@@ -9,7 +9,7 @@
 #include "mbarrier.cuh"
 
 #if CONSAN_ENGINE
-// source: the first of the sites that one source place has (an unrolled loop has several).
+// source: the first of the sites with the same source place (an unrolled loop has several).
 struct Operation { u32 low, high, sequence, kind, site, thread, source, barrier, phase, group; u64 shape, shape2; };
 
 #define OPERATION_WRITES 1u
@@ -227,8 +227,8 @@ DEVICE void note_over(const Caller &c, u32 number, u64 range, u32 base) {
     if (over) store32(over_at(c, number), number);
 }
 
-// An operation gets its number before it is listed, and several may be in between. One word counts both: if the counts agree, all
-// numbers are listed.
+// An operation gets its number before it is listed, so several may have a number and not be listed yet. One word holds both counts: if
+// they agree, all numbers are listed.
 static_assert(offsetof(Engine, op_next) % 8 == 0 && offsetof(Engine, op_listed) == offsetof(Engine, op_next) + 4, "both counts are read at once");
 
 DEVICE void operation_listed(u64 engine) {

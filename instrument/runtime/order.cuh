@@ -1,7 +1,7 @@
 // The one question of order: does what a thread did at an epoch happen before what the caller does next (R-RACE, SEMANTICS section 3)?
 //
-// All checks ask it by `happens_before`. Completion of asynchronous operations (`observed`, copies.cuh, operation.cuh) and proxy fences (`fenced`)
-// are other questions: both are asked beside this one.
+// All checks call `happens_before`. Whether an asynchronous operation is complete (`observed`, copies.cuh, operation.cuh) and whether an
+// access has passed a proxy fence (`fenced`) are separate questions.
 #pragma once
 
 #include "clock.cuh"

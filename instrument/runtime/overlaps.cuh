@@ -155,24 +155,24 @@ DEVICE bool check_written_cell(Caller c, const Operation &o, u32 cell, u64 recor
 }
 
 COLD void check_written_block(Caller c, const Operation &o, u32 low, u32 high) {
-    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0, told = 0;
+    u64 writes = load64(FIELD(c.slot, Slot, writes)), last = 0, reported = 0;
     for (u32 chunk = low & ~15u; chunk < high; chunk += 16) {
         if (!covers(o, max(chunk, low), min(chunk + 16, high))) continue;
         for (u32 at = max(chunk, low); at < min(chunk + 16, high); at += CONSAN_GRANULE) {
             u64 record = load64(writes + 8ull * (at / CONSAN_GRANULE));
-            if (!record || record == last || told_already(told, record)) continue;
+            if (!record || record == last || reported_already(reported, record)) continue;
             last = record;
-            if (check_written_cell(c, o, at / CONSAN_GRANULE, record)) told = record;
+            if (check_written_cell(c, o, at / CONSAN_GRANULE, record)) reported = record;
         }
     }
 }
 
 COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 warp) {
     u64 row = load64(FIELD(c.slot, Slot, reads)) + (u64)load32(FIELD(c.slot, Slot, row)) * (warp + 1);
-    u32 told = 0;  // 1 + the last site reported
+    u32 reported = 0;  // 1 + the last site reported
     for (u32 at = low; at < high; at += CONSAN_GRANULE) {
         u32 entry = load32(row + 4ull * (at / CONSAN_GRANULE)), site = entry_site(entry);
-        if (!entry || site + 1 == told || !covers(o, at, at + CONSAN_GRANULE)) continue;
+        if (!entry || site + 1 == reported || !covers(o, at, at + CONSAN_GRANULE)) continue;
         u32 other = warp << 5 | entry_lane(entry), epoch = widen(entry_epoch(entry), epoch_of_warp(c.slot, warp, low_word(c.state)), ENTRY_EPOCH_MASK);
         if (epoch - load32(FIELD(c.slot, Slot, base)) >= 0x80000000u) continue;
         c.offset = at; c.bytes = CONSAN_GRANULE;
@@ -183,7 +183,7 @@ COLD void check_read_block(Caller c, const Operation &o, u32 low, u32 high, u32 
 #if CONSAN_ISA
         else if (!passed(c, o, warp, epoch)) { report_proxy(c, HAZARD_WAR, site, other, kind_of(o), REASON_READ_NO_FENCE); race = true; }
 #endif
-        if (race) told = site + 1;
+        if (race) reported = site + 1;
     }
 }
 

@@ -25,7 +25,7 @@ COLD void clear_words(u64 thread, u32 first, u32 end) {
     for (u32 i = first; i < end; i += 8) store64(thread_word(thread, i), 0);
 }
 
-// This is most of what a short CTA writes. It clears the lengths of address ranges and leaves the addresses.
+// In a short CTA most stores to the slot are these, so only the lengths of address ranges are cleared, not the addresses.
 COLD void reset_thread(u64 slot, u32 me) {
     u64 at = thread_record(slot, me), state = load64(FIELD(slot, Slot, state));
     store64(THREAD_FIELD(at, state), state);

@@ -67,7 +67,7 @@ COLD void report(u64 slot, const Finding &f) {
         }
         if (seen != key) continue;
         gpu_count32(FIELD(entry, TableEntry, count), 1);
-        // `low` holds the complement, so that zeroed memory is the identity of max for both bounds.
+        // `low` holds the complement, so that the maximum serves both bounds and zeroed memory is its identity.
         gpu_max32(FIELD(entry, TableEntry, low), ~f.offset);
         gpu_max32(FIELD(entry, TableEntry, high), f.offset + f.bytes);
         count_cta(slot, entry, index);

@@ -178,7 +178,7 @@ COLD void release_engine(u64 slot, bool wrapped) {
 }
 #endif
 
-// Writes the places of the tables into a slot of another shape. Its memory is zero.
+// Writes the addresses of the tables into a slot that is new or had another shape. Its memory is zero.
 DEVICE void lay_out(u64 slot, u64 runtime, const Shape &s, u32 shared_bytes) {
     gpu_store64(FIELD(slot, Slot, writes), slot + s.writes);
     gpu_store64(FIELD(slot, Slot, reads), slot + s.reads);

@@ -1,4 +1,4 @@
-// How a thread enters the runtime: it finds or makes the slot of its CTA. And hooks of kernels as a whole: counters, and the end of a run.
+// How a thread enters the runtime: it finds or makes the slot of its CTA. Also the hooks of a whole kernel: counters, and the end of a run.
 #pragma once
 
 #include "slot.cuh"
@@ -16,7 +16,7 @@ HOOK u64 __consan_enter(u64 runtime, u32 module, u32 entry, u32 counter) {
     gpu_fence();
     u64 slot = gpu_load64(FIELD(place, Directory, slot));
     if (slot != NO_SLOT) reset_thread(slot, me);
-    // The first thread is delayed. Without this, its warp continued in two parts, on an H200 up to an aligned barrier.
+    // Thread 0 comes here after the other lanes of its warp. Without this the warp continued in two parts, on an H200 until an aligned barrier.
     __syncwarp(mask);
     return slot == NO_SLOT ? 0 : slot;  // unchecked, but still counted out of the directory
 }
@@ -36,8 +36,8 @@ HOOK u32 __consan_low() { return reserved_shared(); }
 HOOK u32 __consan_self() { return self_number(); }
 #endif
 
-// Where lanes that were told to stop stand, before they leave: behind the findings, so that it survives a lost context too. `place`: a line of
-// the PTX, or with STAND_AT_SITE a site.
+// The host stops the launch: records where these lanes were before they exit. The record follows the findings in host memory, so it survives a
+// lost context too. `place`: a line of the PTX, or with STAND_AT_SITE a site.
 HOOK void __consan_stands(u64 runtime, u64 slot, u32 module, u32 entry, u32 place) {
     u32 mask = active_mask();
     if (!runtime || lane_id() != __ffs(mask) - 1) return;

@@ -4,7 +4,7 @@
 #include "exit.cuh"
 
 #if CONSAN_ENGINE
-// Leaves from a wait. If the host has told to stop, and no deadlock is proven, it is noted where.
+// Exits from a wait. If the host stops the launch, records the place of the wait.
 COLD void leave_wait(u64 slot, u64 state, u32 me) {
     u64 runtime = load64(FIELD(slot, Slot, runtime));
     u32 site = low_word(detail_of(slot, me));
@@ -12,11 +12,11 @@ COLD void leave_wait(u64 slot, u64 state, u32 me) {
         __consan_stands(runtime, slot, load32(FIELD(slot, Slot, module)), NO_ENTRY, STAND_AT_SITE | site);
     __consan_leave(runtime, slot, state, me);
 }
-DEVICE void leave_if_told(u64 slot, u64 state, u32 me) {
+DEVICE void leave_on_verdict(u64 slot, u64 state, u32 me) {
     if (verdict_of(slot) & VERDICT_LEAVE) leave_wait(slot, state, me);
 }
 
-// A wait in a loop without other effects has failed.
+// A test_wait or try_wait has failed, in a loop without other effects.
 COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 parity) {
     u32 index = high_word(snapshot), before = low_word(snapshot), mask = __match_any_sync(active_mask(), snapshot);
     bool incomplete = index != NO_BARRIER;
@@ -24,7 +24,7 @@ COLD void wait_failed(u64 slot, u64 state, u32 me, u64 snapshot, u32 site, u32 p
     if (incomplete) incomplete = before == state_phase(load64(mbarrier_at(engine_of(slot), index))) && (before & 1) == parity;
     mask = __ballot_sync(mask, incomplete);
     if (incomplete) register_wait(slot, state, me, per_lane(mask), wait_word(WAITS_MBARRIER, index, before), site, 0);
-    leave_if_told(slot, state, me);
+    leave_on_verdict(slot, state, me);
 }
 
 // A thread that has been counted at a barrier is about to enter it. `needed`: threads that it waits for; 0: all of the CTA.
@@ -35,7 +35,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
     if (at_main_barrier(word)) register_at_main(slot, state, me, mask, word, site);
     else register_wait(slot, state, me, mask, word, site, needed);
 #if CONSAN_NAMED
-    record_fence();  // a thread that leaves and has not seen this arrival has told this thread to leave
+    record_fence();  // either a leaving thread sees this arrival, or this thread sees the verdict that the other one follows
 #endif
     if (!__any_sync(mask, verdict_of(slot) & VERDICT_LEAVE)) return;
 #if CONSAN_NAMED
@@ -43,7 +43,7 @@ COLD void wait_at_barrier(u64 slot, u64 state, u32 me, u32 id, u32 number, u32 n
     if (needed && (mask & living) == living && lane_id() == __ffs(mask) - 1) withdraw_arrival(slot, place, number);
     __syncwarp(mask);
 #endif
-    leave_if_told(slot, state, me);
+    leave_on_verdict(slot, state, me);
 }
 
 #if CONSAN_CLUSTER
@@ -56,6 +56,6 @@ HOOK void __consan_cluster_wait(u64 slot, u64 state, u32 me, u32 site) {
 #endif
 COLD void barrier_passed(u64 slot, u64 state, u32 me, bool main, u32 mask) {
     main ? unregister_at_main(slot, me, mask) : unregister_wait(slot, me, mask);
-    leave_if_told(slot, state, me);
+    leave_on_verdict(slot, state, me);
 }
 #endif
