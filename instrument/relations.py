@@ -198,7 +198,7 @@ class Relations(Protocol):
         ...
 
     def counted(self, barrier: Site) -> Counted | None:
-        """The thread count that a barrier is given; None if it has none."""
+        """The thread count of a barrier; None if it has no such operand."""
         ...
 
     def updates(self, write: Site) -> int:

@@ -82,10 +82,10 @@ class FunctionStats:
     global_stores: int = 0  # instructions that write global memory
     global_atomics: int = 0  # instructions that read and write it: atomics and reductions
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
-    open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
+    open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (passes/points.py)
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
-    told: tuple[str, ...] = ()  # shared variables whose addresses the kernel tells (passes/symbols.py)
+    told: tuple[str, ...] = ()  # shared variables whose addresses the kernel stores for the host (passes/symbols.py)
     first_told: int = 0  # the word of the module that the first of them goes to

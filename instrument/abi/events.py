@@ -248,7 +248,7 @@ TYPES: dict[Kind, tuple[str, Record]] = {
     Kind.DEADLOCK: ("deadlock", WAITER),
     Kind.WAITER: ("", WAITER),
 }
-"""Of each kind: its name in reports ("": it is told with another finding), and its own fields."""
+"""The name of each kind in reports ("": the report adds it to another finding), and the record with its own fields."""
 
 MEMBERS = {CONFLICT: "conflict", READ: "read", LIFETIME: "lifetime", MISUSE: "misuse", DIVERGENCE: "divergence", WAITER: "waiter"}
 """The names of these records in C++, where they are members of a union."""

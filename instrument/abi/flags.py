@@ -1,4 +1,4 @@
-"""What hooks are told beside numbers and addresses: one enumeration each. hooks.py says which parameter takes which."""
+"""The flags that hooks take, one enumeration for each kind of argument. hooks.py says which parameter takes which."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class AccessFlags(enum.IntFlag):
     BARRIER = 16  # by an operation on an mbarrier
     ENGINE = 32  # by a bulk copy, a tensor copy or a matrix product
     CTA = 64  # its scope is the CTA
-    WIDE_WAIT = 128  # look for an order as if waits had no scope
-    WIDE = 256  # and arrivals
+    WIDE_WAIT = 128  # R-SCOPE: look for an order as if every wait had a scope that is wide enough
+    WIDE = 256  # R-SCOPE: the same for arrivals
 
 
 class SiteFlags(enum.IntFlag):
-    """With the number of a site."""
+    """Flags above the number of a site."""
 
     NONE = 0
     CTA = 1 << 31  # in clusters: the scope of the strong access is the CTA
 
 
 class KernelFlags(enum.IntFlag):
-    """With the number of a kernel."""
+    """Flags above the number of a kernel."""
 
     NONE = 0
     OPEN = 1 << 31  # something could signal a barrier unseen: no deadlock is proven
@@ -86,7 +86,7 @@ class ResultFlags(enum.IntFlag):
 
 
 class OperationFlags(enum.IntFlag):
-    """With the kind of an operation."""
+    """Flags above the kind of an operation."""
 
     NONE = 0
     INFORMED = 0x100  # a load whose issuer had observed all phases before this one
@@ -96,7 +96,7 @@ class OperationFlags(enum.IntFlag):
 
 
 class Threads(enum.IntEnum):
-    """Whom a barrier without a thread count waits for."""
+    """The threads for which a barrier without a thread count waits."""
 
     ALL_THREADS = 0xFFFFFFFF  # every thread of the CTA participates and waits
     ALL_MIXED = 0xFFFFFFFE  # every thread participates, but some may only arrive

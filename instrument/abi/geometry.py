@@ -51,7 +51,7 @@ FORMULAS = {
 # Parts of one size.
 HEAD = _parts("""
     slot       | 128 | -      | sizeof(Slot)                             | the head
-    engine     | 128 | engine | sizeof(Engine)                           | the asynchronous engines
+    engine     | 128 | engine | sizeof(Engine)                           | record Engine: mbarriers and asynchronous operations
     mbarriers  |   8 | engine | MBARRIERS * sizeof(MBarrier)             | tracked mbarriers
     clocks     |   8 | engine | MBARRIERS * MBARRIER_CLOCKS * CLOCK * 4  | one per mbarrier and parity; in clusters also of other CTAs
     observed   |   8 | engine | MAX_WARPS * MBARRIERS * 4                | epoch at which a warp observed an mbarrier's last phase

@@ -132,10 +132,10 @@ HOOKS = {hook.name: hook for hook in _hooks("""
     low() -> u32 | - | returns the shared address of the CTA's first byte
     self() -> u32 | cluster | returns the number of the thread in its cluster
     count(u64 runtime, counter) | - | a kernel without checked accesses begins
-    poll(u64 runtime) -> u32 | - | in a loop; returns whether the thread was told to stop
-    stands(u64 runtime, u64 slot, module, entry, place) | - | a thread that was told to stop; notes where it stands
+    poll(u64 runtime) -> u32 | - | in a loop; returns whether the host stops the launch
+    stands(u64 runtime, u64 slot, module, entry, place) | - | before a thread exits because the host stops the launch; records its place
     exit(u64 runtime, u64 slot, u64 state) | - | before a thread exits
-    leave(u64 runtime, caller) | engine | exits a thread that was told to stop
+    leave(u64 runtime, caller) | engine | exits a thread because the host stops the launch
     load_state(u64 slot, me) -> state | - | after a call, or at the beginning
     store_state(caller) | - | before a call, or before a function returns
     scrub(caller) -> state | - | after a barrier of the CTA, now and then
@@ -154,8 +154,8 @@ HOOKS = {hook.name: hook for hook in _hooks("""
     barrier_before(caller, id, count, site, waits) -> state | partial | before a barrier; count: or Threads; waits: look for a deadlock
     barrier_after(caller, id, count) -> state | partial | after a barrier that waits
     warp_sync(caller, mask) -> state | partial | after bar.warp.sync
-    split(caller, members, code) | - | before an instruction for lanes that are not all there; code: upper half of word `point`
-    joined(caller, site, joins) | - | where lanes are past warp-synchronous instructions
+    split(caller, members, code) | - | before a warp-synchronous instruction if a member is not active; code: upper half of word `point`
+    joined(caller, site, joins) | - | at a join: these lanes can no longer reach some warp-synchronous instructions
     cluster_arrive(caller, site, relaxed) -> state | engine | before barrier.cluster.arrive
     cluster_wait(caller, site) | cluster | before barrier.cluster.wait
 

@@ -27,7 +27,7 @@ RUNTIME = record(
     u64 launches          counters of launches, one for each kernel
     u64 dropped_findings  findings for which table or ring had no place
     u64 dropped_ctas      CTAs that found no slot, and ran unchecked
-    u64 evicted           questions that could not be answered because something had been forgotten
+    u64 evicted           checks that could not be decided because a record had been dropped
     u64 checked_ctas      CTAs that ran checked
     u64 foreign_ctas      CTAs in clusters larger than the module was instrumented for
     u32 ring_count        findings that asked for a place in the ring
@@ -64,7 +64,7 @@ TABLE_ENTRY = record(
 )
 STAND = record(
     "StandRecord",
-    "where lanes of a warp stood when they were told to stop",
+    "where lanes of a warp stood when the host stopped the launch",
     """
     u32 valid     1: complete
     u32 module    number of the module
@@ -113,7 +113,7 @@ THREAD = record(
     u64 relaxed_wait   a relaxed wait that no fence has followed: phase plus one, number of the mbarrier and RELAXED_CTA
     u64 bulk_waits[GROUP_WAITS]  last waits that retired bulk groups: epoch, groups
     u64 waiting        word `wait` (bits.py); 0: it does not wait
-    u64 waiting_at     site of the wait, and the threads that it needs or TOLD
+    u64 waiting_at     site of the wait, and the threads that it needs or REPORTED
     u32 inits_fenced   epoch of its last fence.mbarrier_init, plus one
     u32 cluster_generation  of the cluster barrier that it arrived at last
     u64 result_waits[GROUP_WAITS]  last waits without .read: epoch, groups
@@ -232,7 +232,7 @@ ENGINE = record(
     u64 operands[2*MAX_WARPS*MATRIX_OPERANDS]  operands of wgmma that were found ordered
     u64 arrivals[2*MAX_WARPS*ARRIVALS]  last arrivals by mbarrier and parity: epoch, lanes; phase, number and ARRIVAL_MORE
     u32 over_up_to[MAX_WARPS]  up to this number all operations are complete for the warp
-    u32 over[MAX_WARPS*OPERATIONS_OVER]  other operations that are
+    u32 over[MAX_WARPS*OPERATIONS_OVER]  later operations that are complete for the warp
     """,
 )
 OPERATION = record(

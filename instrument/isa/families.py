@@ -7,13 +7,13 @@ from typing import Final
 __all__ = ["BARRIERS", "COPIES", "FENCES", "SYNCHRONISING"]
 
 BARRIERS: Final = frozenset({"barrier", "warp-barrier", "cluster-barrier"})
-"""Threads meet there, or arrive for a meeting."""
+"""Barriers of a CTA, a warp or a cluster, with their arrivals and waits."""
 
 FENCES: Final = frozenset({"fence", "proxy-fence", "mbarrier-fence"})
-"""They order what the thread itself does."""
+"""Fences order accesses of the executing thread."""
 
 SYNCHRONISING: Final = BARRIERS | FENCES | {"mbarrier"}
-"""Whatever may order accesses of two threads, but for accesses that are strong themselves."""
+"""All that may order accesses of two threads, except strong accesses."""
 
 COPIES: Final = frozenset({"cp.async", "cp.async.commit", "cp.async.wait", "bulk", "tensor"})
-"""Asynchronous copies, their groups and the waits for these."""
+"""Asynchronous copies, the commits of their groups, and the waits for groups."""

@@ -110,7 +110,7 @@ class InstructionEvent:
 
     @property
     def at_run_time(self) -> tuple[str, ...]:
-        """Roles of the operands that it reads and whose values only the execution tells. A size that is not among them is in `accesses`."""
+        """Roles of the operands that it reads and whose values are known at run time only. Any other size is in `accesses`."""
         return tuple(role for role, operand in self.operands if role != "dst" and not is_constant(operand))
 
     @property
@@ -198,7 +198,7 @@ class Row:
 
     @property
     def suspends(self) -> bool:
-        """Whether the executing thread may stay here until other threads have come as far."""
+        """Whether the executing thread may block here until other threads arrive."""
         return (self.family, self.action) in _SUSPENDING
 
     @property

@@ -27,7 +27,7 @@ def has_action(instruction: InstructionLike, family: str, *actions: str) -> bool
 
 
 def polls(instruction: InstructionLike) -> bool:
-    """Whether a loop around the instruction may wait for another thread; without instructions that wait by themselves."""
+    """Whether a loop around the instruction may wait for another thread. Instructions that block by themselves do not count."""
     row = lookup(instruction.parts)
     if row is None:
         return False
@@ -37,5 +37,5 @@ def polls(instruction: InstructionLike) -> bool:
 
 
 def may_wait(instruction: InstructionLike) -> bool:
-    """The same with `mbarrier.try_wait`, which waits for a while."""
+    """As `polls`, and `mbarrier.try_wait`, which blocks up to its time limit."""
     return polls(instruction) or has_action(instruction, "mbarrier", "try_wait")

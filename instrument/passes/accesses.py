@@ -63,7 +63,7 @@ def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def bytes_of(work: Work, access: MemoryAccess) -> int:
-    """The bytes that a thread gives the address of."""
+    """The bytes at the address that one thread gives."""
     return 16 if work.row.family in ("ldmatrix", "stmatrix") else access.total_bytes
 
 
@@ -115,8 +115,8 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
     """Split a load into the parts that something reads and the parts that nothing reads (R-UNINIT).
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
-    ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load of which nothing is used
-    stays whole, because it is intended.
+    ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
+    unused stays whole: then the source asks for the load.
     """
     target = operand_of(work, "dst") if work.row.family == "load" and access.space == "shared" and not access.is_strong else None
     if not isinstance(target, Vector):

@@ -90,7 +90,7 @@ def _place(context: Context, work: Work, side: MemoryAccess, snippet: Snippet, *
 
 
 def _load_of(context: Context, work: Work, read: MemoryAccess | None, snippet: Snippet, kind: int) -> tuple[str, dict[str, Value]]:
-    """The hook of a copy into shared memory, and what only it takes."""
+    """The hook of a copy into shared memory, and the arguments that only this hook takes."""
     mask = operand_of(work, "cta-mask")
     if mask is None and read is None:
         return "bulk_load", {"kind": kind}

@@ -32,7 +32,7 @@ def run(context: Context) -> None:
         for join in joins:  # before the points: a lane passes the earlier points before it reaches the one at this instruction
             _check_join(context, plan, join)
         for point in points:
-            if any_open or not point.certain:  # if every other point has joins, those show a divergence before a certain point can
+            if any_open or not point.certain:  # if no point is open, the joins of the others find a divergence before a certain point could
                 _check_point(context, plan, point, opcodes, f"$__consan_at{next(labels)}")
 
 
@@ -59,7 +59,7 @@ def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: di
 
 
 def _what(point: Point, opcodes: dict[str, int]) -> int:
-    """What identifies a point: the instruction itself, or its opcode if it has a mask, because lanes may meet at two similar ones."""
+    """What identifies a point: the instruction, or with a mask its opcode, because lanes may meet at two instructions with one opcode."""
     if point.members.mask is None:
         return What.WHOLE if point.members.whole else What.ALIGNED
     return min(opcodes.setdefault(point.instruction.opcode, What.FIRST_OPCODE + len(opcodes)), What.LAST_OPCODE)

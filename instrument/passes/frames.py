@@ -1,9 +1,8 @@
 """Prologues, epilogues, calls and loops: how a thread finds its slot, keeps its clock across calls, and stops early.
 
 A kernel takes (or joins) its CTA's slot at entry and leaves it on every `ret` and `exit`. A called function finds the slot
-again and hands the clock over through the thread's record. Loop back-edges look at the abort word now and then, so that
-`--timeout` ends any loop. A thread that is told to stop notes where it stood and leaves like any other that exits, which releases
-barriers.
+again and hands the clock over through the thread's record. Loop back-edges read the abort word now and then, so that
+`--timeout` ends any loop. When the host stops the launch, a thread records where it stood and exits, which releases barriers.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def _store_state(context: Context, snippet: Snippet, guard: str) -> None:
 
 @dataclass
 class _Loops:
-    """What is known of a function's loops while its text is gone through; `entry`: the kernel's number."""
+    """The loops of a function, as far as the walk over its text has come. `entry`: the kernel's number."""
 
     numbers: itertools.count[int]
     entry: int
@@ -173,7 +172,7 @@ def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, l
 
 
 def _not_uniform(context: Context, instruction: Instruction) -> None:
-    """A conditional `.uni` branch on the result of a wait. With hooks, lanes may wait at different times and get different results."""
+    """Remove `.uni` from a guarded branch: with hooks, lanes may wait at different times, so a branch on the result may diverge."""
     if context.variant.engine and instruction.predicate is not None and ".uni" in instruction.opcode:
         context.edits.replace(instruction, instruction.text.replace(instruction.opcode, instruction.opcode.replace(".uni", ""), 1))
 
@@ -195,7 +194,7 @@ def _leave(context: Context, snippet: Snippet, guard: str) -> None:
 
 
 def _abandon(context: Context, snippet: Snippet) -> None:
-    """End a thread that is told to stop. At barriers that it shares with others, it does not leave them waiting."""
+    """Exit because the host stops the launch. The hook `leave` also arrives at barriers at which other warps wait for this one."""
     if not context.variant.engine:
         _leave(context, snippet, "")
         return
@@ -234,7 +233,7 @@ def _passes(instruction: Instruction) -> bool:
 
 
 def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _Loops, place: Instruction) -> None:
-    """Where the thread stood when it was told to stop, for the report."""
+    """Record where the thread stood when the host stopped the launch, for the report."""
     runtime, ids = control(snippet, 0), control(snippet, 1)
     module = snippet.register("b32")
     snippet.add(f"cvt.u32.u64 {module}, {ids};")
@@ -243,7 +242,7 @@ def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _
 
 
 def _poll(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops, place: Instruction) -> None:
-    """Before a backward branch: every 256th time, look whether the launch was told to stop."""
+    """Before a backward branch: every 256th time, read whether the host stops the launch."""
     loops.polled = True
     snippet = Snippet()
     masked, due, stop = snippet.register("b32"), snippet.register("pred"), snippet.register("b32")

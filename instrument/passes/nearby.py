@@ -1,8 +1,8 @@
-"""What a register hazard (`registers.py`) has to do with a `wgmma.fence` or `wgmma.wait_group` nearby: the third event of its report.
+"""The `wgmma.fence` or `wgmma.wait_group` near a register hazard (`registers.py`) that does not prevent it: the third event of the report.
 
 - "late": the wait that would cover (1) comes only after (2). It is the next one on every path from (2).
 - "short": the wait before (2) leaves (1) in flight. It is the last one on every path to (2), and comes after (1).
-- "fence": the fence that a write of the compiler has been moved below.
+- "fence": the fence below which the compiler has moved a write.
 
 Nothing is named where paths differ, and a guarded instruction is never named.
 """
@@ -50,7 +50,7 @@ def _pending(wait: Instruction) -> int:
 
 
 def _only(found: set[Instruction | None]) -> Instruction | None:
-    """The one that is on every path, if it is always executed."""
+    """The instruction that was found on every path; None if the paths differ, or if it is guarded."""
     only = found.pop() if len(found) == 1 else None
     return only if only is not None and only.predicate is None else None
 

@@ -1,12 +1,12 @@
-"""Which instructions need lanes of a warp to be together, and where a lane is that has passed one by (ISA ".aligned", ".sync").
+"""Which instructions lanes of a warp must reach together, and at which places a lane has bypassed one (ISA ".aligned", ".sync").
 
-A point is such an instruction. Its join is the first place that all paths from the point lead to and that no path leads back
-from: a lane at the join does not come to the point any more. A point that every path through the kernel takes needs no join.
-A lane that takes another way around the nearest join comes to a later one: such later joins count as well.
-After an unguarded point, up to the next label, branch or call, the lanes are together, so what follows there is no point of its own.
+A point is such an instruction. Its join is the first place that all paths from the point lead to and from which no path leads back:
+a lane at the join can no longer reach the point. A point that every path through the kernel takes needs no join.
+A lane that takes another way around the nearest join reaches a later one, so a point may have several joins.
+After an unguarded point, up to the next label, branch or call, the lanes are together, so an instruction there is no point of its own.
 
-Decides from the text of one function. A point is `open` where a lane that passes it by is seen only at a later point: in a device
-function, which a thread may enter again, and where a kernel needs more than 32 joins. The report counts these.
+Decides from the text of one function. A point is `open` if only a later point can show that a lane has bypassed it: in a device
+function, which a thread may enter again, and in a kernel that needs more than 32 joins. The report counts these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_JOINS = 32
 
 @dataclass(frozen=True)
 class Members:
-    """Who takes part: the operand with the mask, or None for the whole warp; `living`: none of them may have exited."""
+    """Which lanes take part: `mask` is the operand, or None for the whole warp. `whole`: no lane may have exited."""
 
     mask: Operand | None = None
     whole: bool = False
@@ -53,7 +53,7 @@ class Point:
 
 @dataclass
 class Join:
-    """Where a lane is past some points: before an instruction, or after it."""
+    """A place, before or after an instruction, from which a lane can no longer reach some points."""
 
     instruction: Instruction
     after: bool
@@ -87,7 +87,7 @@ def find_points(function: Function) -> tuple[list[Point], list[Join]]:
 
 
 def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
-    """The points of a run of instructions: the first one that all lanes come to makes those after it superfluous."""
+    """The points of a run of instructions, without those after an unguarded point of the whole warp: there the lanes are still together."""
     together = False
     for index, step in enumerate(node.steps):
         instruction = step.instruction
@@ -139,7 +139,7 @@ class _Joins:
     def _places(self, node: int, index: int, point: Point) -> Iterator[tuple[int, int]]:
         """The nodes of a point's joins, the nearest first, and how many steps of the node come before the join.
 
-        Only the nearest one counts, and each later one that lanes come to without a join before it.
+        These are the nearest join, and each later one that a lane can reach without passing an earlier join.
         """
         passed = list[int]()
         if point.instruction.predicate is not None and not self._repeats(node):
@@ -149,8 +149,8 @@ class _Joins:
             if passed and not self._reached_around(frozenset(passed)) >> join & 1:
                 continue
             passed.append(join)
-            # Lanes that only exit from here on are not waited for by the point. It is checked all the same if nothing follows the
-            # point (its only use is then to hold these lanes), and for matrix instructions, which allow no exited lanes.
+            # The point does not wait for lanes that only exit from here on. They are checked all the same if nothing follows the
+            # point (its only use is then to hold these lanes), and for matrix instructions, for which no lane may have exited.
             held = point.members.whole or self.works[join] or not self._effect_follows(node, index)
             if held and self.graph.nodes[join].steps:
                 yield join, 0

@@ -1,11 +1,11 @@
-"""Where the assembler put a kernel's shared variables, as the kernel itself tells.
+"""The addresses that the assembler gave a kernel's shared variables, stored by the kernel itself.
 
-A cubin does not say. So the first thread of a grid stores the address of each variable into words that the host reads when it has
+A cubin does not contain them. So the first thread of a grid stores the address of each variable into words that the host reads when it has
 findings to name. Addresses are the same for all CTAs and all launches of a kernel. The stores are predicated: no thread branches, and the
-registers are free again at once. A kernel with one variable tells nothing: that one has no choice.
+registers are free again at once. A kernel with one variable stores nothing, because its address is the start of shared memory.
 
-Does NOT handle: variables declared inside a called function, whose names the kernel does not see, and those that only an indirect call
-reaches, which the kernel must not make part of its own shared memory.
+Not handled: variables declared inside a called function, whose names are not visible in the kernel, and variables that only an indirect
+call reaches: naming them would add them to the kernel's own shared memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = 2  # of the control block: the address of the module's words
 
 
 def run(context: Context) -> None:
-    """Let each kernel that takes part in the checks tell its variables' addresses."""
+    """Insert the stores into each kernel that has a slot."""
     first = 0
     for plan in context.entries():
         symbols = _visible(context, plan)
@@ -32,7 +32,7 @@ def run(context: Context) -> None:
 
 
 def _visible(context: Context, plan: FunctionPlan) -> tuple[str, ...]:
-    """The variables of a kernel, and those of the module that it or a function that it calls names, where the kernel can name them."""
+    """The variables that a kernel declares, and those of the module that the kernel or a called function names, if declared before it."""
     function = plan.function
     outside = {item.name for variable in context.module.variables if variable.start < function.start for item in variable.names}
     inside = {item.name for variable in _declared(function) for item in variable.names if plan.names[item.name] > 1}
@@ -53,13 +53,13 @@ def _called(context: Context, plan: FunctionPlan) -> Iterator[FunctionPlan]:
 
 
 def _declared(function: Function) -> list[Variable]:
-    """The shared variables that stand at the outermost level of a kernel."""
+    """The shared variables that are declared at the outermost level of a kernel's body."""
     statements = function.body.statements if function.body is not None else ()
     return [each for each in statements if isinstance(each, Variable) and each.space == "shared"]
 
 
 def _stores(context: Context, symbols: tuple[str, ...], first: int) -> str:
-    """Each word is the offset from the CTA's first byte plus one: zero says that nothing was told."""
+    """Each word is the offset from the CTA's first byte plus one, because zero means that no thread has stored it."""
     snippet = Snippet()
     words, place = control(snippet, _WORD), snippet.register("b32")
     due = _is_first(snippet, words)

@@ -1,6 +1,6 @@
-"""The recording pass over a module: it walks each kernel once, in the order of the text, and closes blocks where control may divide.
+"""The recording pass over a module: it walks each kernel once, in the order of the text, and ends a block where control may diverge.
 
-A block ends at a label, a branch, a call, an exit, and behind an instruction that may wait (a barrier, a warp-synchronous instruction).
+A block ends at a label, a branch, a call, an exit, and after an instruction that may wait (a barrier, a warp-synchronous instruction).
 Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
@@ -32,7 +32,7 @@ _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
 
 
-class Refusal(Exception):  # noqa: N818 - it is no error: the module takes called hooks
+class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
     """The module has something that is not recorded yet."""
 
 
@@ -115,7 +115,7 @@ class Kernel:
     block: Words | None = None
     graph: Graph = field(init=False)
     points: dict[int, Point] = field(default_factory=dict)  # by the start of their instruction
-    joins: dict[tuple[int, bool], list[Join]] = field(default_factory=dict)  # by instruction, and whether behind it
+    joins: dict[tuple[int, bool], list[Join]] = field(default_factory=dict)  # by instruction, and whether the place is after it
     keys: dict[tuple[str, int], int] = field(default_factory=dict)  # of points with a mask: by opcode
     words: dict[int, int] = field(default_factory=dict)  # stored in each node
     cuts: set[int] = field(default_factory=set)
@@ -149,7 +149,7 @@ class Kernel:
         points, joins = find_points(self.plan.function)
         any_open = any(point.open for point in points)
         self.plan.stats.open_points = sum(point.open for point in points)
-        every = any_open or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: then it matters where the others meet it
+        every = any_open or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
         self.points = {point.instruction.start: point for point in points if every or not point.certain}
         for join in joins:
             self.joins.setdefault((join.instruction.start, join.after), []).append(join)

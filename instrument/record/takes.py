@@ -1,4 +1,4 @@
-"""What the recording pass takes. Everything else goes to called hooks, and the report names the engine.
+"""What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, barriers of a CTA and of a
 warp, and warp-synchronous instructions. Not taken: bulk and tensor copies, matrix products that read shared memory, clusters, accesses

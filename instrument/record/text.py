@@ -79,7 +79,7 @@ st.global.u64 [%__consan_t], %__consan_g;
 
 
 def cut(words: int) -> str:
-    """A check for room, at the head of a loop. A thread without room goes on at the end of its log, and notes that in the last line.
+    """A check for room, at the head of a loop. A thread without room continues at the end of its log, and notes that in the last line.
 
     `words`: the most that a thread stores up to the next cut, and one for the mark of the end.
     """
@@ -114,7 +114,7 @@ cvt.u64.u32 %__consan_v, %__consan_y; mad.wide.u32 %__consan_g, %__consan_x, {MU
 
 
 def close(words: int) -> str:
-    """Move the cursor behind the block."""
+    """Move the cursor past the block."""
     return f"add.u64 %__consan_c, %__consan_c, {words * LINE_BYTES};\n"
 
 

@@ -39,7 +39,7 @@ class Words:
         self.template.events.append(event)
 
     def written(self, keys: Iterable[Key]) -> None:
-        """Registers are written: words that depend on them are not used any more."""
+        """Forget the words that depend on registers that the kernel writes now."""
         gone = set(keys)
         self._kept = {name: (word, needs) for name, (word, needs) in self._kept.items() if gone.isdisjoint(needs)}
 
@@ -83,14 +83,14 @@ class Words:
         return word, snippet.text() + text.store(word, _WORD)
 
     def unhashed(self, registers: list[str], snippet: Snippet) -> tuple[int, str]:
-        """Words that each CTA may have others of: the first one, and the text that computes and stores them."""
+        """Words whose values may differ between CTAs: the position of the first, and the text that computes and stores them."""
         words = [self._next() for _ in registers]
         for word, register in zip(words, registers, strict=True):
             snippet.add(text.store(word, register).strip())
         return words[0], snippet.text()
 
     def hashed(self, register: str, snippet: Snippet) -> tuple[int, str]:
-        """A word of its own with a register of the snippet, and the text."""
+        """A new hashed word that holds a register of the snippet: its position, and the text."""
         word = self._next()
         snippet.add((text.store(word, register) + text.hash_word(register)).strip())
         return word, snippet.text()
