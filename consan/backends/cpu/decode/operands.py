@@ -74,8 +74,8 @@ class DecodedAddress:
     space: str | None = None  # of the variable that it names
 
 
-#: What a decoder trips over when operands are not those of the form. It decodes what assemblers accept and does not look for everything
-#: else that a text may say: whatever goes wrong is told of the instruction (CONSAN_DEBUG=1 shows where).
+#: What a decoder raises if operands do not fit the form. Decoders rely on what assemblers accept and do not check the rest, so each of
+#: these becomes an error that names the instruction (CONSAN_DEBUG=1 shows the traceback).
 MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -101,7 +101,7 @@ class DecodeContext:
 
     @property
     def action(self) -> str:
-        """What tells the instruction from others of its family."""
+        """The action of its row, which distinguishes it from others of its family."""
         return "" if self.row is None else self.row.action
 
     def unsupported(self, detail: str = "") -> UnsupportedInstruction:
@@ -109,10 +109,10 @@ class DecodeContext:
         return UnsupportedInstruction(self.instruction.opcode, self.instruction.line, detail)
 
     def malformed(self, error: Exception) -> UnsupportedInstruction:
-        """The same for operands that the decoder stumbled over."""
-        told = self.unsupported("its operands are not those of the form")
-        told.__cause__ = error
-        return told
+        """The same for operands on which the decoder failed with `error`."""
+        refusal = self.unsupported("its operands are not those of the form")
+        refusal.__cause__ = error
+        return refusal
 
     def resolve(self, name: str) -> Any:
         """The variable or function that a name means here."""

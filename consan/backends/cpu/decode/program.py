@@ -88,8 +88,10 @@ def is_collective(instruction: Instruction) -> bool:
 
 
 def is_aligned(instruction: Instruction) -> bool:
-    """Whether the whole warp must be together to run it (ldmatrix, mma and their kin). Of the barriers those that do not wait for other
-    warps, but for their own all the same (ISA "bar, barrier", "barrier.cluster"); the others are met in parts, as a chip counts them."""
+    """Whether the machine runs it only for a whole warp: ldmatrix, mma and their kin, `bar.arrive`, `barrier.cluster`.
+
+    At a CTA barrier that waits, lanes of a warp may come in several groups; as on a chip, the warp counts when all of them are there.
+    """
     row = lookup(instruction.parts)
     if row is None or not row.is_aligned(instruction.parts):
         return False

@@ -1,7 +1,7 @@
 """Special registers (PTX ISA, "Special Registers"): read-only arrays, one item per lane, refreshed for every wave.
 
-Without a cluster every CTA is one of its own. %clock and its kin are read when the instruction
-runs and are the same for all its lanes. Not handled: %pm counters and %envreg, but for the two that
+Without clusters, each CTA is a cluster by itself. %clock and its kin are read when the instruction
+runs and are the same for all its lanes. Not handled: %pm counters, and %envreg except the two that
 cooperative groups use.
 """
 
@@ -34,7 +34,7 @@ class LaunchInfo:
     sm_count: int = 1
     first_cta: int = 0
     explicit_cluster: bool = False
-    grid_workspace: int = 0  # address of what a cooperative launch synchronises through; 0 in others
+    grid_workspace: int = 0  # address of the grid barrier of a cooperative launch; 0 in other launches
 
 
 Reader = Callable[[Wave, LaunchInfo], Any]

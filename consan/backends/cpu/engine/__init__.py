@@ -1,1 +1,1 @@
-"""Runs modules: launches, waves, control flow, schedules, and the proof that nothing can go on."""
+"""Runs modules: launches, waves, control flow, schedules, and the proof that a launch hangs."""

@@ -197,12 +197,12 @@ class Recorder(Counting):
         return stay
 
 
-# Playing again ---------------------------------------------------------------------------------------------------------
+# Replay ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Trace:
-    """The effect of one decision in a replay: whether it was applied, and who ran, and where, when its delay ended."""
+    """The effect of one decision in a replay: whether it was applied, and which lanes ran where when its delay ended."""
 
     taken: bool = False
     lines: tuple[int, ...] = ()
@@ -228,7 +228,7 @@ class _Table:
     places: set[int] = field(default_factory=set)
 
     def add(self, place: int, nth: int, item: _Item) -> None:
-        """Put an item where it will be asked for."""
+        """Add an item under its place and visit."""
         self.items.setdefault((place, nth), []).append(item)
         self.places.add(place)
 
@@ -269,7 +269,7 @@ class Replay(Counting):
                 self.tables[decision.kind].add(decision.place, nth, _Item(index, lanes, decision))
 
     def _over(self, index: int) -> None:
-        """A delay has ended: note who runs."""
+        """A delay has ended: note which lanes run."""
         trace, wave = self.traces[index], self.wave
         if self.latest is None or trace.block is not None:
             return

@@ -1,7 +1,7 @@
 """The virtual device: memory, modules, launches.
 
 A launch runs its CTAs in waves of whole clusters, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave.
-A cluster of (1, 1, 1) means that the launch says nothing: the entry's .reqnctapercluster decides. The device
+A cluster of (1, 1, 1) means that the launch names none: the entry's .reqnctapercluster decides. The device
 has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
 
 Not handled: .blocksareclusters, streams (launches run at once, in order).
@@ -52,8 +52,8 @@ class Machine:
         self._code_addresses: dict[tuple[int, str], int] = {}
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
         self._modules: weakref.WeakSet[LoadedModule] = weakref.WeakSet()
-        self.on_ctas: Callable[[int, int], None] = lambda done, total: None  # told how many CTAs of a launch are done
-        self.schedules: Callable[[int], Schedule] = for_seed  # what gives a launch with a seed its schedule
+        self.on_ctas: Callable[[int, int], None] = lambda done, total: None  # called as CTAs of a launch end
+        self.schedules: Callable[[int], Schedule] = for_seed  # makes the schedule of a launch from its seed
 
     # Memory --------------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Machine:
         return module
 
     def renew(self) -> None:
-        """Forget all that launches and the host have left: a launch then goes as it would on a new machine.
+        """Reset what launches and the host have written, so that the next launch runs as on a new machine.
 
         Allocations and modules stay where they are. Memory reads as zero, variables have their initial values.
         """
@@ -162,7 +162,7 @@ class Machine:
 
     @staticmethod
     def _cluster(module: LoadedModule, entry: str, grid: Dim3, cluster: Dim3) -> Dim3:
-        """The clusters of a launch: what it says, or else what the entry requires."""
+        """The cluster shape of a launch: its own, or else the one that the entry requires."""
         info = module.entry(entry)
         if info.blocks_are_clusters:
             raise NotSupported(f"launch of {entry}: the PTX virtual machine does not know .blocksareclusters")

@@ -51,10 +51,10 @@ class Polls:
         """Forget all reads."""
         self.reads: dict[int, _Read] = {}
 
-    # Seeing --------------------------------------------------------------------------------------------------------
+    # Recording reads -----------------------------------------------------------------------------------------------
 
     def run(self, group: LaneGroup, block: BoundBlock) -> None:
-        """Run a block step by step, and look at each read before it executes."""
+        """Run a block step by step, and note each read before it executes."""
         code = block.function.code
         inside = code.instructions[block.code.start : block.code.end]
         sel = group.sel
@@ -79,20 +79,20 @@ class Polls:
         base = 0 if place.base is None else place.base[lanes].astype(np.uint64).astype(np.int64)
         read.addresses[lanes] = base + place.offset
 
-    # Telling -------------------------------------------------------------------------------------------------------
+    # Reports -------------------------------------------------------------------------------------------------------
 
     def of(self, blocked: Blocked, lanes: Lanes) -> Blocked:
         """What lanes of one warp poll, for the report."""
         lane = int(lanes[0])
         reads = [read for read in self.reads.values() if read.addresses[lane] >= 0]
         chosen = [read for read in reads if polls(read.instruction)] or reads
-        told = tuple(polled for read in chosen if (polled := self._polled(read, lanes)) is not None)
+        memory = tuple(polled for read in chosen if (polled := self._polled(read, lanes)) is not None)
         blocked = replace(blocked, open=any(self._is_global(read, lanes) for read in reads))
-        if not told:
+        if not memory:
             return replace(blocked, why="loop")
         first = chosen[0].instruction
-        blocked = replace(blocked, why="spin", opcode=first.opcode, ptx_line=first.line, callers=(), polled=told)
-        return self._at_mbarrier(blocked, first, told[0], lane)
+        blocked = replace(blocked, why="spin", opcode=first.opcode, ptx_line=first.line, callers=(), polled=memory)
+        return self._at_mbarrier(blocked, first, memory[0], lane)
 
     def _is_global(self, read: _Read, lanes: Lanes) -> bool:
         addresses = np.unique(read.addresses[lanes])

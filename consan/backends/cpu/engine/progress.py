@@ -1,4 +1,4 @@
-"""Detects that the threads of a wave can do nothing new: proves a hang without a timer, or gives up after a time.
+"""Detects that a wave hangs: proves without a timer that no thread can do anything new, or gives up after a time.
 
 The proof: during some stretch no thread changes memory and no asynchronous operation is in flight. A thread's next action then depends
 only on its own registers and that memory, and in a collective on its warp's registers. If every running thread is seen twice
@@ -79,7 +79,7 @@ def _changes(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     if row is None:
         return True
-    if row.flow == "call":  # the module's own functions report for themselves; the machine's print or allocate
+    if row.flow == "call":  # a function of the module has blocks of its own; a built-in one prints or allocates
         return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
     if row.family in _DIRECT:
         return row.access in ("write", "rmw") and row.status == "checked"  # neutral: private memory
@@ -180,7 +180,7 @@ class WaveProgress:
         return self.changed or self.wave.changed or bool(self.plan.copies.flying)
 
     def _run_block(self, group: LaneGroup, block: BoundBlock) -> None:
-        """The function that runs a block during a look."""
+        """Run a block during a look, and note its effects."""
         if block.function.own:
             effects, sel = effects_of(block), group.sel
             self.changed |= effects.changes

@@ -1,4 +1,4 @@
-"""Runs the groups of a wave until all threads have exited, one stops the launch, or none can go on.
+"""Runs the groups of a wave until all threads have exited, one stops the launch, or none can continue.
 
 Groups run as long as they can and merge where they can. A schedule (schedule.py) may delay warps, and in clusters also
 the start of whole CTAs. Interleavings differ from seed to seed; equal seeds give equal ones.
@@ -218,7 +218,7 @@ class Scheduler:
     # What ends of blocks use ---------------------------------------------------------------------------------------
 
     def proceed(self, group: LaneGroup, block: BoundBlock | None) -> None:
-        """Queue a group that continues at `block`, if it does."""
+        """Queue a group that continues at `block`; None: its threads do not continue."""
         if block is not None:
             group.block = block
             self.ready.push(group)

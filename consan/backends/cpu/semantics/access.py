@@ -1,7 +1,7 @@
 """ld, st and their vector forms; parameters; cvta, isspacep, alloca (PTX ISA, "Data Movement and Conversion Instructions").
 
 Every load and store of this machine is strong, because a step is one array operation: orderings and scopes need no work.
-Still to get right: which bytes, and the order of lanes whose stores collide in one step.
+What remains is which bytes an access covers, and the order of lanes whose stores collide in one step.
 
 Not handled: multimem.
 """

@@ -1,7 +1,7 @@
 """Matrix descriptors of wgmma: which bytes of shared memory an operand is made of.
 
 PTX ISA, "Asynchronous warpgroup level matrix shared memory layout": "Matrix Descriptor Format", "Strides", "Canonical Layouts".
-Everything here is arithmetic on numbers, with nothing of the machine in it, so that it can be told again in another language.
+Everything here is arithmetic on numbers, without state of the machine, so that it can be ported to another language.
 
 An operand is a matrix of `rows` (64 of A, N of B) by K elements, in whole chunks of 16 bytes: a chunk is 16 / element_bytes
 neighbours along the major direction. With T elements in a chunk, W chunks in a line of the swizzle pattern (1, 2, 4 or 8 for

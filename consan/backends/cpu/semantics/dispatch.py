@@ -1,4 +1,4 @@
-"""Decodes an instruction into a step, by its row of the instruction table: what the machine does itself, or what `semantics` computes.
+"""Decodes an instruction into a step, by its row of the instruction table: a step of the machine's own, or one that `semantics` computes.
 
 An unknown instruction becomes a step that raises `UnsupportedInstruction` when it runs, because a module may hold
 instructions for other paths or architectures.
@@ -40,7 +40,7 @@ STEPS: Steps = {
     "activemask": _activemask,
     **dict.fromkeys(_IGNORED, _ignored),
 }
-"""What the machine executes by a step of its own; all that computes in registers is in `ops_registry.OPERATIONS`."""
+"""Decoders of instructions that change the machine's state; those that compute in registers are in `ops_registry.OPERATIONS`."""
 
 
 def decode(context: DecodeContext) -> Step:

@@ -62,7 +62,7 @@ def _bind(context: DecodeContext, op: Op, operands: list[Operand]) -> tuple[list
 
 
 def _inverting(function: Callable[..., Any], negated: list[bool]) -> Callable[..., Any]:
-    """`function` with some predicate sources negated; a warp function gets its mask first."""
+    """`function` with some predicate sources negated. The first argument of a warp function is its mask."""
 
     def inverted(*values: Any) -> Any:
         extra = len(values) - len(negated)

@@ -66,7 +66,7 @@ def local_units_of(found: Locator, lanes: Any, kind: str) -> Array:
     if len(wrong):
         lane, unit = int(wave.ids[lanes][wrong[0]]), int(units[wrong[0]])
         rank, inside = int(ctas[wrong[0]]) % wave.cluster_size, (unit * 8 - wave.shared_offset) % wave.shared_stride + wave.reserved
-        message = f"the mbarrier is CTA {rank}'s of the cluster, which alone may do this"
+        message = f"the mbarrier belongs to CTA {rank} of the cluster, and only that CTA may do this"
         raise LaneError(
             kind, lane, found.site, address=rank << RANK_SHIFT | inside, nbytes=8, space="shared", access=found.access, message=message
         )  # fmt: skip
@@ -174,7 +174,7 @@ class TryWait:
 
 
 class ArriveOn(PendingOperation):
-    """The arrive-on that cp.async.mbarrier.arrive asks for: it lands after the cp.async operations before it."""
+    """The arrive-on of a cp.async.mbarrier.arrive: it lands after the earlier cp.async operations of its threads."""
 
     after = "async"
 

@@ -258,7 +258,7 @@ def _signs(name: str) -> Operations:
 
 
 def _mad32(mode: str, ftz: str, sat: str) -> Op | None:
-    """Without a rounding mode it is a form of sm_1x."""
+    """mad.f32. Without a rounding mode it is a form of sm_1x, which the machine does not execute."""
     return _binary32("fma", mode, ftz, sat) if mode else None
 
 

@@ -1,6 +1,6 @@
 """mov between registers, and packing and unpacking of vectors: PTX ISA "Data Movement and Conversion Instructions: mov".
 
-Only register and immediate sources: addresses of variables and functions, and special registers, are the engine's. `pack` and
+Only register and immediate sources: the engine handles addresses of variables and functions, and special registers. `pack` and
 `unpack` give the Ops of `mov.b64 d, {a, b}` and `mov.b64 {a, b}, d`; the engine passes the vector's elements as flat operands.
 A b128 register is two 64-bit words, lowest first, on a trailing axis of length two.
 """

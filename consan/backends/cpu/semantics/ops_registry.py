@@ -1,7 +1,7 @@
 """The registry of instruction semantics: from the parts of an opcode to an `Op` (imported through `ops`).
 
-The grammar is the table's (`instrument/isa`): its row of an opcode names the operation, and the modifiers of the opcode are what the
-operation is built from. An opcode without a row, and a row without an operation, give None, never a guess. Families: ops_move,
+The grammar is the table's (`instrument/isa`): the row of an opcode names the operation, which is built from the opcode's
+modifiers. An opcode without a row, and a row without an operation, give None, never a guess. Families: ops_move,
 ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert, ops_minifloat, ops_warp, ops_matrix, ops_video; ops_atomic holds
 the arithmetic of atomics. Conventions: ops_base.
 

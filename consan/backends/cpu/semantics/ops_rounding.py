@@ -121,7 +121,7 @@ def fma32(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
     result = total.astype(F32)
     normal = np.abs(result) >= _TINY32
     all_normal = np.count_nonzero(normal) == normal.size
-    # exact zeros and NaN need no care; whatever else is not normal is a subnormal, or lost as zero
+    # exact zeros and NaN are right already; any other value that is not normal is subnormal, or underflowed to zero
     lost = not all_normal and any_true(~normal & (total != 0) & (total == total))
     if lost or any_true((total.view(U64) & _LOW_BITS) == _HALFWAY):
         result = _fma32_slow(product, c, mode)
@@ -254,7 +254,7 @@ def fma64(a: Array, b: Array, c: Array, mode: str = "rn") -> Array:
 
 
 def _native_fma(native: Array, a: Array, b: Array, c: Array, mode: str) -> Array:
-    """What an element with an infinity, a NaN, a zero product or an exact cancellation gives."""
+    """The result of an element with an infinity, a NaN, a zero product or an exact cancellation."""
     lone = np.isinf(c) & np.isfinite(a) & np.isfinite(b)
     return _down_zero(np.where(lone, c, native), a * b, c, mode)
 

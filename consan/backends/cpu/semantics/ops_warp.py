@@ -3,7 +3,7 @@
 Functions get `mask` (bool [W, 32], the lanes that execute) and operands of shape [W, 32], or of one element for immediates. Lanes
 outside the mask get unspecified values. Membermasks may differ between lanes of a warp: each lane sees the executing lanes of its
 own mask. A shuffle from a lane that does not execute returns that lane's register as it stands (the ISA leaves it undefined).
-Waiting for the members, activemask and the deprecated forms without .sync are the engine's.
+The engine handles waiting for the members, activemask, and the deprecated forms without .sync.
 """
 
 from __future__ import annotations

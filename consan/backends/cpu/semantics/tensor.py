@@ -1,14 +1,14 @@
 """Tensor copies and tensor maps (PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor",
 "tensormap.replace", "tensormap.cp_fenceproxy").
 
-The map is read from its real bits when the copy is issued, and with it everything is resolved and checked: which elements move
+The map is decoded from its 128 bytes when the copy is issued. Then everything is resolved and checked: which elements move
 (tensor_boxes.py), that they are in memory, where the box lies in shared memory. The bytes move when the operation lands (copies.py).
-A load fills what is outside of the tensor and completes the whole box on its mbarrier; a store or reduction leaves out what is outside.
+A load fills elements outside the tensor and completes the whole box on its mbarrier; a store or reduction skips them.
 
-A map that no driver would write, one whose rank or mode is not the instruction's, an innermost coordinate that is not on a multiple of
-16 bytes, and a store that starts at a negative coordinate end the launch like a trap. Refused, since
-their effect is not documented: element types that a copy rounds or flushes (tf32, f32.ftz), and what tensor_boxes.py refuses.
-Which NaN fills is not documented either; here it is Hopper's, 0x7ff7 in every 16 bits.
+The launch ends like a trap on a map that no driver would write, a map whose rank or mode is not the instruction's, an innermost coordinate
+that is not on a multiple of 16 bytes, and a store that starts at a negative coordinate. Refused, because their effect is not
+documented: element types that a copy rounds or flushes (tf32, f32.ftz), and all that tensor_boxes.py refuses.
+The NaN that fills is not documented either; here it is Hopper's, 0x7ff7 in every 16 bits.
 
 Not handled: .im2col::w and its kin. Prefetches and cache policies have no effect.
 """
@@ -67,7 +67,7 @@ read_map = lru_cache(maxsize=256)(decode_map)
 
 
 def map_locator(context: DecodeContext, space: str, operand: Operand, access: str) -> Locator:
-    """What finds the 128 bytes of a tensor map."""
+    """The locator of the 128 bytes of a tensor map."""
     found = locator(context, space, operand, NBYTES, access)
     found.align_mask = _MAP_ALIGNMENT - 1
     return found
@@ -98,7 +98,7 @@ class Tensor:
             raise context.unsupported("the number of coordinates")
 
     def items(self, lanes: Lanes, access: str) -> list[Items]:
-        """What each lane's copy touches in global memory."""
+        """The elements of global memory that each lane's copy touches."""
         data = map_bytes(self.found, lanes)
         starts = np.stack([per_lane(coordinate, lanes) for coordinate in self.coordinates], 1).tolist()
         offsets = np.stack([per_lane(offset, lanes) for offset in self.offsets], 1).tolist() if self.offsets else [[]] * len(lanes)
@@ -144,7 +144,7 @@ class Tensor:
         return Items(info, view, (info.address - GLOBAL_BASE + offsets_inside) >> shift, box.inside)
 
     def _check(self, lane: int, info: TensorMapInfo, addresses: Array, access: str) -> None:
-        """Elements of the tensor must be in memory."""
+        """Raise a fault if an element of the tensor is not in memory."""
         if not len(addresses):
             return
         arena, size = self.wave.arena, info.element_bytes
@@ -174,7 +174,7 @@ class Items:
         return len(self.inside) * self.info.element_bytes
 
     def load(self) -> Array:
-        """The box as it is now, filled where it is outside of the tensor."""
+        """The current values of the box, with fill values outside the tensor."""
         if len(self.index) == len(self.inside):
             return self.view[self.index]
         dtype = self.view.dtype
@@ -184,7 +184,7 @@ class Items:
         return data
 
     def store(self, data: Array) -> None:
-        """Write the part of a box that is inside of the tensor."""
+        """Write the part of a box that is inside the tensor."""
         self.view[self.index] = data.view(self.view.dtype)[self.inside]
 
     def reducer(self, operation: str) -> Callable[[Array], None] | None:

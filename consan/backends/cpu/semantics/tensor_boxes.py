@@ -24,11 +24,11 @@ from consan.tensormap.description import TensorMapInfo
 
 Array = npt.NDArray[Any]
 CHUNK = 16
-LINE = 7  # log2 of the 128 bytes whose number in shared memory decides how their chunks are exchanged
+LINE = 7  # log2 of a line of 128 bytes: the number of the line in shared memory decides how its chunks are swizzled
 
 
 class Refused(Exception):  # noqa: N818
-    """A box whose meaning this module does not know; says what."""
+    """A box whose layout this module does not know, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Box:
 
 
 def check(info: TensorMapInfo) -> None:
-    """Refuse maps whose boxes this module does not know."""
+    """Refuse maps whose layout this module does not know."""
     if info.interleave:
         raise Refused("an interleaved tensor map")
     rows = info.box_bytes // info.inner_bytes
@@ -79,7 +79,7 @@ def im2col(info: TensorMapInfo, start: Sequence[int], offsets: Sequence[int] = (
 
 
 def _advance(start: int, low: int, last: int, step: int, counts: Array) -> tuple[Array, Array]:
-    """Where `counts` steps from `start` lead, beginning again at `low` after `last`; how often that happened."""
+    """The positions `counts` steps after `start`, wrapping from `last` to `low`, and the number of wraps."""
     first, period = (last - start) // step + 1, (last - low) // step + 1
     later = counts - first
     wrapped = later >= 0

@@ -2,15 +2,15 @@
 
 The product of a warpgroup is that of its four warps: each owns 16 rows of D and reads the same rows of A and all of B, so an
 operation lands warp by warp, when a wait of that warp covers it or at any other moment that the seed picks (copies.py). It
-reads all of its operands and the accumulators when it lands, and lands after the earlier ones of its warp: a program that
-does not wait computes with, and sees, old values. What is written to an accumulator in flight is lost when the product lands.
+reads all of its operands and the accumulators when it lands, and lands after the earlier products of its warp: a program that
+does not wait computes with old values, and reads old values. A write to an accumulator in flight is lost when the product lands.
 
 One exception makes compiled code work: `mov` between registers. A compiler renames accumulators at will (copies around
 `asm` operands and at the ends of loops), and the assembler removes such copies or waits for their source. A `mov` from a
 register that an operation in flight will write is therefore itself an operation that lands after that one, in its group.
 
 Not handled: sparse forms; a check that the four warps agree on their descriptors; packing and unpacking `mov` of a register
-in flight (they read old values like anything else).
+in flight (they read old values, as other instructions do).
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def _following(context: DecodeContext, step: Step, target: Array, source: Array)
 
 
 def _follow(copies: AsyncCopies, lanes: Lanes, target: Array, source: Array, site: StepSite) -> None:
-    """Let the mov land after whatever in flight writes its source."""
+    """Let the mov land after the operation in flight that writes its source."""
     wanted = id(source)
     writers = [op for op in copies.flying.values() if isinstance(op, (Product, Moves)) and wanted in op.written]
     if not writers:

@@ -94,7 +94,7 @@ class CtaBarriers:
         return self.settle(barrier)
 
     def settle(self, barrier: int) -> list[WaitingLanes]:
-        """Complete `barrier` where all have arrived."""
+        """Complete `barrier` in each CTA in which all warps have arrived."""
         wave, partial = self.wave, self.partial[barrier]
         whole = (partial > 0) & (partial >= wave.warp_live)
         if whole.any():

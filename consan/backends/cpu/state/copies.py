@@ -56,7 +56,7 @@ class PendingOperation:
     splits = False  # whether its source reads can come before its writes
     site: StepSite | None = None  # the instruction that started it
     name: Any = None  # its name in a schedule
-    held = False  # whether a loop that may be waiting does not make it land
+    held = False  # whether it stays in flight although a loop may be waiting for it
     receiver: int | None = None  # the CTA of the wave that receives this part of a multicast
     group: Array  # per lane: number of the group that it will be committed with
     due = NEVER  # scheduler step at which it lands

@@ -1,7 +1,7 @@
-"""What a launch can report about itself: faults, blocked warps, statistics, and the instruction the machine does not know.
+"""What a launch can report about itself: faults, blocked warps, statistics, and an instruction that the machine does not know.
 
-A fault never raises out of `Machine.launch`: it ends the launch, as an illegal address or a `trap` does on a GPU, and is
-recorded. `UnsupportedInstruction` does raise: running on after an unknown instruction would be a guess.
+`Machine.launch` never raises a fault: a fault ends the launch, as an illegal address or a `trap` does on a GPU, and is
+recorded. It does raise `UnsupportedInstruction`, because the state after an unknown instruction would be a guess.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class BarrierState:
 
 @dataclass(frozen=True)
 class Polled:
-    """What a loop reads that never changes: `inside` bytes into what `name` says, or at `address` (of shared memory: an offset)."""
+    """Memory that a loop reads and that never changes: `inside` bytes into `name`, or at `address` (of shared memory: an offset)."""
 
     space: str
     address: int
@@ -93,7 +93,7 @@ class Blocked:
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
     cluster_rank: int | None = None  # of the CTA, in a cluster of several
     polled: tuple[Polled, ...] = ()
-    open: bool = False  # whether its loop reads global memory, which others than the threads of the wave could write
+    open: bool = False  # whether its loop reads global memory, which the host or threads outside the wave could still write
 
 
 @dataclass
@@ -108,7 +108,7 @@ class LaunchStats:
     unstarted: int = 0  # CTAs that had not started when the launch ended early
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
-    undecided: list[Blocked] = field(default_factory=list)  # who could go on if others than the threads of the launch wrote
+    undecided: list[Blocked] = field(default_factory=list)  # lanes that a write by the host or by a thread outside the wave could release
 
     @property
     def completed(self) -> bool:

@@ -1,9 +1,9 @@
 """Groups: lanes at the same place with the same call stack, which run as one; and the queue of those ready to run.
 
-Which group runs next decides where lanes meet again: the deepest call first and within it the smallest position, so that
-whoever is behind catches up and divided lanes merge at the first common point (as the convergence barriers of a GPU mostly
-do). That order alone starves: a group that spins on a lock would never let the holder run. A group that has gone backwards
-too often therefore moves to the next round, and lower rounds go first.
+The order in which groups run decides where lanes merge again: the deepest call goes first, and within it the smallest position, so
+that lanes that are behind catch up and divergent lanes merge at the first common point (as the convergence barriers of a GPU mostly
+do). This order alone would starve: a group that spins on a lock would never let the holder run. So a group that has branched
+backwards too often moves to the next round, and lower rounds go first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Activation:
     def __init__(self, parent: Activation | None, function: BoundFunction, return_to: Any = None) -> None:
         self.parent = parent
         self.function = function
-        self.return_to = return_to  # the call's terminator: knows what to copy back and where to go on
+        self.return_to = return_to  # the call's terminator: knows what to copy back and where to continue
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: dict[int, Activation] = {}
         self.saved: Any = None  # what a recursive call must restore

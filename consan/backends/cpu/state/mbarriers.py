@@ -9,7 +9,7 @@ The highest bit of a token is where the H200 has the parity, and the instrumenta
 A phase completes as soon as pending and tx-count are both zero, after whichever operation made them so; pending then becomes the
 expected count, which arrive_drop has reduced. Nothing here traps: a count that leaves its range wraps within its field, so
 one arrival too many leaves 2**20 - 1 pending and the phase does not complete; memory that was never initialised acts as an object
-whose counts are zero; inval clears the word. Whether any of that is misuse is for the instrumented code to say.
+whose counts are zero; inval clears the word. The instrumented code decides whether any of that is misuse.
 
 An object is named by the number of its 8-byte item in the arena ("unit"), which is unique over all CTAs of the wave.
 
@@ -109,7 +109,7 @@ class MBarriers:
         return np.array([self.signal(unit, arrivals=count, tx=more, drop=drop) for unit, count, more in lanes], np.uint64)
 
     def _arrive_alike(self, units: Array, count: int, drop: bool) -> Array | None:
-        """The same where no phase ends but with the last arrival at its object; None where one does."""
+        """The same for the usual case, in which at most the last arrival at each object completes its phase; None otherwise."""
         unique, inverse, number = np.unique(units, return_inverse=True, return_counts=True)
         old = self.words[unique]
         total, pending = number.astype(np.uint64) * np.uint64(count), pending_of(old)
@@ -182,7 +182,7 @@ class MBarriers:
     def time_out(self) -> bool:
         """Nothing can run: parked lanes resume with False, as they would after the time limit; whether there were any.
 
-        That lets a lane go on that tries only once. Lanes that merely try again change nothing, and after some rounds without
+        A lane that tries only once can then continue. Lanes that merely try again change nothing, and after some rounds without
         change they stay parked.
         """
         if not self.parked or self.rounds >= ROUNDS:

@@ -48,7 +48,7 @@ class Schedule:
     """Seed 0: no delays, and asynchronous operations land as late as is legal."""
 
     perturbs = False  # whether the scheduler must ask after each block
-    counts = False  # whether it must be told of each block that runs
+    counts = False  # whether the scheduler calls `enter` before each block
 
     def start_wave(self, scheduler: Scheduler) -> None:
         """A wave starts."""

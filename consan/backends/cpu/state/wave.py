@@ -78,7 +78,7 @@ class Wave:
         self.clusterid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.ctaid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.smid = np.zeros(self.lanes, np.uint32)
-        self.watched = self.changed = False  # while somebody wants to know: whether an atomic of the kernel has changed memory
+        self.watched = self.changed = False  # while `watched`, `changed` notes that an atomic of the kernel has changed memory
         self.start(0, shape.cluster, 1)
 
     def _lay_out_slots(self) -> None:
@@ -93,7 +93,7 @@ class Wave:
         size = self.cluster_size = self.shape.cluster_size
         rank = self.cta_of % size
         self.rank = rank.astype(np.uint32)
-        self.rank_bits = self.rank << np.uint32(RANK_SHIFT)  # what an address of one's own shared memory has in a cluster
+        self.rank_bits = self.rank << np.uint32(RANK_SHIFT)  # the rank's bits in an address of the CTA's own shared memory
         self.cluster_of = self.cta_of // size
         self.clusters = self.shape.ctas // size
         self.cluster_ctaid = _coordinates(rank, self.shape.cluster)
