@@ -31,7 +31,7 @@ class NoRoom(Exception):  # noqa: N818
 
 @dataclass
 class Launch:
-    """The memory of one launch. `words`: the most that a thread stores between two cuts, and one."""
+    """The memory of one launch. `words`: the most that a thread stores between two cuts, plus one for the mark of the end."""
 
     backend: Any
     grid: Dim3

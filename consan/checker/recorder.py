@@ -1,7 +1,7 @@
-"""Records launches, and turns what the checker finds into the records that the report is made of.
+"""Records launches, and turns the checker's findings into the records from which a report is made.
 
 A launch is checked as soon as it has ended: each history that no launch of the kernel had before, in both replay orders. Nothing is lost
-silently: a log without room, CTAs that did not end, and a replay that cannot go on are told, and make the verdict `incomplete`.
+silently: a log without room, CTAs that did not end, and a replay that cannot continue are reported, and make the verdict `incomplete`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Place:
 
 @dataclass
 class Tally:
-    """What was checked of a kernel; `events`: lane events that were replayed."""
+    """How much of a kernel was checked; `events`: lane events that were replayed."""
 
     launches: int = 0
     ctas: int = 0
@@ -86,7 +86,7 @@ class Collected:
                 kept[:] = kept[0] + row[0], kept[1] + row[1], min(kept[2], row[2]), max(kept[3], row[3])
 
     def _record(self, found: Any, cta: int, number: int, shared_bytes: int) -> npt.NDArray[np.void]:
-        """A FINDING: the fields of all, and those of its type that the checker fills."""
+        """A FINDING, with the common fields and the fields of its type."""
         record = np.zeros(1, dtype(FINDING))
         event = record["event"]
         _copy(found, event)
@@ -141,10 +141,10 @@ def _key(record: Any) -> _Key:
 
 
 def _united(done: list[Replayed]) -> list[Any]:
-    """The findings of both orders: of a finding in both, the first.
+    """The findings of both orders; a finding that both have is taken from the first.
 
-    Behind a divergent `.aligned` instruction the behaviour is undefined, and how much comes before it depends on the order: then only what
-    both orders have.
+    After a divergent `.aligned` instruction the behaviour is undefined, and the order decides how much is replayed before it. Then only
+    findings that both orders have are kept.
     """
     orders = [{_key(record): record for record in each.records} for each in done]
     undefined = any(each.status is Status.UNDEFINED for each in done)
@@ -154,7 +154,7 @@ def _united(done: list[Replayed]) -> list[Any]:
 
 
 def _preferred(found: list[Any]) -> list[Any]:
-    """Of each pair one kind (SEMANTICS 8): a copy and an access that nothing orders race in one order, and lack a wait in the other."""
+    """One kind for each pair (SEMANTICS section 8): an unordered copy and access are a race in one order, a missing wait in the other."""
     waits = {_key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT}
     left = [record for record in found if record["kind"] != Kind.DATA_RACE or _key(record)[3:] not in waits]
     return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
@@ -173,7 +173,7 @@ class Known:
 
     found: list[Any]
     troubles: frozenset[Status]
-    by_address: bool = False  # addresses in global memory decide too: each CTA is replayed
+    by_address: bool = False  # the findings depend on addresses in global memory, so each CTA is replayed
 
 
 Histories = dict[tuple[object, ...], Known]

@@ -63,7 +63,7 @@ class Replayed:
     status: Status
     records: npt.NDArray[np.void]
     events: int
-    by_address: bool  # words that are not hashed decided what was found
+    by_address: bool  # the findings depend on words that are not hashed
 
 
 Tables = tuple[npt.NDArray[np.void], npt.NDArray[np.void]]

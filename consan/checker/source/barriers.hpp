@@ -1,5 +1,5 @@
-// Barriers of a CTA (SEMANTICS 2.3; ISA "bar, barrier"): they count whole warps, and order what the arrivals did before what the waiters
-// do next. R-BAR2: all arrivals give one thread count. R-BAR3: an arrival comes after all arrivals of the round before.
+// Barriers of a CTA (SEMANTICS section 3; ISA "bar, barrier"). They count whole warps; accesses before an arrival happen before accesses
+// after a wait. R-BAR2: all arrivals give one thread count. R-BAR3: an arrival happens after all arrivals of the previous round.
 #pragma once
 
 #include <unordered_map>
@@ -49,7 +49,8 @@ class Barriers {
     }
 
   private:
-    // A warp that is not counted yet. Its lanes that only arrive go on with it: else one would come to the next round before the others.
+    // A warp that is not counted yet. `passing`: lanes that only arrive; they continue when the warp is counted, because otherwise one of
+    // them could arrive at the next round before other lanes of its warp arrive at this one.
     struct Partial {
         u32 lanes = 0;
         std::vector<u32> passing;
@@ -104,7 +105,7 @@ class Barriers {
         round.arrived = 0;
     }
 
-    // Whether all accesses of exited threads are before a moment.
+    // Whether a joined clock covers the last accesses of all exited threads.
     bool covers_exited(const std::vector<u32> &joined) {
         auto covered = [&](u32 thread) { return joined[thread] >= last_access_[thread]; };
         exited_.erase(std::remove_if(exited_.begin(), exited_.end(), covered), exited_.end());
@@ -136,8 +137,8 @@ class Barriers {
     Races &races_;
     Findings &findings_;
     std::unordered_map<u32, Round> rounds_;
-    std::vector<u32> exited_;       // threads that have, with accesses that no barrier of all others has ordered
-    std::vector<u32> last_access_;  // when
+    std::vector<u32> exited_;       // exited threads with accesses that no barrier of all living threads has ordered
+    std::vector<u32> last_access_;  // time of each thread's last access to shared memory
     std::vector<u32> living_;  // lanes of each warp that have not exited
     u32 forgets_ = 0;  // barriers that ordered everything before them
 };

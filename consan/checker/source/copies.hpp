@@ -49,7 +49,7 @@ class Copies {
                 const Item &item = items_[*at];
                 const Wait *wait = covering(item.thread, item.group);
                 if (wait && wait->generation != races_.generation()) {
-                    *at = item.next;  // everybody knows that it is complete
+                    *at = item.next;  // all threads have observed its completion
                     continue;
                 }
                 if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
@@ -64,7 +64,7 @@ class Copies {
         }
     }
 
-    // A thread stores to global memory (R-CP4). Returns whether a copy is in flight that the address may meet.
+    // A thread stores to global memory (R-CP4). Returns whether the outcome depends on addresses in global memory: some copy is in flight.
     bool store(u32 thread, u32 site, u64 address, u32 bytes) {
         bool any = false;
         for (size_t i = 0; i < issuers_.size();) {
@@ -106,6 +106,7 @@ class Copies {
         u64 low, high;
         u32 group, site, number;
     };
+    // The first `copies` copies of the thread complete with the phase.
     struct Tie {
         u32 copies;
         Mbarriers::Phase phase;
@@ -143,7 +144,7 @@ class Copies {
         return std::any_of(ties.rbegin(), ties.rend(), knows);
     }
 
-    // Of one thread and site the latest copy is enough: it is complete only where the earlier ones are.
+    // For each thread and site the latest copy is enough: a thread that has observed its completion has observed theirs.
     void keep(u32 &head, u8 mask, const Access &access) {
         u32 group = threads_[access.thread].commits, steps = 0;
         for (u32 at = head; at && steps < 2; at = items_[at].next, ++steps) {

@@ -1,5 +1,5 @@
-// R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are worked
-// off together: a point is done once each member has come to it or has exited. What is left is stuck, and a divergence is proven where
+// R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are processed
+// together: a point is done once each member has reached it or has exited. Lanes that remain are stuck, and a divergence is proven if
 //   - two lanes are stuck at different points, and each is a member of the other's;
 //   - a member has passed a join of the point (instrument/passes/points.py) without having come to it;
 //   - the point needs the whole warp, and a member has exited.

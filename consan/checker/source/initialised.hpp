@@ -1,4 +1,4 @@
-// R-UNINIT: a read of bytes that nobody has written. A later write that nothing orders with the read explains it: that is a race then.
+// R-UNINIT: a read of bytes that no thread has written. If a later write is unordered with the read, the pair is a race and explains the read.
 #pragma once
 
 #include <unordered_map>
@@ -15,7 +15,7 @@ class Initialised {
         if (access.writes) write(access);
     }
 
-    // At the end: the reads that no write explains.
+    // At the end: report the reads that no write explains.
     void finish() {
         for (const Read &read : reads_) {
             if (!read.missing) continue;

@@ -1,7 +1,7 @@
-// mbarriers (SEMANTICS 6, R-M1 to R-M12). Phases are numbered from the init on. A wait has a parity only: it is for the first phase K that
-// its thread does not know to be complete, or, if phase K - 1 has that parity, for one that is over, and then it brings no order.
+// mbarriers (SEMANTICS section 6, R-M1 to R-M12). Phases are numbered from the init on. A wait names a parity only. Let K be the first phase
+// that its thread has not observed. If K has that parity, the thread waits for K; if K - 1 has it, that phase is over and adds no order.
 //
-// What a thread knows of phases is an entry of its clock behind those of the threads: so it goes the way of all happens-before.
+// The number of phases that a thread has observed is an entry of its clock, after the entries of the threads, so every edge carries it.
 #pragma once
 
 #include <unordered_map>
@@ -17,7 +17,7 @@ class Mbarriers {
   public:
     Mbarriers(const Input &input, Clocks &clocks, Findings &findings) : threads_(input.threads), clocks_(clocks), findings_(findings) {}
 
-    // Whether the eight bytes have been initialised, if only once.
+    // Whether these eight bytes have ever been initialised.
     bool exists(u32 place) const { return places_.count(place) != 0; }
 
     void init(u32 thread, u32 site, u32 place, u32 count) {
@@ -59,7 +59,7 @@ class Mbarriers {
         object->time = clocks_.time(thread);
     }
 
-    // Lanes of one warp arrive by one instruction. `publishes`: what they did before comes before what waiters do next.
+    // Lanes of one warp arrive by one instruction. `publishes`: the arrival is a release.
     void arrive(const std::vector<MbarrierArrival> &team, u32 site, u32 place, i32 flags, bool publishes, std::vector<u32> &released) {
         Object *object = nullptr;
         u32 total = 0, leader = team.front().thread;
@@ -99,7 +99,7 @@ class Mbarriers {
         object->last_site = site;
     }
 
-    // Whether the thread goes on at once.
+    // Returns whether the thread continues at once.
     bool wait(u32 thread, u32 site, u32 place, u32 parity) {
         Object *object = use(thread, site, place);
         if (!object) return true;
@@ -152,9 +152,9 @@ class Mbarriers {
         bool live = false;
         u32 place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
         i32 tx = 0;
-        Vector gathered;  // by all arrivals so far
+        Vector gathered;  // published by all arrivals so far
         std::vector<u32> warps;
-        std::vector<Vector> done;  // by those of each phase and of earlier ones
+        std::vector<Vector> done;  // published by the arrivals of each phase and of earlier phases
         std::vector<std::vector<u32>> warps_done;
         std::vector<Waiter> waiters;
         std::unordered_map<u32, Moment> observers;  // the last wait of each warp

@@ -1,8 +1,8 @@
-// R-RACE (SEMANTICS 2.1): two accesses overlap, one writes, nothing orders them, and they are not morally strong.
+// R-RACE (SEMANTICS section 2): two accesses overlap, one writes, nothing orders them, and they are not morally strong.
 //
 // Every access since the last moment that orders all of them is kept, so each is compared with each. Cells of 4 bytes have lists of
-// writes and of reads; an item holds a mask of its bytes in the cell. Of one thread, site and kind the latest item is enough: whatever
-// lies between the two in the replay was compared with the first.
+// writes and of reads; an item holds a mask of its bytes in the cell. For each thread, site and kind the latest item is enough: every
+// access between the two in the replay was compared with the earlier one.
 #pragma once
 
 #include <vector>

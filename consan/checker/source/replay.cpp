@@ -47,7 +47,7 @@ class Replay {
   private:
     void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
 
-    // The first lane that can go on, of the first warp in the order of this replay; NOTHING if there is none.
+    // The first lane that can continue, in the first such warp of this replay's order; NOTHING if there is none.
     u32 next_ready() {
         u32 warps = (u32)ready_.size();
         for (u32 i = 0; i < warps; ++i) {
@@ -61,7 +61,7 @@ class Replay {
         return NOTHING;
     }
 
-    // Let a thread go on until it waits or has exited.
+    // Run a thread until it waits or has exited.
     void step(u32 thread) {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
@@ -87,7 +87,7 @@ class Replay {
         warp_barriers_.exit(thread, released);
     }
 
-    // Whether the thread goes on at once.
+    // Returns whether the thread continues at once.
     bool handle(u32 thread, LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
         switch (event.kind) {
@@ -192,7 +192,7 @@ class Replay {
         return false;
     }
 
-    // The lanes of a mask execute a warp-synchronous instruction together, which orders no memory. Returns whether the thread goes on at once.
+    // The lanes of a mask execute a warp-synchronous instruction together, which orders no memory. Returns whether the thread continues at once.
     bool meet_at_point(u32 thread, u32 mask, std::vector<u32> &released) {
         meets_[thread] = mask | 1u << thread % LANES;
         settle_points(thread, released);
@@ -224,12 +224,12 @@ class Replay {
         return false;
     }
 
-    // Nobody else can go on: who uses an mbarrier that nobody initialises does so now. Returns whether there is one.
+    // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.
     bool unpark() {
         bool any = false;
         for (u32 thread = 0; thread < input_.threads; ++thread)
             if (meets_[thread] && meets_[thread] != GONE) meets_[thread] = 0, set_ready(thread), any = true;
-        if (any) return true;  // lanes that the others never come to: the divergence has been told
+        if (any) return true;  // these lanes wait for lanes that never come: the divergence has been reported
         if (parked_.empty()) return false;
         forced_ = true;
         for (u32 thread : parked_) set_ready(thread);
@@ -237,7 +237,7 @@ class Replay {
         return true;
     }
 
-    // The lanes of a warp that stand at the same arrival do it together, once no lane of the warp can go on without.
+    // Lanes of a warp that wait at the same arrival arrive together, once no other lane of the warp can continue.
     void arrive_together(u32 warp) {
         std::vector<Pending> waiting;
         waiting.swap(arrivals_[warp]);
@@ -255,7 +255,7 @@ class Replay {
         for (u32 each : released) set_ready(each);
     }
 
-    // Nobody can go on. In a launch that ended, everybody has exited.
+    // No thread can continue. If the launch ended, all threads have exited.
     void settle() {
         if (exited_ == input_.threads) return;
         output_.status = STUCK;
@@ -287,7 +287,7 @@ class Replay {
     bool forced_ = false;
     std::vector<u32> points_;
     std::vector<LaneLog> logs_;
-    std::vector<u32> ready_;  // lanes that can go on, by warp
+    std::vector<u32> ready_;  // lanes that can continue, by warp
     std::vector<u32> released_;
     u32 exited_ = 0;
     bool undefined_ = false;

@@ -43,10 +43,10 @@ struct Input {
 };
 
 struct Output {
-    u32 status, records, stuck_lane, by_address;  // by_address: words that are not hashed decide what is found
+    u32 status, records, stuck_lane, by_address;  // by_address: the findings depend on words that are not hashed
     u64 lane_events;
 };
 
-// OK; some threads could not go on; a word that no template explains; a log without room; more findings than there is room for; the
+// OK; some threads could not continue; a word that no template explains; a log without room; more findings than there is room for; the
 // replay ended at a divergent .aligned instruction.
 enum Status : u32 { OK = 0, STUCK, CORRUPT, FULL, TOO_MANY, UNDEFINED };

@@ -1,4 +1,4 @@
-// R-W1 (ISA "bar.warp.sync"): the lanes of a mask wait for each other, and their accesses before come before their accesses behind it.
+// R-W1 (ISA "bar.warp.sync"): the lanes of a mask wait for each other; their accesses before it happen before their accesses after it.
 #pragma once
 
 #include <vector>
