@@ -1,6 +1,6 @@
 """The name that somebody probably meant: for kernels, whose names may be mangled.
 
-Does NOT handle: parameters and template arguments of a mangled name; the identifiers in it are what people type.
+Not handled: parameters and template arguments of a mangled name; the identifiers in it are what people type.
 """
 
 from __future__ import annotations

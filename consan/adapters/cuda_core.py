@@ -9,7 +9,7 @@ Read against cuda.core 1.2. Its classes are extension types whose methods cannot
 - `launch` plants the control block before a module's first launch (only then is a context sure to be current), and lists kernels whose
   library is none of ours: cubins and fat binaries that the program brings, linked objects, relocatable and LTO programs.
 
-What Numba does with cuda.core is left to its own adapter. Does NOT handle: names imported from `cuda.core` before the session (noted),
+What Numba does with cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
 kernel nodes added to a graph definition, `debug` programs that cuda-gdb is to see, and a second device.
 """
 
@@ -84,7 +84,7 @@ class CudaCoreAdapter(Seam):
 
     @property
     def active(self) -> bool:
-        """Whether there is a session, and the caller is nobody who has an adapter of his own."""
+        """Whether there is a session, and the calling package has no adapter of its own."""
         return self._session is not None and _caller() not in _OWN_ADAPTER
 
     def place(self, code: str) -> str:
@@ -129,7 +129,7 @@ class CudaCoreAdapter(Seam):
 
 
 class CudaCoreRefused(NeedsGpu):
-    """With `--device cpu`: the first use of a device gets a sentence."""
+    """With `--device cpu`: the first use of a device raises with one sentence."""
 
     name = "cuda.core"
     title = "cuda.core"
@@ -147,7 +147,7 @@ class CudaCoreRefused(NeedsGpu):
 
 
 class _Refusing(type):
-    """A class that can be named, but neither called nor asked."""
+    """A class that can be imported; calls and attributes raise."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls.__dict__["refuse"].__func__(None)
@@ -174,12 +174,12 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
             super().__init__(code, code_type, options)
 
         def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
-            """As cuda.core's, but for what a kernel of the result does when it is launched."""
+            """As cuda.core's, but kernels of the result run instrumented."""
             if not (self._consan and adapter.active and str(target_type).lower() in ("cubin", "ptx")):
                 return super().compile(target_type, name_expressions, logs, **kwargs)
             if self._consan_ptx is not None:
                 return adapter.made(super().compile(target_type, name_expressions, logs), self._consan_ptx, self._consan_name)
-            with warnings.catch_warnings():  # that the driver is too old for this PTX: nobody gives it to the driver
+            with warnings.catch_warnings():  # "the driver is too old for this PTX": the driver never gets it
                 warnings.simplefilter("ignore")
                 ptx = super().compile("ptx", name_expressions, logs)
             return adapter.made(ptx, _text(ptx.code), self._consan_name, ptx.symbol_mapping)
@@ -248,7 +248,7 @@ def _driver() -> Any:
 
 
 def _checked(answer: Any) -> Any:
-    """What a call of the driver gave."""
+    """The result of a driver call; raises if the call failed."""
     error, *values = answer
     if int(error):
         raise EnvironmentFailure(f"the CUDA driver says {getattr(error, 'name', error)}")

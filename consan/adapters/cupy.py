@@ -11,7 +11,7 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
 
-Kernels compiled under an earlier session are attached to the new one. Does NOT handle: kernels compiled before the first install (noted),
+Kernels compiled under an earlier session are attached to the new one. Not handled: kernels compiled before the first install (noted),
 LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, `RawModule(path=)` on a second device, and direct use of
 `compile_using_nvrtc` by the program (listed: consan does not see the load).
 """

@@ -3,13 +3,13 @@
 Read against numba-cuda 0.30. `CUDACodeLibrary.get_cufunc` gives the loaded function to every launch. It is wrapped: the PTX that the
 library gives (`get_asm_strs`, Numba's own compiler, unchanged) is instrumented and assembled, that cubin is loaded through Numba's context
 in place of Numba's, and the control block is planted in the module. What Numba itself keeps, in memory or on disk, is never an instrumented
-kernel; a function that was loaded before the session is met at its next launch, and gets its plain one back after it.
+kernel; a function that was loaded before the session is replaced at its next launch, and restored after the session.
 
 - `compile_cuda` is asked for line information where the program does not ask for a debug build.
 - The cache on disk (`cache=True`) is neither read (its kernels have no lines) nor written.
 
 Listed with their launches instead: kernels that are linked with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation,
-Numba's own memory management), because the assembler sees one module, and debug builds of several modules. Does NOT handle: Numba's
+Numba's own memory management), because the assembler sees one module, and debug builds of several modules. Not handled: Numba's
 simulator (noted), link-time optimisation (the kernel that is checked is compiled without it), `numba-cuda-mlir`.
 """
 
@@ -129,7 +129,7 @@ class NumbaAdapter(Seam):
         return _Loaded(prepared, module.get_function(library._entry_name), self._open)
 
     def _renew(self, found: _Loaded) -> bool:
-        """Give what an earlier session loaded to this one, unless that wants other hooks."""
+        """Attach what an earlier session loaded to this session, unless it needs other hooks."""
         prepared = renewed(self._open, found.prepared)
         if prepared is None:
             return False
@@ -139,7 +139,7 @@ class NumbaAdapter(Seam):
 
 
 class NumbaRefused(NeedsGpu):
-    """With `--device cpu`: Numba-CUDA asks for its context, and gets a sentence."""
+    """With `--device cpu`: when Numba-CUDA asks for its context, that raises with one sentence."""
 
     name = "numba"
     title = "Numba-CUDA"

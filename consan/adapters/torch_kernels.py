@@ -7,7 +7,7 @@ Read against torch 2.11 and 2.13. `_compile_kernel` looks up `_nvrtc_compile` an
 - `_cuda_load_module` plants the control block in what it has loaded, and instruments PTX that a program gives to it;
 - `_CudaKernel.__call__` lists launches of modules that are not instrumented (binaries, and kernels that were compiled before the session).
 
-Kernels compiled under an earlier session are attached to the new one. Does NOT handle: ROCm (noted), torch's jiterator, kernels of
+Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm (noted), torch's jiterator, kernels of
 extensions (`load_inline`) and of torch itself, which are machine code, and a second device.
 """
 
@@ -32,7 +32,7 @@ _to_ptx: contextvars.ContextVar[bool] = contextvars.ContextVar("consan_torch_to_
 
 
 class _PtxLibrary:
-    """NVRTC, which gives PTX where a cubin is asked for."""
+    """NVRTC, but a request for a cubin returns PTX."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -134,7 +134,7 @@ class TorchKernelAdapter(Seam):
 
 
 class TorchKernelRefused(NeedsGpu):
-    """With `--device cpu`: compiling a kernel gets a sentence."""
+    """With `--device cpu`: compiling a kernel raises with one sentence."""
 
     name = "torch"
     title = "torch.cuda._compile_kernel"

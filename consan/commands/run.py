@@ -59,14 +59,14 @@ class RunCommand:
         with _folder() as folder:
             session.source_dir = folder / "sources"
             if not folder.is_dir():
-                session.note("there is no temporary folder: what processes that the program starts launch is not in this report")
+                session.note("there is no temporary folder: launches of child processes are not in this report")
             forks, process = children.Forks(session, folder), os.getpid()
             with children.offered(folder, args, session.backend.choice):
                 status, failure = run_program(program, session)
             forks.stop()
             if os.getpid() != process:  # a forked child returned here: its parent reports
                 forks.end()
-                return _told(failure, status)
+                return _after_failure(failure, status)
             report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
         report = replace(report, status=exit_status(report, strict=args.strict))
         wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
@@ -74,7 +74,7 @@ class RunCommand:
         deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
         if chosen != "text" and kept and not args.quiet:
             print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
-        _told(failure, status)
+        _after_failure(failure, status)
         return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
 
 
@@ -84,8 +84,8 @@ def _shadow_memory(session: Session) -> str:
     return f"shadow memory: {describe_most(session.device.most_shadow)}"
 
 
-def _told(failure: ConsanError | None, status: int) -> int:
-    """The status. Prints consan's own error if one ended the program."""
+def _after_failure(failure: ConsanError | None, status: int) -> int:
+    """Print consan's own error if one ended the program. Returns the status."""
     if failure is not None:
         print(f"consan: error: {failure}", file=sys.stderr)
     return status
@@ -93,7 +93,7 @@ def _told(failure: ConsanError | None, status: int) -> int:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """The folder for sources and reports of this run's processes, until there is one report. Forked copies of this process leave it."""
+    """The folder for sources and reports of this run's processes, until there is one report. Forked copies of this process keep it."""
     process = os.getpid()
     try:
         folder = Path(tempfile.mkdtemp(prefix="consan-run-"))

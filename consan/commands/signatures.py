@@ -59,7 +59,7 @@ def describe(module: Module, entries: Sequence[Function], source: str, words: Se
 
 
 def templates(source: str) -> Iterator[str]:
-    """A line on each template: the PTX has none of it until an instance is named."""
+    """A line for each template. The PTX contains an instance of a template only if it is named."""
     for one in declarations(source):
         if one.template:
             yield f"template {one.name}({', '.join(one.parameters)}): name an instance to compile it, such as --entry '{one.name}<...>'"
@@ -76,7 +76,7 @@ def _bytes(parameter: Param) -> str:
 
 
 def _command(module: Module, entry: Function, texts: Sequence[str], words: Sequence[str], *, several: bool) -> str:
-    """A launch of one CTA with buffers of one size: to be changed by who knows the kernel."""
+    """A launch of one CTA with buffers of one size, as a start: the user changes it to fit the kernel."""
     cluster = _dimensions(entry, "reqnctapercluster")
     chosen = ["--entry", entry.name] if several else []
     launch = ["--grid", cluster or "1", "--block", _dimensions(entry, "reqntid") or _dimensions(entry, "maxntid") or "128"]

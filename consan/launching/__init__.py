@@ -1,1 +1,1 @@
-"""What a launch is given: arguments as they are written, and the kernel's parameters that they must fit."""
+"""Launches as users write them: arguments as text, and the kernel's parameters that they must fit."""

@@ -48,6 +48,3 @@ def _parameters(text: str, begin: int) -> tuple[str, ...]:
         if depth == 0:
             break
     return tuple(part for part in parts if part not in ("", "void"))
-
-
-# -- what is printed --------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""What the parameters of a C++ function are, read from its mangled name (Itanium C++ ABI, section 5.1 "External Names").
+"""The parameters of a C++ function, read from its mangled name (Itanium C++ ABI, section 5.1 "External Names").
 
-Decides one thing a parameter: whether it is a pointer, an integer, a float or a class, and what a message calls it. Follows substitutions
-and template arguments, since a parameter may be nothing but a reference to one.
+Decides for each parameter whether it is a pointer, an integer, a float or a class, and its name in messages. Follows substitutions
+and template arguments, because a parameter may only refer to one.
 
-Does NOT handle: expressions, decltype, local names, pointers to members. A name with one of these has no known parameters: None, not a
+Not handled: expressions, decltype, local names, pointers to members. The parameters of a name with one of these are unknown: None, not a
 guess.
 """
 
@@ -29,7 +29,7 @@ _ABBREVIATED: Final = tuple("tabsiod")  # St, Sa, Sb, Ss, Si, So, Sd: of namespa
 
 
 class _UnknownError(Exception):
-    """The name has something that is not read here."""
+    """The name has a part that this reader does not know."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ _Argument = CType | _Pack
 
 
 def parameters(symbol: str) -> tuple[CType, ...] | None:
-    """The kinds of a function's parameters; None where the name does not tell, or is not mangled."""
+    """The kinds of a function's parameters; None if the name is not mangled or cannot be read."""
     if not symbol.startswith("_Z"):
         return None
     try:
@@ -62,7 +62,7 @@ class _Reader:
         self._arguments: tuple[_Argument, ...] = ()
 
     def function(self) -> tuple[CType, ...]:
-        """Name, then types; a template's name is followed by the type of what it returns."""
+        """Name, then types; the name of a template is followed by its return type."""
         if self._name():
             self._type()
         kinds = self._types_until("")
@@ -105,7 +105,7 @@ class _Reader:
         return True
 
     def _nested(self) -> bool:
-        """A nested name up to its E; each prefix of it is a candidate, but for the whole."""
+        """A nested name up to its E; each proper prefix of it is a candidate."""
         while self._peek() in _QUALIFIERS:
             self._at += 1
         template = False
@@ -200,7 +200,7 @@ class _Reader:
         return readers[start]()
 
     def _class(self) -> _Argument:
-        """What follows the name of a class: it may be a template."""
+        """Read what follows the name of a class, which may be a template."""
         found = self._keep(_CLASS)
         return self._keep(self._after_arguments()) if self._peek() == "I" else found
 

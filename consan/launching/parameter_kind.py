@@ -1,4 +1,4 @@
-"""What a kernel's parameter is, as far as an argument can be held against it."""
+"""The kind of a kernel's parameter, as far as an argument can be checked against it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ INTEGER: Final = "integer"  # signed, or of unknown sign: PTX says .u32 of an in
 UNSIGNED: Final = "unsigned"  # the source says so
 FLOAT: Final = "float"
 WORD: Final = "word"  # 64 bits: an integer or a pointer
-CLASS: Final = "class"  # a struct by value, or whatever else is bytes
-UNKNOWN: Final = "unknown"  # bits: the PTX says no more, and nothing else does
+CLASS: Final = "class"  # a struct by value, or any other bytes
+UNKNOWN: Final = "unknown"  # untyped bits: neither the PTX nor the name nor the source tells more
 
 
 @dataclass(frozen=True)
 class CType:
-    """A kind, what a message calls it, and its size where that is known."""
+    """A kind, its name in messages, and its size if known."""
 
     kind: str
     text: str

@@ -1,11 +1,11 @@
-"""What the parameters of a kernel are: from its PTX, its mangled name and, for `extern "C"`, its source. Holds arguments against that.
+"""The kinds of a kernel's parameters, from its PTX, its mangled name and, for `extern "C"`, its source. Checks arguments against them.
 
-PTX says .f32 or .u32, but not whether eight bytes are a pointer, nor whether .u32 is signed, and some compilers say .b32 only. What name or
-source tell is taken as a whole or not at all: as many parameters, each of the size and sort that the PTX has. The source is read
-conservatively: a type that is not built in, a macro or two definitions that differ tell nothing.
+PTX says .f32 or .u32, but not whether eight bytes are a pointer, nor whether .u32 is signed, and some compilers say .b32 only. The types of
+the name or the source are used only if all of them agree with the PTX: the same number of parameters, each of the same size and sort. The
+source is read conservatively: a type that is not built in, a macro, or two definitions that differ give nothing.
 
-Refuses with `UsageError` what cannot be meant; what nothing decides is a warning. Does NOT handle: what a buffer's elements are, since
-kernels take them through pointers of other types.
+An argument of a wrong sort is a `UsageError`; if the sort is unknown, there is a warning. Not handled: the elements of a buffer, because
+kernels take buffers through pointers of other types.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Source = Callable[[], str]
 def kinds_of(entry: Function, source: Source | None = None) -> list[CType]:
     """The kind of each parameter."""
     plain = [kind_in_ptx(parameter) for parameter in entry.params]
-    told = mangled.parameters(entry.name)
-    if told is None and source is not None:
-        told = in_source(entry.name, source())
-    if told is None or len(told) != len(plain) or not all(map(_agree, plain, told)):
+    better = mangled.parameters(entry.name)
+    if better is None and source is not None:
+        better = in_source(entry.name, source())
+    if better is None or len(better) != len(plain) or not all(map(_agree, plain, better)):
         return plain
-    return [ours if theirs.kind == CLASS else theirs for ours, theirs in zip(plain, told, strict=True)]
+    return [ours if theirs.kind == CLASS else theirs for ours, theirs in zip(plain, better, strict=True)]
 
 
 # -- PTX --------------------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ _CAN_BE: Final = {WORD: (POINTER, INTEGER, UNSIGNED), INTEGER: (INTEGER, UNSIGNE
 
 
 def _agree(ours: CType, theirs: CType) -> bool:
-    """Whether the PTX can be of such a parameter. A class tells nothing: it may be an enumeration."""
+    """Whether `ours`, the kind in the PTX, can be that of a parameter `theirs`. A class agrees with any: it may be an enumeration."""
     if theirs.kind == CLASS:
         return True
     return theirs.nbytes == ours.nbytes and theirs.kind in _CAN_BE.get(ours.kind, (ours.kind,))
@@ -91,7 +91,7 @@ def in_source(name: str, text: str) -> tuple[CType, ...] | None:
 
 
 def _parameters(text: str, start: int) -> tuple[CType, ...] | None:
-    """Those of a list that begins here."""
+    """The parameters of a list that begins at `start`."""
     pieces, depth = [""], 1
     for character in text[start:]:
         depth += (character in "([{<") - (character in ")]}>")
@@ -131,14 +131,14 @@ def _integer(words: list[str]) -> CType:
 
 
 def check_arguments(entry: Function, specs: Sequence[ArgSpec], source: Source | None = None) -> None:
-    """UsageError for an argument that is of another sort than its parameter; a warning where nobody knows."""
+    """Raise UsageError for an argument of another sort than its parameter; warn if the sort is unknown."""
     for index, (kind, spec) in enumerate(zip(kinds_of(entry, source), specs, strict=True), 1):
         problem = _problem(kind, spec)
         if problem:
             raise UsageError(f"--arg {index} '{spec.text}': {problem.format(entry=entry.name)}")
         if kind.kind == UNKNOWN and isinstance(spec, ValueSpec) and spec.type != "bytes":
-            told = f"the PTX of {entry.name} says {kind.text} there: whether that is a float or an integer is not known"
-            print(f"consan: warning: --arg {index} '{spec.text}': {told}", file=sys.stderr)
+            doubt = f"the PTX of {entry.name} says {kind.text} there: whether that is a float or an integer is not known"
+            print(f"consan: warning: --arg {index} '{spec.text}': {doubt}", file=sys.stderr)
 
 
 def _problem(kind: CType, spec: ArgSpec) -> str:

@@ -1,1 +1,1 @@
-"""Processes: how the command's own ends, and how those that a program starts are checked too."""
+"""Processes: how the command's own process ends, and how the child processes of a program are checked too."""

@@ -54,9 +54,9 @@ def offered(folder: Path, arguments: argparse.Namespace, device: str) -> Iterato
     if given["kernel_name"] is not None:
         given["kernel_name"] = given["kernel_name"].text
     given |= {"device": device}
-    told = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": given}
+    settings = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": given}
     startup = str(Path(__file__).with_name("startup"))
-    changed = {VARIABLE: json.dumps(told), _PATH: os.pathsep.join(filter(None, (startup, os.environ.get(_PATH))))}
+    changed = {VARIABLE: json.dumps(settings), _PATH: os.pathsep.join(filter(None, (startup, os.environ.get(_PATH))))}
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
@@ -133,7 +133,7 @@ class Handover:
 
 
 class _Backend:
-    """A session's backend; before it is opened, it is known which one it will be."""
+    """A session's backend. Its choice is known before the session is opened."""
 
     def __init__(self, choice: str, opened: Callable[[], Session]) -> None:
         self.choice = choice
@@ -144,7 +144,7 @@ class _Backend:
 
 
 class ChildSession:
-    """Stands for a session, and opens it at the first use beyond its options."""
+    """Takes the place of a session, and opens one when more than its options is used."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         texts = given["options"]

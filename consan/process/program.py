@@ -105,7 +105,7 @@ def _refuse_command(name: str) -> None:
     if found is None:
         return
     if _PYTHON.fullmatch(name):
-        raise UsageError(f"{name} is the interpreter, which consan is itself: leave it out, consan run script.py")
+        raise UsageError(f"{name} is an interpreter, and consan is one itself: leave it out, as in consan run script.py")
     if _is_native(found):
         raise UsageError(f"{name} is no Python program: {_NATIVE}")
     raise UsageError(f"{name} is a command, and no file here; name its module with -m, or its file: consan run {found}")

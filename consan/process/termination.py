@@ -1,6 +1,6 @@
 """SIGTERM ends a command as Ctrl-C does, with a report of what was found: `timeout` and batch systems send it.
 
-The second one ends the process as ever, and so does one that a process gets which the program has forked. A child process that has a report
+A second SIGTERM ends the process at once, and so does a SIGTERM to a process that the program has forked. A child process that has a report
 to write gets a handler of its own.
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt, unless somebody else has said already what it does."""
+    """Inside the block SIGTERM raises KeyboardInterrupt, unless it already has a handler."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -25,15 +25,15 @@ def terminable() -> Iterator[None]:
     try:
         yield
     finally:
-        _as_ever()
+        _restore_default()
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    _as_ever()
+    _restore_default()
     raise KeyboardInterrupt
 
 
-def _as_ever() -> None:
+def _restore_default() -> None:
     if signal.getsignal(signal.SIGTERM) is _interrupt:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -106,8 +106,8 @@ def _repeat(reader: int, waits: Callable[[], bool]) -> None:
 
 # -- forks --------------------------------------------------------------------------------------------------------------------------------
 #
-# CPython forgets, in a forked process, the signals that came before its hooks run: one that the parent sends at once would be lost, where
-# without a handler it ends the process. So it has to wait until the handler is gone.
+# In a forked process CPython drops signals that arrive before its fork hooks run. A SIGTERM that the parent sends at once would be lost,
+# although without a handler it would end the process. So SIGTERM is blocked until the handler is removed.
 
 _held = threading.local()
 
@@ -121,7 +121,7 @@ def _release() -> None:
 
 
 def _release_in_child() -> None:
-    _as_ever()
+    _restore_default()
     _release()
 
 

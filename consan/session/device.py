@@ -36,12 +36,12 @@ _Wanted = tuple[str, Variant, bool, bool]  # a module's text, its variant, and w
 
 
 class Owner(Protocol):
-    """Whom the shadow records for: a session."""
+    """The session for which the shadow records."""
 
     cta_limit: int
 
     def harvest(self) -> None:
-        """Store what was recorded: somebody else gets the shadow."""
+        """Store what was recorded, because another session gets the shadow."""
 
 
 class Device:
@@ -51,7 +51,7 @@ class Device:
         self.backend = backend
         self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # least recently used first
         self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # kept modules, and those in use
-        self._unused: deque[Handle] = deque()  # loaded modules that nobody holds any more
+        self._unused: deque[Handle] = deque()  # loaded modules that no session holds any more
         self.lost = False
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
         self._owner: weakref.ref[Owner] | None = None
@@ -107,7 +107,7 @@ class Device:
         return found
 
     def keep(self, wanted: _Wanted, prepared: Prepared) -> Prepared:
-        """Keep a module by its content. Of too many the least recently used go, and are unloaded when nobody holds them."""
+        """Keep a module by its content. Beyond the limit the least recently used is dropped, and unloaded once no session holds it."""
         self.modules[wanted] = self._alive[prepared.number] = prepared
         while self.backend.modules_kept is not None and len(self.modules) > self.backend.modules_kept:
             self.modules.popitem(last=False)
@@ -120,7 +120,7 @@ class Device:
         return list(self._alive.values())
 
     def unload_with(self, prepared: Prepared, loaded: Handle) -> None:
-        """Unload a module after it is freed, at the next `keep`: no launch is running then. Not where all modules are kept."""
+        """Unload a module after it is freed, at the next `keep`, when no launch is running. Does nothing if all modules are kept."""
         if self.backend.modules_kept is not None:
             weakref.finalize(prepared, self._unused.append, loaded).atexit = False
 
@@ -151,7 +151,7 @@ class Device:
 
 
 DEVICES: dict[tuple[str, int | None], Device] = {}
-"""The shared ones, by name and limit on shadow cells."""
+"""The shared devices, by name and limit on shadow cells."""
 
 _DEVICES_LOCK = threading.Lock()
 

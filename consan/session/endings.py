@@ -39,9 +39,10 @@ _ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "un
 
 
 def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
-    """Keep proofs of a hang that nothing outside can disprove. A CTA that polls global memory may go on if another writer exists:
+    """Keep only proofs of a hang that no other writer can disprove.
 
-    CTAs that have not started, or, unless the launch runs `alone`, the host and other launches.
+    A CTA that polls global memory may continue if there is another writer: a CTA that has not started or, unless the launch runs
+    `alone`, the host or another launch.
     """
     if not stats.deadlocked or not (stats.unstarted or not alone):
         return stats
@@ -68,7 +69,7 @@ def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: floa
 
 
 def _between(why: str, unstarted: int) -> str:
-    """The reason for a launch that ended when no thread ran."""
+    """The reason for a launch that ended before some CTAs had started."""
     return f"{why}, when {plural(unstarted, 'CTA')} had not started" if unstarted else why
 
 
@@ -138,7 +139,7 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
 
 
 def not_recorded(findings: Iterable[Finding], recorded: Iterable[Finding]) -> list[Finding]:
-    """The findings without the faults that the kernel's own checks recorded too: those count every thread, a fault is the first one."""
+    """The findings without faults that a hook recorded too: a hook counts every thread, a fault only the first one."""
     known = {merge_key(finding) for finding in recorded if finding.kind in _ADDRESS_FAULTS}
     return [finding for finding in findings if merge_key(finding) not in known]
 
@@ -169,7 +170,7 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
 
 
 def _outside(access: Access) -> dict[str, str]:
-    """How far an access is from the end of the buffer that its name tells of."""
+    """The distance of an access from the buffer that its name contains."""
     touched = access.bytes
     return outside(extent_named(access.name, touched[0]), touched, touched) if touched and access.name else {}
 

@@ -1,9 +1,9 @@
 """Where the shared variables of a kernel and the buffers of a launch lie, for the names in its report.
 
-The virtual machine lays variables out itself and tells. An assembler chooses, and a cubin does not tell: there one variable alone lies
-first, and kernels with several tell their addresses themselves (instrument/passes/symbols.py).
+The virtual machine lays variables out itself. An assembler does too, but the cubin does not contain its layout: a single variable lies
+at the start, and kernels with several store the addresses themselves (instrument/passes/symbols.py).
 
-Sources are read from disk where the `.file` lines of the PTX name them; the adapters keep copies there of those that have no file.
+Sources are read from the files that the `.file` lines of the PTX name; for a source without a file the adapters write a copy.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def source_of(prepared: Prepared) -> SourceTexts:
 
 
 class AddressNames:
-    """How the launches of a session call bytes of global memory."""
+    """The names that the launches of a session give to bytes of global memory."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[AddressName, None]] = {}  # of the launches of a module's kernels
@@ -63,10 +63,10 @@ class AddressNames:
             names[prepared.address_name] = None
 
     def name(self, number: int, entry: str, begin: int, end: int) -> str:
-        """What all launches of a kernel call these bytes: a record does not tell which launch it is from."""
+        """The name on which all launches of a kernel agree, because a record does not contain its launch; else empty."""
         names = self._of.get((number, entry), {})
-        told = {name(begin, end) for name in names} if len(names) <= _NAMED_LAUNCHES else set()
-        return told.pop() if len(told) == 1 else ""
+        found = {name(begin, end) for name in names} if len(names) <= _NAMED_LAUNCHES else set()
+        return found.pop() if len(found) == 1 else ""
 
 
 def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> AddressName:
@@ -108,13 +108,13 @@ def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
 
 
 def _distinct(found: Sequence[SharedVariable]) -> list[SharedVariable]:
-    """Of one symbol in several functions none, since a layout goes by symbols."""
+    """The variables whose symbol only one function declares: a layout is keyed by symbol."""
     declared = Counter(variable.symbol for variable in found)
     return [variable for variable in found if declared[variable.symbol] == 1]
 
 
 def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[SharedVariable]) -> dict[str, int]:
-    """By symbol, as far as they are known."""
+    """Offsets by symbol, as far as they are known."""
     offsets = device.backend.shared_offsets(prepared.loaded, entry) if prepared.loaded is not None else None
     if offsets is not None:
         return offsets
@@ -122,7 +122,7 @@ def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[Sha
 
 
 def told_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
-    """The offsets that the kernel itself has told, once it has run."""
+    """The offsets that the kernel itself has stored, once it has run."""
     function = next(each for each in prepared.instrumented.functions if each.name == entry)
     offsets = shadow.told(prepared.number, function.first_told, len(function.told))
     return {symbol: offset for symbol, offset in zip(function.told, offsets, strict=True) if offset is not None}

@@ -1,11 +1,11 @@
-"""Which framework a module of PTX comes from, told by what its compiler leaves in it: so that fixes are in that framework's words.
+"""The framework that a module of PTX comes from, recognised by what its compiler leaves in it. Fixes use that framework's words.
 
 Compilers name themselves in a comment at the top (NVVM: CUDA C++ and Numba; LLVM: Triton), and `.file` names the sources: Python, or
-CUDA C++ with the headers of CUTLASS and CuTe. A Python file alone tells nothing of NVVM's input: CUDA C++ stands there as a string, for
-CuPy and others. Numba's kernels are in a namespace of its own. PTX without either is taken for written by hand. Gluon's PTX looks like
+CUDA C++ with the headers of CUTLASS and CuTe. For NVVM a Python file decides nothing: programs for CuPy and others hold CUDA C++ in
+strings. Numba's kernels are in a namespace of its own. PTX without either counts as written by hand. Gluon's PTX looks like
 Triton's: its adapter says which it is, and so does Numba's.
 
-Does NOT handle: other compilers on LLVM (clang, Julia) without line information, whose users read PTX.
+Not handled: other compilers on LLVM (clang, Julia) without line information, whose users read PTX.
 """
 
 from __future__ import annotations

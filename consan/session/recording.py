@@ -1,7 +1,7 @@
 """The recording engine in a session: which modules it takes, its memory, and what it has checked.
 
-`record` is asked for with --engine record. A module that the engine does not take, and a launch that the trace memory cannot hold, take
-called hooks, and a note in the report says why. `auto` is `inline` until the two engines are equally exact.
+--engine record asks for it. A module that the engine does not take, and a launch that the trace memory cannot hold, use called
+hooks, and a note in the report says why. `auto` is `inline` until the two engines are equally exact.
 
 Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the end of a recorded kernel that hangs on
 a GPU: its record is lost.
@@ -134,7 +134,7 @@ def gaps_of(entry: str, checked: Checked) -> list[str]:
 
 
 def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
-    """A recorded module as the rest of a session knows modules."""
+    """A recorded module in the form that the rest of a session uses."""
     return Instrumented(
         ptx=done.ptx,
         target=done.target,

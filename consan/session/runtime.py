@@ -1,4 +1,4 @@
-"""The shadow runtime that modules are linked with: compiled once a variant and architecture, and kept on disk."""
+"""The shadow runtime that modules are linked with: compiled once for each variant and architecture, and kept on disk."""
 
 from __future__ import annotations
 

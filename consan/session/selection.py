@@ -1,4 +1,4 @@
-"""Which launches a session checks, and, where it checked none, why not: with the names of the kernels that were there.
+"""Which launches a session checks; and if it checked none, why, with the names of the kernels that were there.
 
 The reason follows `model.NOTHING_RAN` in the report's reasons; it is empty where there was no kernel at all.
 """

@@ -113,7 +113,7 @@ class Session:
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
         self.watch = SessionWatch(self.device, timeout, self.modules.used)
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
-        self.address_name: AddressName = lambda begin, end: ""  # of bytes of global memory: whoever knows the buffers sets it
+        self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
         self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it

@@ -31,7 +31,7 @@ _TABLES = {
 _FINDINGS_BYTES = sizes.RING_ENTRIES * records.size(events.FINDING)
 _RING_BYTES = _FINDINGS_BYTES + sizes.STANDS * records.size(records.STAND)  # behind the findings: where threads stood
 _MODULE_LIMIT = 1 << 12
-_WORDS = 1 << 16  # of all modules together, for addresses of shared variables: beyond it they are not told
+_WORDS = 1 << 16  # of all modules together, for addresses of shared variables; kernels of further modules store none
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Shadow:
         return record.tobytes()
 
     def register(self, entries: int, words: int = 0) -> tuple[int, int]:
-        """Number of a new module and of its first launch counter; its kernels tell `words` addresses of shared variables."""
+        """Number of a new module and of its first launch counter; its kernels store `words` addresses of shared variables."""
         module, counter = self._modules, self._counters
         if module >= _MODULE_LIMIT or counter + entries > sizes.LAUNCH_COUNTERS:
             raise OverflowError("too many instrumented modules in one process")
@@ -166,7 +166,7 @@ class Shadow:
         return np.array([self.address, module | counter << 32, words, 0], dtype="<u8").tobytes()
 
     def told(self, module: int, first: int, count: int) -> list[int | None]:
-        """What a kernel of a module told: offsets of shared variables, None before its first launch. Readable after a lost context."""
+        """The offsets of shared variables that a kernel has stored; None before its first launch. Readable after a lost context."""
         if module not in self._first_words:
             return [None] * count
         begin = self._first_words[module] + first
@@ -200,11 +200,11 @@ class Shadow:
         self.renew()
 
     def set_abort(self, value: bool) -> None:
-        """Tell running kernels to leave (or stop telling them)."""
+        """Make running kernels exit when they next read the abort word, or withdraw that."""
         self.backend.poke(self.address + self._offsets["abort"], int(value).to_bytes(4, "little"))
 
     def take_stands(self, *, lost: bool = False) -> tuple[npt.NDArray[np.void], int]:
-        """Where the threads stood that have left since they were told to stop, and how many there are no places of; forgets them."""
+        """The places of threads that exited because their launch was stopped, and the number of those without a place. Clears both."""
         behind = self.ring[_FINDINGS_BYTES:]
         found = behind.view(records.dtype(records.STAND)).copy()
         found = found[found["valid"] == 1]

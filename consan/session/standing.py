@@ -1,7 +1,7 @@
-"""Where threads stood when their launch was told to stop, from the records that they leave before they exit (StandRecord).
+"""Where threads stood when the host stopped their launch, from the records that they write before they exit (StandRecord).
 
-The lanes of a warp may leave one after another: records of one warp and place are one. Threads that were never told are not in the
-records: those at a barrier where only the exits of others let them go on, and those that had ended or had not started.
+The lanes of a warp may exit one after another, so records of one warp and place are merged. Some threads write no record: those at
+a barrier that only the exits of others released, and those that had ended or had not started.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _kernel(prepared: Prepared, entry: int, last: str) -> str:
 
 
 def _at(prepared: Prepared, place: int) -> tuple[str, dict[str, Any]]:
-    """What a thread did and where: it waited at the site of a barrier, or went round a loop: around a line of the PTX, or a wait."""
+    """What a thread did and where: it waited at the site of a barrier, or it looped around a line of the PTX or a wait."""
     found = _site(prepared, place & ~STAND_AT_SITE) if place & STAND_AT_SITE else prepared.instrumented.places.get(place)
     waiting = getattr(found, "family", "") == "barrier"
     return _WAITING if waiting else RUNNING, shown_at(found) if found is not None else {}

@@ -1,4 +1,4 @@
-"""What a session's report says of its kernels: their launches, their sites, and what of them was not checked."""
+"""What a session's report says of its kernels: their launches, their sites, and what was not checked."""
 
 from __future__ import annotations
 

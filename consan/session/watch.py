@@ -1,6 +1,6 @@
-"""Watches the launches of a session to their end, and keeps what is to be said of those that ended early.
+"""Watches the launches of a session to their end, and keeps the findings and reasons of those that ended early.
 
-A launch that does not get to its end makes the run incomplete, and the reason says where its threads stood.
+A launch that ends early makes the run incomplete, and the reason says where its threads stood.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from consan.session.standing import stands
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
 
-LEAVING = 2.0  # seconds that a kernel has to leave, once it is told to
+LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
 _MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
 
 
@@ -37,7 +37,7 @@ class SessionWatch:
 
     @contextlib.contextmanager
     def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
-        """A launch that does not get to its end is in the report, also where the program goes on after the error.
+        """Put a launch that ends early into the report, even if the program continues after the error.
 
         A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
         """
@@ -46,9 +46,9 @@ class SessionWatch:
         except DeviceLost as error:
             self._device_lost(entry, error)
         except NotSupported as error:
-            told = endings.located(error, prepared) if handle is prepared.loaded else error
-            self._unfinished(entry, str(told))
-            raise told from None
+            located = endings.located(error, prepared) if handle is prepared.loaded else error
+            self._unfinished(entry, str(located))
+            raise located from None
         except MemoryError:
             self._unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
@@ -67,7 +67,7 @@ class SessionWatch:
         self.reasons[unfinished(entry, why)] = None
 
     def after(self, prepared: Prepared, entry: str, result: LaunchStats | None, threads: int, *, alone: bool) -> None:
-        """Take what the backend tells of a launch. With a time limit, wait for one that still runs."""
+        """Take the backend's result of a launch. With a time limit, wait for a launch that still runs."""
         if result is not None:
             result = endings.settled(result, alone=alone)
             self.endings |= {result.ending: None} if result.ending else {}
@@ -79,7 +79,7 @@ class SessionWatch:
             self._stop(entry, threads)
 
     def synchronize(self) -> None:
-        """Wait for the device; what is over time is ended."""
+        """Wait for the device; stop a launch that exceeds the time limit."""
         try:
             if not self._backend.synchronize(self._timeout):
                 self._stop("a kernel")
@@ -90,7 +90,7 @@ class SessionWatch:
             raise
 
     def _stop(self, entry: str, threads: int = 0) -> None:
-        """The launch is over time: tell its threads to leave at their next loop back-edge."""
+        """The launch exceeds the time limit: make its threads exit at their next loop back-edge."""
         assert self._timeout is not None
         self.endings["timeout"] = None
         self._end_running(entry, endings.over_time(self._timeout), self._timeout, threads)
@@ -108,7 +108,7 @@ class SessionWatch:
             self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
 
     def _abort(self, patience: float) -> bool:
-        """Tell what runs to leave, and wait for it; False if it does not, and then the device is lost."""
+        """Make running kernels exit, and wait for that; False if they do not, and then the device is lost."""
         self._device.shadow.set_abort(True)
         if self._backend.synchronize(max(LEAVING, patience)):
             self._device.shadow.set_abort(False)

@@ -10,7 +10,7 @@ hooks that costs half again as many registers (48 for 32) and serialises its wgm
 gives back the code of whole-program `ptxas`: so nvJitLink comes first (one shared library, no subprocess) where it knows the option,
 else `ptxas`. That code is also what takes time: a Hopper kernel with hooks 12 s, of which relocatable code takes 2. `fast` is that.
 
-Does NOT handle: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
+Not handled: linking several modules, device libraries (`libcudadevrt`), and versions before 7.0, whose meaning differs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Decides which `libnvrtc`, `libnvJitLink`, `ptxas` and include folders consan use
 PATH belongs to, at the usual system folders, and at the dynamic loader. Nothing here needs a GPU or a driver, and nothing is loaded
 before it is used.
 
-Does NOT handle: choosing an older toolkit because the driver is old (the newest found wins), and Windows library names.
+Not handled: choosing an older toolkit because the driver is old (the newest found wins), and Windows library names.
 """
 
 from __future__ import annotations

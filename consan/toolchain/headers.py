@@ -6,7 +6,7 @@ Without libcu++ on the include path the fixed-width integers are defined here, t
 
 `<version>` is left out on purpose: libcu++ asks for it with `__has_include` and must not find itself.
 
-Does NOT handle: host-only headers (`<iostream>`, `<vector>`, `<thread>`): they stay an error, since their users are host code, and
+Not handled: host-only headers (`<iostream>`, `<vector>`, `<thread>`): they stay an error, since their users are host code, and
 specialising templates of `std::` in a kernel file.
 """
 

@@ -5,7 +5,7 @@ default, CUDA and libcu++ headers on the include path, standard headers from `co
 source is one `UsageError` with NVRTC's own `file:line` text. `.file` entries of the PTX name the path that the caller gave
 (NVRTC makes it absolute against the working folder).
 
-Does NOT handle: host code (`kernel<<<...>>>`, `main`; `nvcc_command` is what to do), separate compilation of several files, and
+Not handled: host code (`kernel<<<...>>>`, `main`; `nvcc_command` is what to do), separate compilation of several files, and
 precompiled headers.
 """
 

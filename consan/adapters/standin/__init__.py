@@ -4,7 +4,7 @@ It is importable as `cupy` only while a session on the CPU has it installed, and
 that tutorials and common RawKernel scripts use: arrays (results computed by NumPy, in the virtual machine's memory), `cupy.random`,
 RawKernel, RawModule, ElementwiseKernel, ReductionKernel, streams, events. Anything else ends in one clear sentence (`Unsupported`).
 
-Does NOT handle: replacing a CuPy that the program imported before the session began (noted in the report).
+Not handled: replacing a CuPy that the program imported before the session began (noted in the report).
 """
 
 from __future__ import annotations

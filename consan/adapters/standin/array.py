@@ -4,7 +4,7 @@ An `ndarray` holds a NumPy array that aliases the virtual machine's memory and d
 keeps views of device memory and copies anything else into it. As in CuPy, scalars come back as 0-d arrays, and NumPy arrays are not
 converted silently, in either direction.
 
-Does NOT handle: dtypes CuPy has no kernel type for (objects, strings), and names that NumPy does not have either: those end in
+Not handled: dtypes CuPy has no kernel type for (objects, strings), and names that NumPy does not have either: those end in
 `NotInStandin`, one clear sentence.
 """
 

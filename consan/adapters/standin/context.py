@@ -1,9 +1,9 @@
 """The stand-in's session and its device memory.
 
-Arrays live in the virtual machine's memory: an `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
+Arrays live in the virtual machine's memory: a `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
-Does NOT handle: CuPy's memory pool semantics (a pool would hide a use after free).
+Not handled: CuPy's memory pool semantics (a pool would hide a use after free).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The virtual machine runs a launch to its end before the call returns, so synchronising does nothing.
 
-Does NOT handle: stream capture and graphs, peer devices, IPC, textures: `NotInStandin`.
+Not handled: stream capture and graphs, peer devices, IPC, textures: `NotInStandin`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Arguments are broadcast and made contiguous first, so that the generated code indexes plain arrays. The reduction is one CTA per output
 with a tree in shared memory: the same shape as CuPy's, so that the sanitizer has the same work.
 
-Does NOT handle: complex numbers, strided `raw` arguments, reductions without an identity, and CuPy's index objects beyond `size()`.
+Not handled: complex numbers, strided `raw` arguments, reductions without an identity, and CuPy's index objects beyond `size()`.
 """
 
 from __future__ import annotations

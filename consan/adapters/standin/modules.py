@@ -2,7 +2,7 @@
 
 Decides which names are the stand-in's own and which come from NumPy.
 
-Does NOT handle: `cupyx.jit`, `cupyx.scipy`, fusion: importing them ends in one clear sentence.
+Not handled: `cupyx.jit`, `cupyx.scipy`, fusion: importing them ends in one clear sentence.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each expression gets a probe kernel that takes its address: that instantiates the template, and the probe's body names the symbol. The
 probes are cut out of the PTX before anything else sees it.
 
-Does NOT handle: name expressions of variables.
+Not handled: name expressions of variables.
 """
 
 from __future__ import annotations

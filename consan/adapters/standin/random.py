@@ -2,7 +2,7 @@
 
 The functions take CuPy's `dtype=`, which NumPy's do not. The numbers are seeded and repeatable, but they are not cuRAND's.
 
-Does NOT handle: distributions NumPy does not have, and bit-equality with a GPU run.
+Not handled: distributions NumPy does not have, and bit-equality with a GPU run.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ files, is turned off for the session, through torch's public `config.patch`.
 - No cache ever holds an instrumented kernel.
 - `Autotuner.run` runs the first configuration that compiles and fits, and the report says which: times with hooks mean nothing, and each
   configuration would be assembled with hooks.
-- The driver answers with a device number that differs from the real one, though it is the same to everybody who uses it as a number:
-  Triton caches kernels by that number, so those of a session and others are never mixed.
+- The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
+  and others are never mixed.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
-Kernels loaded under an earlier session are attached to the new one. Does NOT handle: AMD, AOTInductor and TorchInductor's C++ wrappers
+Kernels loaded under an earlier session are attached to the new one. Not handled: AMD, AOTInductor and TorchInductor's C++ wrappers
 (their own code loads cubins: noted where torch says so), a module on a second device, kernels that `triton.tools` compiled ahead of
 time, and torch's own kernels, which are machine code (noted).
 """
@@ -161,6 +161,6 @@ class TritonAdapter(TritonSeam):
 
     def _count(self, metadata: Any) -> None:
         """Wraps `launch_enter_hook`: lists kernels without hooks."""
-        told = getattr(metadata, "data", None)
-        if told is not None and told.get("function") not in self._functions:
-            self._open.uninstrumented(str(told.get("name")))
+        known = getattr(metadata, "data", None)
+        if known is not None and known.get("function") not in self._functions:
+            self._open.uninstrumented(str(known.get("name")))

@@ -59,7 +59,7 @@ def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torc
 def _answers(driver: VirtualDriver) -> dict[str, Any]:
     properties = driver.utils.get_device_properties()
     major, minor = driver.get_device_capability()
-    told = SimpleNamespace(
+    described = SimpleNamespace(
         name="consan's virtual machine",
         major=major,
         minor=minor,
@@ -75,8 +75,8 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         "set_device": lambda device: None,
         "device": lambda device: nullcontext(),
         "get_device_capability": driver.get_device_capability,
-        "get_device_properties": lambda device=None: told,
-        "get_device_name": lambda device=None: told.name,
+        "get_device_properties": lambda device=None: described,
+        "get_device_name": lambda device=None: described.name,
         "synchronize": lambda device=None: None,
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
