@@ -119,7 +119,7 @@ _RESULT_WAITS = {
     "global-other-issuer:bulk store": Situation(
         "a cp.async.bulk.wait_group by the thread that issued the {operation}: groups belong to the thread that commits them",
         f"wait with {_FULL_WAIT} in the thread that executed {{first_at}}, then {{cta_barrier}}, before {{second_at}}",
-        _NOT_THERE + ": the wait of another thread than its own waits for nothing",
+        _NOT_THERE + ": a wait by another thread does not cover it",
     ),
 }
 _SOURCE_WAITS = {
@@ -189,7 +189,7 @@ OPERATION_WAITS: Final = {
         "a {wait_name} by the thread that issued the {operation}: groups belong to the thread that commits them",
         "wait with {wait} ({wait_cpp}) in the thread that executed {first_at}, then {cta_barrier}, before {second_at}",
         "the {second_role} at {second_at} relies on a wait by a thread that did not issue the {operation} at {first_at}:"
-        " that wait waits for nothing",
+        " that wait does not cover it",
     ),
 }
 
@@ -337,8 +337,8 @@ PROXY_FENCES: Final = {
     "global-poll-no-fence": Situation(
         "fence.proxy.async.global between the flag and the bulk load (policy isa, D14: shipped libraries leave it out)",
         "execute fence.proxy.async.global after {first_at} has seen the flag, before {second_at}",
-        "the {second_role} at {second_at} reads through the async proxy, perhaps what the flag read at {first_at} tells of: the flag was"
-        " read through the generic proxy, and no proxy fence for global memory lies between",
+        "the {second_role} at {second_at} reads through the async proxy, perhaps the data that the flag read at {first_at} announces: the"
+        " flag was read through the generic proxy, and no proxy fence for global memory lies between",
         "note",
         "isa",
     ),

@@ -1,6 +1,6 @@
 """The words for an access outside its array: its index, the index of the last element, and which index the repair must keep.
 
-An index counts elements as wide as the access. It is told only if the array is known, and its size and the distance are whole elements.
+An index counts elements as wide as the access. It is given only if the array is known, and its size and the distance are whole elements.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if finding.situation == "written-later":  # (2) is the write, which has to come first
         first, second, one, other = second, first, other, one
     inside = relations.in_branches(first, second, (one.thread, other.thread))
-    told = [f"{side} the branch that contains {place(at)}" for side, at, is_in in zip(_SIDES, (one, other), inside, strict=True) if is_in]
-    if not told:
+    named = [f"{side} the branch that contains {place(at)}" for side, at, is_in in zip(_SIDES, (one, other), inside, strict=True) if is_in]
+    if not named:
         return finding
-    return replace(finding, fix=f"{finding.fix}; put the barrier where all threads pass: {' and '.join(told)}")
+    return replace(finding, fix=f"{finding.fix}; put the barrier where all threads pass: {' and '.join(named)}")

@@ -48,7 +48,7 @@ def _line(access: Access) -> str:
 def enclosing_call(line: str, column: int) -> str:
     """`tl.load(a)` of `tl.dot(tl.load(a), b)` for the column of `a`, counted from 0 as Triton does; empty if no call is open there.
 
-    A call that is long, or goes on in the next line, is told by its name.
+    A call that is long, or continues on the next line, is given by its name only.
     """
     begin = _opening(line[:column])
     name = _NAME.search(line[: max(begin, 0)])

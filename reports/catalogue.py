@@ -128,14 +128,14 @@ _BARRIER_MISUSE = CatalogueEntry(
     "{barrier} is used against its protocol at {first_at}",
     {
         "result-ignored": Situation(
-            "a look at the result: try_wait may return false at its time limit, and then the phase is not over",
+            "a test of the result: try_wait may return false at its time limit, and then the phase is not over",
             "repeat the try_wait at {first_at} until it returns true",
             "the result of the mbarrier.try_wait at {first_at} is ignored",
         ),
         "shared-id": Situation(
             "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
-            "give the groups of warps barriers of their own, or let (2) come after the last use of {barrier} is over",
-            "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other is luck",
+            "give the groups of warps barriers of their own, or order (2) after the last use of {barrier}",
+            "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other depends on timing",
         ),
         "counts-disagree": Situation(
             "one thread count for all that meet at {barrier}",
@@ -180,7 +180,7 @@ _DEADLOCK = CatalogueEntry(
             "a release of {barrier}: the thread that has it has exited, or waits for threads that try to take it",
             "release the lock on every path ({gpu_fence}, then an exchange that stores 0), before any exit and before any barrier that"
             " the others must reach; where lanes of one warp compete, let one of them take it for all",
-            "threads try to take {barrier} in loops that never end: nobody that is left releases it",
+            "threads try to take {barrier} in loops that never end: no remaining thread releases it",
         ),
         "loop": Situation(
             "a condition that ends the loop: it reads no memory that could change",

@@ -4,7 +4,7 @@ A finding follows from a root if the root's repair has to come first: a race thr
 a barrier that is misused, a copy in flight at the exit whose missing wait is reported. Two findings with one culprit and one repair have
 one cause. A rule speaks only of findings of one kernel, and only where the barrier, the operation or the culprit is the same one.
 
-Findings keep their own words in the JSON report, which names the root by its index. For people `told` changes the words.
+Findings keep their own words in the JSON report, which names the root by its index. For people `worded` changes the words.
 Counts, verdict and exit status do not change.
 """
 
@@ -22,7 +22,7 @@ from consan.reports.model import CULPRIT, SEVERITIES, Access, Finding
 class ConsequenceRule:
     """When a finding belongs to a root, and its words.
 
-    `mutual`: both have one cause, and the one that is shown first is the root. Else nothing is missing but the repair of the root.
+    `mutual`: both have one cause, and the one that is shown first is the root. Otherwise the repair of the root is all that is missing.
     """
 
     holds: Callable[[Finding, Finding], bool]  # (root, finding)
@@ -86,13 +86,13 @@ def arranged(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(findings[index] for index in sorted(range(len(findings)), key=position))
 
 
-def told(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Finding]:
+def worded(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Finding]:
     """The findings in the words for people. `numbers`: the number under which each is shown."""
     found = roots(findings)
-    return [_told(finding, findings, numbers, found.get(index)) for index, finding in enumerate(findings)]
+    return [_worded(finding, findings, numbers, found.get(index)) for index, finding in enumerate(findings)]
 
 
-def _told(finding: Finding, findings: Sequence[Finding], numbers: Sequence[int], found: tuple[int, ConsequenceRule] | None) -> Finding:
+def _worded(finding: Finding, findings: Sequence[Finding], numbers: Sequence[int], found: tuple[int, ConsequenceRule] | None) -> Finding:
     if found is None:
         return finding
     root, rule = found

@@ -34,7 +34,7 @@ def blame(
     facts: dict[str, Any],
     framework: str = frameworks.CUDA,
 ) -> Finding:
-    """The finding with its culprit, if a rule finds one. Nothing stands between two accesses of one instruction."""
+    """The finding with its culprit, if a rule finds one. Two accesses of one instruction have none."""
     first, second = pair
     alone = len(finding.accesses) == 1  # an operation that nobody waits for before the exit
     if relations is None or first is None or (second is None and not alone) or first == second or facts.get("position") == UPDATE:
@@ -48,8 +48,8 @@ def blame(
     if around is None:
         return finding
     case = Case(finding, name, around, facts, words_of(finding, facts, framework))
-    told = next((_told(case, rule, found, framework) for rule in rules if (found := rule.find(case)) is not None), finding)
-    return replace(told, accesses=tuple(_with_barrier(access, finding.kernel, relations) for access in told.accesses))
+    blamed = next((_blamed(case, rule, found, framework) for rule in rules if (found := rule.find(case)) is not None), finding)
+    return replace(blamed, accesses=tuple(_with_barrier(access, finding.kernel, relations) for access in blamed.accesses))
 
 
 def _with_barrier(access: Access, kernel: str, relations: Relations) -> Access:
@@ -60,7 +60,7 @@ def _with_barrier(access: Access, kernel: str, relations: Relations) -> Access:
     return replace(access, name=variable_name(symbols.pop()) if len(symbols) == 1 else "")
 
 
-def _told(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, Mapping[str, str]], framework: str) -> Finding:
+def _blamed(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, Mapping[str, str]], framework: str) -> Finding:
     point, more = found if isinstance(found, tuple) else (found, {})
     finding, access = case.finding, apart((*case.finding.accesses, access_of(point)))[-1]
     words = {**case.words, "culprit": named(point, case.words), "culprit_at": place(access), "in_between": _in_between(case), **more}

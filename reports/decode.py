@@ -90,14 +90,14 @@ def _explained(valid: Iterable[Found], table: Records | None) -> dict[tuple[int,
 def _finding(found: Found, table: Records | None, module: ModuleSites) -> Finding:
     count, ctas, low, high = merged(found, table)
     hazard = Hazard(int(found.own["hazard"])) if is_conflict(found) else Hazard.NONE
-    told_bytes = found.event["bytes"] and not is_global(found) and TYPES[found.kind][0] != "barrier-misuse"
+    has_bytes = found.event["bytes"] and not is_global(found) and TYPES[found.kind][0] != "barrier-misuse"
     finding = Finding(
         kind=TYPES[found.kind][0],
         hazard=_hazard(found, hazard, module),
         kernel=entry_of(found, module),
         count=count,
         ctas=ctas,
-        buffer=buffer_of(found, low, high, module) if told_bytes else None,
+        buffer=buffer_of(found, low, high, module) if has_bytes else None,
         accesses=apart(accesses_of(found, hazard, module)),
         barrier=barrier_state(found, module),
     )

@@ -28,7 +28,7 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True)
 class Split:
-    """Lane masks: who came, who did not, which of these have exited, and how they went."""
+    """Lane masks: the lanes that came, those that did not, and which of these have exited. `how` says where those are."""
 
     came: int
     others: int
@@ -116,20 +116,23 @@ def lanes_phrase(mask: int) -> str:
 
 
 def blame_divergence(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for each instruction that a warp reaches in parts. A deadlock that follows is told with it: what the others wait
-    at is innocent. A deadlock in which CTAs wait that have no such instruction stays."""
+    """One finding for each instruction that a warp reaches in parts.
+
+    A deadlock that follows becomes part of it, because the barriers at which other warps wait are not at fault. A deadlock stays a finding
+    of its own if threads of a CTA without such an instruction wait in it.
+    """
     found = list(findings)
-    told: dict[tuple[object, ...], Finding] = {}
+    kept: dict[tuple[object, ...], Finding] = {}
     for finding in sorted(filter(_is_divergence, found), key=_nearness):
-        told.setdefault(_point_of(finding), finding)
-    kernels = {finding.kernel for finding in told.values()}
+        kept.setdefault(_point_of(finding), finding)
+    kernels = {finding.kernel for finding in kept.values()}
     stuck = {finding.kernel for finding in found if finding.kind == "deadlock"}
-    rest = [f for f in found if not _is_divergence(f) and not (f.kernel in kernels and _follows(f, told.values()))]
-    return [_with_end(finding, finding.kernel in stuck) for finding in told.values()] + rest
+    rest = [f for f in found if not _is_divergence(f) and not (f.kernel in kernels and _follows(f, kept.values()))]
+    return [_with_end(finding, finding.kernel in stuck) for finding in kept.values()] + rest
 
 
 def _follows(finding: Finding, divergences: Iterable[Finding]) -> bool:
-    """Whether each CTA of a deadlock is the one that a divergence is told of, or has threads that wait at its places."""
+    """Whether each CTA of a deadlock is that of a divergence, or has threads that wait at the places of one."""
     if finding.kind != "deadlock":
         return False
     causes = [waiter for one in divergences if one.kernel == finding.kernel for waiter in one.waiters]

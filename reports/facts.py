@@ -80,7 +80,7 @@ def loop_facts(pair: Pair, relations: Relations | None) -> dict[str, str]:
 
 
 def lacked_arrivals(found: Found) -> int:
-    """The arrivals that the phase that completes an operation still lacked; 0 if it was over."""
+    """The pending arrivals of the phase that completes an operation; 0 if that phase was over."""
     barrier = barrier_of(found)
     state = STATE.unpack(int(barrier["state"])) if barrier is not None else {"phase": 0, "pending": 0}
     return int(state["pending"]) if barrier is not None and (state["phase"] ^ int(barrier["phase"])) & 1 == 0 else 0

@@ -31,7 +31,7 @@ class ModuleSites:
     framework: str = frameworks.CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
     address_name: Callable[[str, int, int], str] = lambda entry, begin, end: ""  # of bytes of global memory that a kernel touched
-    relations: Relations | None = None  # what the text tells of how they follow each other
+    relations: Relations | None = None  # which site can follow which, from the text
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""

@@ -67,8 +67,8 @@ $pages</main>
 def render(report: Report, now: datetime | None = None) -> str:
     """The page. `now` is its date."""
     sources = Sources(report)
-    told = consequences.told(report.findings, range(1, len(report.findings) + 1))
-    cards = [_finding(finding, number, report, sources) for number, finding in enumerate(told, 1)]
+    findings = consequences.worded(report.findings, range(1, len(report.findings) + 1))
+    cards = [_finding(finding, number, report, sources) for number, finding in enumerate(findings, 1)]
     version, date = report.version or installed_version(), f"{now or datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
     rows = list(phrases.summary(report))
     return _PAGE.substitute(
@@ -98,9 +98,9 @@ def _text(text: str) -> str:
 
 def _headline(report: Report) -> str:
     """`2 errors, 1 warning; 1 kernel, 3 launches on cpu; ...`."""
-    told = dict(phrases.summary(report))
-    found = "Nothing found" if told["found"] == "nothing" else told["found"]
-    return f"{found}; {told['ran']}"
+    facts = dict(phrases.summary(report))
+    found = "Nothing found" if facts["found"] == "nothing" else facts["found"]
+    return f"{found}; {facts['ran']}"
 
 
 def _meta(report: Report, version: str, date: str) -> tuple[str, ...]:
@@ -142,11 +142,11 @@ def _index(report: Report) -> str:
 def _index_row(finding: Finding, number: int) -> str:
     places = ", ".join(dict.fromkeys(place(access) for access in finding.pair or stands(finding)))
     at = f"at {_text(places)}" if places else ""
-    told = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", at)))
+    details = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", at)))
     state = " (suppressed)" if finding.suppressed else ""
     return (
         f'<li id="i-f{number}"><span class="badge {finding.severity}">{finding.severity}</span>'
-        f'<a href="#f{number}">{_text(KINDS[finding.kind].title)}{state}</a> <span class="at">{told}</span></li>'
+        f'<a href="#f{number}">{_text(KINDS[finding.kind].title)}{state}</a> <span class="at">{details}</span></li>'
     )
 
 
@@ -214,11 +214,11 @@ def _sentence(text: str) -> str:
 
 def _side(access: Access, number: int, sources: Sources) -> str:
     excerpt = sources.excerpt(access)
-    told = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
+    lines = "".join(f"<p>{_text(text)}</p>" for text in (phrases.who(access), phrases.what(access)) if text)
     mark = f'<span class="mark">({number})</span> ' if number else ""
     return (
         f'<section class="side n{number}"><h3>{mark}{_text(access.role)} <code>{_text(access.op)}</code></h3>'
-        f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{told}{_chain(access)}</section>"
+        f"<p><code>{_text(phrases.where(access))}</code></p>{_excerpt(excerpt, access) if excerpt else ''}{lines}{_chain(access)}</section>"
     )
 
 

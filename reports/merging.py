@@ -25,7 +25,7 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What counts first, by severity, then count; ties by kernel, kind and place: the same findings always read the same.
+    """Sort by severity, then by count. Ties are broken by kernel, kind and place, so that equal findings always come in one order.
 
     A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. What
     certainly follows from another finding comes right after it (`consequences`).

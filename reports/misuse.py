@@ -39,9 +39,9 @@ def _counts(finding: Finding, site: Site, relations: Relations, threads: Dim3) -
     counts = [counted.count.of(unflatten(number, threads)) for number in range(total)]
     if None in counts or not 1 < len(set(counts)) <= MOST_LISTED:
         return finding
-    told = " and ".join(f"{count} {_of_threads(counts, count)}" for count in dict.fromkeys(counts))
+    listed = " and ".join(f"{count} {_of_threads(counts, count)}" for count in dict.fromkeys(counts))
     more = f"; the CTA has only {total} threads" if max(filter(None, counts)) > total else ""
-    finding = replace(finding, message=f"{finding.message}: {told}{more}")
+    finding = replace(finding, message=f"{finding.message}: {listed}{more}")
     return _computed(finding, counted.computed) if counted.computed is not None else finding
 
 

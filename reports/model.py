@@ -187,7 +187,7 @@ class KernelSummary:
     global_stores: int = 0  # instructions; stores through generic addresses, which may reach other memory, are in `generic_writes`
     global_atomics: int = 0
     generic_writes: int = 0
-    open_points: int = 0  # warp-synchronous instructions at which a lane that passes them by may not be seen
+    open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed
     engine: str = "inline"  # how its accesses were checked: by called hooks ("inline"), or recorded and replayed ("record")
     ctas: int = 0  # recorded CTAs, of all launches
     histories: int = 0  # distinct ones among them: each was replayed

@@ -130,10 +130,10 @@ def _range(access: Access) -> str:
         return "registers" if access.space == "register" else f"{access.space} memory"
     begin, end = access.bytes
     if access.space == "shared":
-        told = f"shared bytes {begin}..{end - 1}"
-        return f"{access.name} ({told})" if access.name else told
-    told = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
-    return f"{access.name} ({told})" if access.name else told
+        numbers = f"shared bytes {begin}..{end - 1}"
+        return f"{access.name} ({numbers})" if access.name else numbers
+    address = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+    return f"{access.name} ({address})" if access.name else address
 
 
 # Facts about a waiting warp, in this order. Other keys follow unchanged.
@@ -252,8 +252,8 @@ def notes_hidden(number: int, option: str = "--notes") -> str:
 
 
 def _found(report: Report, notes: bool) -> str:
-    told = [severity for severity in SEVERITIES if notes or severity != "note"]
-    counts = [plural(report.count(severity), severity) for severity in told if report.count(severity)]
+    severities = [severity for severity in SEVERITIES if notes or severity != "note"]
+    counts = [plural(report.count(severity), severity) for severity in severities if report.count(severity)]
     counts += ["the verdict counts errors only"] if report.verdict == CLEAN and report.count("warning") else []
     shown = report.shown(notes=notes)
     places = len(causes(shown))

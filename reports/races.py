@@ -63,7 +63,7 @@ _SAME_UPDATE = Situation(
 # One thread's update of bytes that others update too (`ordering.UPDATE`).
 _UPDATES = {
     "no-barrier@update": _UPDATE,
-    # Of the lanes of a warp that have read the bytes, the last one is known: others may have read them at another line.
+    # The device keeps only the last lane of a warp that has read the bytes; others may have read them at another line.
     "no-warp-sync@update": Situation(
         "an atomic update, or {warp_barrier} between the reads of other lanes and this update",
         "if several lanes update the same element, " + _ATOMIC + "; if each updates its own and others read it, put {warp_barrier}"

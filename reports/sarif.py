@@ -81,8 +81,8 @@ def _rule(kind: CatalogueEntry) -> Json:
 
 
 def _invocation(report: Report) -> Json:
-    told = [("warning", f"incomplete: {reason}") for reason in report.incomplete] + [("note", note) for note in report.notes]
-    notices = [{"level": level, "message": {"text": text}} for level, text in told]
+    texts = [("warning", f"incomplete: {reason}") for reason in report.incomplete] + [("note", note) for note in report.notes]
+    notices = [{"level": level, "message": {"text": text}} for level, text in texts]
     command = {"commandLine": shlex.join(report.command)} if report.command else {}
     return {**command, "executionSuccessful": True, "exitCode": report.exit, "toolExecutionNotifications": notices}
 
@@ -102,10 +102,10 @@ class _Writer:
             yield self._result(finding) | ({"suppressions": _suppressions(finding.suppressed)} if suppressing else {})
 
     def _result(self, finding: Finding) -> Json:
-        told = [self._location(finding, access, number) for number, access in enumerate(finding.accesses)]
-        places = told[: len(finding.pair)]
+        locations = [self._location(finding, access, number) for number, access in enumerate(finding.accesses)]
+        places = locations[: len(finding.pair)]
         where = {"locations": places or self._waits(finding) or [{"logicalLocations": [_kernel(finding)]}]}
-        related = {"relatedLocations": [place | {"id": number} for number, place in enumerate(told, 1)]} if len(told) > 1 else {}
+        related = {"relatedLocations": [place | {"id": number} for number, place in enumerate(locations, 1)]} if len(locations) > 1 else {}
         return {
             "ruleId": finding.kind,
             "ruleIndex": self._index[finding.kind],
@@ -192,8 +192,8 @@ def _kernel(finding: Finding) -> Json:
 
 def _properties(finding: Finding) -> Json:
     named = {"hazard": finding.hazard, "ctas": finding.ctas, "policy": finding.policy, "tests": list(finding.tests) or None}
-    told = seen(finding) if finding.ctas else "in the text of the kernel"
-    return {name: value for name, value in named.items() if value is not None} | {"seen": told}
+    occurrences = seen(finding) if finding.ctas else "in the text of the kernel"
+    return {name: value for name, value in named.items() if value is not None} | {"seen": occurrences}
 
 
 def _suppressions(suppressed: Suppressed | None) -> list[Json]:

@@ -43,7 +43,7 @@ def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
 
 
 def read_lines(file: str, texts: Mapping[str, str]) -> list[str]:
-    """The lines of a source, from `texts` or from disk. None if there is no such text file."""
+    """The lines of a source, from `texts` or from disk; empty if there is no such text file."""
     if file in texts:
         return texts[file].splitlines()
     try:

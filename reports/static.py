@@ -17,7 +17,7 @@ from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding
 from consan.reports.places import apart, located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
-# What follows the message, and the fix, for a wait nearby that does not serve.
+# The end of the message, and the fix, for a wait nearby that does not cover (1).
 _THIRD: Final = {
     "late": (
         "the wgmma.wait_group at {third_at} comes only after the {second_role}",

@@ -123,8 +123,8 @@ class _Printer:
         """Everything."""
         shown = causes(self._shown)
         numbers = {id(finding): number for number, cause in enumerate(shown, 1) for finding in (cause.finding, *cause.others)}
-        told = consequences.told(self._shown, [numbers[id(finding)] for finding in self._shown])
-        worded = {id(finding): words for finding, words in zip(self._shown, told, strict=True)}
+        texts = consequences.worded(self._shown, [numbers[id(finding)] for finding in self._shown])
+        worded = {id(finding): words for finding, words in zip(self._shown, texts, strict=True)}
         for index, cause in enumerate(shown, 1):
             self._finding(replace(cause, finding=worded[id(cause.finding)]), f" {index}/{len(shown)} ")
         self._summary(stored)

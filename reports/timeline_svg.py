@@ -106,8 +106,8 @@ class _Drawing:
 
     def _head_lines(self, lane: Lane) -> list[tuple[str, str]]:
         room = {style: int((self._column - 2) / (_BOLD if style == "title" else _SANS)) for style in ("group", "title", "detail")}
-        told = [("group", lane.group)] if any(each.group for each in self._timeline.lanes) else []
-        lines = [(style, text) for style, text in (*told, ("title", lane.title), ("detail", lane.detail))]
+        group = [("group", lane.group)] if any(each.group for each in self._timeline.lanes) else []
+        lines = [(style, text) for style, text in (*group, ("title", lane.title), ("detail", lane.detail))]
         return [(style, part) for style, text in lines for part in wrap(text, room[style], 3) if part or style == "group"]
 
     def _lifeline(self, lane: int, top: float, bottom: float) -> None:
@@ -161,11 +161,11 @@ class _Drawing:
         self._front.append("</g>")
 
     def _band(self) -> None:
-        """What is missing, and what stands there and does not serve, across all lanes."""
+        """A band across all lanes: what is missing, and the culprits."""
         room, bold = int((self._width - 44) / _SANS), int((self._width - 44) / _BOLD)
         missing = wrap(f"missing: {self._timeline.missing}", room, 6) if self._timeline.missing else []
-        told = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} {self._timeline.blame}", bold, 4)]
-        lines = [*(("left", text) for text in missing), *(("left culprit", text) for text in told)]
+        culprits = [part for what, where in self._timeline.culprits for part in wrap(f"{what} at {where} {self._timeline.blame}", bold, 4)]
+        lines = [*(("left", text) for text in missing), *(("left culprit", text) for text in culprits)]
         if not lines:
             return
         self._y += _SPACE - 4

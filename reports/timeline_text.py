@@ -136,13 +136,13 @@ class _Drawing:
 
     def _band(self) -> None:
         """The band across all lanes: what is missing, and the culprits."""
-        told = [f"missing: {self._timeline.missing}"] if self._timeline.missing else []
-        told += [f"{what} at {where} {self._timeline.blame}" for what, where in self._timeline.culprits]
-        if not told:
+        texts = [f"missing: {self._timeline.missing}"] if self._timeline.missing else []
+        texts += [f"{what} at {where} {self._timeline.blame}" for what, where in self._timeline.culprits]
+        if not texts:
             return
         rule = (self._strokes.gap + (" " if self._strokes is ASCII else "")) * self._width
         self._put(rule, MISSING)
-        for text in told:
+        for text in texts:
             for line in textwrap.wrap(text, self._width, initial_indent=f"{self._strokes.cross} ", subsequent_indent="  "):
                 self._put(line, MISSING)
         self._put(rule, MISSING)
@@ -159,10 +159,10 @@ class _Drawing:
         row[low : high + 1] = (self._strokes.gap if missing else self._strokes.line) * (high - low + 1)
         row[source] = self._strokes.turn_right if target > source else self._strokes.turn_left
         row[target] = self._strokes.up if missing and up else self._strokes.right if target > source else self._strokes.left
-        told = f" {self._strokes.cross if missing else label} "
-        if told.strip() and len(told) <= high - low - 3:
-            middle = (low + high + 1 - len(told)) // 2
-            row[middle : middle + len(told)] = told
+        written = f" {self._strokes.cross if missing else label} "
+        if written.strip() and len(written) <= high - low - 3:
+            middle = (low + high + 1 - len(written)) // 2
+            row[middle : middle + len(written)] = written
         self._put("".join(row), MISSING if missing else "")
 
     def _strip(self) -> None:

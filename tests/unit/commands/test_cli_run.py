@@ -237,7 +237,7 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
         (["program", "x"], f"program is no Python program: {NATIVE}"),
         (["script.sh"], f"script.sh is no Python program: {NATIVE}"),
         (["ls"], f"ls is no Python program: {NATIVE}"),
-        (["python3", "bad.py"], "python3 is the interpreter, which consan is itself: leave it out, consan run script.py"),
+        (["python3", "bad.py"], "python3 is an interpreter, and consan is one itself: leave it out, as in consan run script.py"),
     ],
 )
 def test_what_cannot_be_run(

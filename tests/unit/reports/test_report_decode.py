@@ -163,7 +163,7 @@ def test_the_role_of_a_site_that_the_record_says_nothing_of(site: int, role: str
         (Reason.NOT_COMMITTED, "error", "it was not committed"),
         (Reason.WAITED_NO_BARRIER, "error", "nothing orders that wait"),
         (Reason.OTHER_LANES, "warning", "another lane of the warp"),
-        (Reason.OTHER_ISSUER, "error", "another thread than its own"),
+        (Reason.OTHER_ISSUER, "error", "a wait by another thread does not cover it"),
     ],
 )
 def test_the_result_of_a_bulk_store_in_global_memory(reason: Reason, severity: str, words: str) -> None:
