@@ -247,7 +247,7 @@ def hidden_notes(report: Report) -> str:
 
 
 def notes_hidden(number: int, option: str = "--notes") -> str:
-    """The same for a given number of notes."""
+    """As `hidden_notes`, for a given number of notes."""
     return f"{plural(number, 'note')} ({option} shows {'it' if number == 1 else 'them'})" if number else ""
 
 

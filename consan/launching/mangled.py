@@ -93,7 +93,7 @@ class _Reader:
     # -- names -----------------------------------------------------------------------------------------------------------
 
     def _name(self) -> bool:
-        """The function's own name; whether it ends with template arguments."""
+        """Read the function's own name. Returns whether it ends with template arguments."""
         if self._accept("N"):
             return self._nested()
         self._accept("St")

@@ -134,7 +134,7 @@ def gaps_of(entry: str, checked: Checked) -> list[str]:
 
 
 def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
-    """A recorded module in the form that the rest of a session uses."""
+    """A recorded module as the rest of a session knows modules."""
     return Instrumented(
         ptx=done.ptx,
         target=done.target,

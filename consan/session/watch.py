@@ -96,7 +96,7 @@ class SessionWatch:
         self._end_running(entry, endings.over_time(self._timeout), self._timeout, threads)
 
     def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
-        """End what the device runs in the background; the report gets the reason and the places.
+        """Stop the launches that still run, and give the report the reason and the places.
 
         `entry` was launched last, with so many `threads`, if it is known which launch it is.
         """

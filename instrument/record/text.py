@@ -102,7 +102,7 @@ def hash_word(value: str) -> str:
 
 
 def hash_constant(value: int) -> str:
-    """The same for a constant."""
+    """As `hash_word`, for a constant."""
     return f"mad.lo.u64 %__consan_h, %__consan_h, {MULTIPLIER_1}, {value};\n{_with_carry(str(value))}"
 
 

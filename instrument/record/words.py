@@ -126,7 +126,7 @@ def _shared(base: Register | Symbol, scope: Block) -> str:
 
 
 def _generic(base: Register | Symbol, offset: int, scope: Block) -> str:
-    """The same for a generic address: all bits set if it is not in shared memory."""
+    """As `_shared`, for a generic address: all bits set if it is not in shared memory."""
     if isinstance(base, Symbol) and not scope.is_register(base.name):
         raise Unsupported(f"{base.name} used as a generic address")
     wide = register_bits(base.name, scope) == 64

@@ -109,7 +109,7 @@ class DecodeContext:
         return UnsupportedInstruction(self.instruction.opcode, self.instruction.line, detail)
 
     def malformed(self, error: Exception) -> UnsupportedInstruction:
-        """The same for operands on which the decoder failed with `error`."""
+        """As `unsupported`, for operands on which the decoder failed with `error`."""
         refusal = self.unsupported("its operands are not those of the form")
         refusal.__cause__ = error
         return refusal

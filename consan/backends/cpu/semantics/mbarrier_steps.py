@@ -57,7 +57,7 @@ def units_of(found: Locator, lanes: Any) -> Array:
 
 
 def local_units_of(found: Locator, lanes: Any, kind: str) -> Array:
-    """The same for instructions that take only objects of their own CTA."""
+    """As `units_of`, for instructions that take only objects of their own CTA."""
     units, wave = units_of(found, lanes), found.wave
     if wave.cluster_size == 1:
         return units

@@ -188,7 +188,7 @@ class Items:
         self.view[self.index] = data.view(self.view.dtype)[self.inside]
 
     def reducer(self, operation: str) -> Callable[[Array], None] | None:
-        """The same for a reduction; None where there is none for the type."""
+        """The function that reduces data into the part of a box that is inside the tensor; None if the type has no such operation."""
         word = _REDUCED[operation].get(self.info.dtype)
         if word is None:
             return None

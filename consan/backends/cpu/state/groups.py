@@ -128,7 +128,7 @@ class ReadyQueue:
         heapq.heappush(self._heap, (self.key(group), self._serial, group))
 
     def _settle(self) -> bool:
-        """Drop stale entries from the top of the heap; whether any group is left."""
+        """Drop stale entries from the top of the heap. Returns whether any group is left."""
         heap = self._heap
         while heap:
             group = heap[0][2]

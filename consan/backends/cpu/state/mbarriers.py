@@ -99,7 +99,7 @@ class MBarriers:
     # Signals -------------------------------------------------------------------------------------------------------
 
     def arrive(self, units: Array, counts: Array, tx: Array | None = None, *, drop: bool = False) -> Array:
-        """Arrive-on of each lane in turn, after its expect-tx; the state tokens."""
+        """Arrive-on of each lane in turn, after its expect-tx. Returns the state tokens."""
         if tx is None and len(counts) and (counts == counts[0]).all():
             states = self._arrive_alike(units, int(counts[0]), drop)
             if states is not None:
@@ -109,7 +109,7 @@ class MBarriers:
         return np.array([self.signal(unit, arrivals=count, tx=more, drop=drop) for unit, count, more in lanes], np.uint64)
 
     def _arrive_alike(self, units: Array, count: int, drop: bool) -> Array | None:
-        """The same for the usual case, in which at most the last arrival at each object completes its phase; None otherwise."""
+        """As `arrive`, for the usual case, in which at most the last arrival at each object completes its phase; None otherwise."""
         unique, inverse, number = np.unique(units, return_inverse=True, return_counts=True)
         old = self.words[unique]
         total, pending = number.astype(np.uint64) * np.uint64(count), pending_of(old)
@@ -129,7 +129,7 @@ class MBarriers:
         return np.asarray(old[inverse] - ((rank * np.uint64(count)) << np.uint64(PENDING)))
 
     def signal(self, unit: int, *, arrivals: int = 0, tx: int = 0, drop: bool = False) -> int:
-        """Any of expect-tx (tx > 0), complete-tx (tx < 0), arrive-on (arrivals < 0: one more is pending); the word before."""
+        """Any of expect-tx (tx > 0), complete-tx (tx < 0), arrive-on (arrivals < 0: one more is pending). Returns the word before."""
         old = int(self.words[unit])
         pending = ((old >> PENDING) - arrivals) & COUNT_MASK
         expected = ((old >> EXPECTED) - (arrivals if drop else 0)) & COUNT_MASK
@@ -180,7 +180,7 @@ class MBarriers:
         return frozenset(self.parked)
 
     def time_out(self) -> bool:
-        """Nothing can run: parked lanes resume with False, as they would after the time limit; whether there were any.
+        """Nothing can run: parked lanes resume with False, as they would after the time limit. Returns whether there were any.
 
         A lane that tries only once can then continue. Lanes that merely try again change nothing, and after some rounds without
         change they stay parked.

@@ -99,7 +99,7 @@ class Arena:
         raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
 
     def reserve_apart(self, nbytes: int, align: int = 256) -> int:
-        """The same at the far end of the address space, where no overrun of another buffer reaches."""
+        """As `reserve`, at the far end of the address space, where no overrun of another buffer reaches."""
         start, size = self._free[-1]
         offset = (start + size - _align(nbytes + RED_ZONE, _PAGE)) // max(align, _PAGE) * max(align, _PAGE)
         if offset <= start:
