@@ -128,6 +128,7 @@ def launch(
     engine: str = "auto",
     trace_memory: int | None = None,
     exhaustive: bool = False,
+    keep_histories: bool = False,
 ) -> Report:
     """Launch once, sanitized, and return the report of this launch.
 
@@ -137,7 +138,7 @@ def launch(
 
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
-    `exhaustive`: CTAs that did the same are checked one by one (engine "record").
+    `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `keep_histories`: write a file for `consan replay`.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
@@ -145,8 +146,9 @@ def launch(
         raise UsageError(f"{kernel!r} is no consan.Kernel")
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
-    checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "engine": engine, "exhaustive": exhaustive}
-    session = Session(device=device, seed=seed, timeout=timeout, shadow_memory=shadow_memory, trace_memory=trace_memory, **checking)
+    checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
+    recording = {"exhaustive": exhaustive, "keep_histories": keep_histories}
+    session = Session(device=device, seed=seed, timeout=timeout, engine=engine, **checking, **recording)
     with session.turn():
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with _arguments(session, kernel.function, args) as values:

@@ -9,6 +9,7 @@ from typing import Final
 from consan._errors import UsageError
 
 _LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not fill the machine's memory
+_ARCHIVE: Final = b"PK\3\4"  # how a zip archive begins
 
 
 def read_file(name: str) -> str:
@@ -23,6 +24,23 @@ def read_file(name: str) -> str:
     if len(text) > _LARGEST_TEXT:
         raise UsageError(f"cannot read {name}: it is larger than {_LARGEST_TEXT >> 20} MiB")
     return text
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file is a zip archive. False if it cannot be read."""
+    try:
+        with open(name, "rb") as file:
+            return file.seekable() and file.read(len(_ARCHIVE)) == _ARCHIVE
+    except (OSError, ValueError):
+        return False
+
+
+def read_data(name: str) -> bytes:
+    """The bytes of an input file. Raises UsageError with one line if it cannot be read."""
+    try:
+        return Path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {name}: {reason(error)}") from None
 
 
 def write_file(name: str, text: str) -> None:

@@ -238,6 +238,14 @@ SESSION: Final = (
         False,
         switch=True,
     ),
+    Option(
+        ("--keep-histories",),
+        "keep_histories",
+        read_switch,
+        "write what each distinct CTA did to a file that consan replay checks again, on any machine (--engine record)",
+        False,
+        switch=True,
+    ),
 )
 NOTES: Final = Option(
     ("--notes",), "notes", read_switch, "print findings of severity note in full; by default the text only counts them", False, switch=True

@@ -7,8 +7,9 @@ same, and one of them is kept.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
 Dim3 = tuple[int, int, int]
 _LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log
 _HASH_BYTES = 8
+_NO_GROUP = -1
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
@@ -93,6 +95,10 @@ class Launch:
         found = [np.frombuffer(self.backend.read(self._places[name], size), "<u8") for name in ("hashes_1", "hashes_2")]
         return np.stack(found).reshape(2, self.ctas, self.threads)
 
+    def grouped(self, limit: int = 0) -> Grouped:
+        """The CTAs by history. `limit`: only the first CTAs (0: all)."""
+        return grouped(self.hashes()[:, : limit or self.ctas])
+
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         window, nbytes = np.frombuffer(self.backend.read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
@@ -114,14 +120,46 @@ class Group:
     name: bytes
 
 
-def groups(hashes: npt.NDArray[np.uint64]) -> tuple[list[Group], list[int]]:
-    """The distinct histories, and the CTAs whose threads have not all exited."""
+@dataclass(frozen=True)
+class Grouped:
+    """The CTAs of a launch: the distinct histories, and the CTAs whose threads have not all exited."""
+
+    groups: tuple[Group, ...]
+    unended: tuple[int, ...]
+
+    @property
+    def ctas(self) -> int:
+        """How many CTAs these are."""
+        return sum(len(group.members) for group in self.groups) + len(self.unended)
+
+    def by_cta(self) -> npt.NDArray[np.int32]:
+        """The number of each CTA's group, -1 for a CTA that has not ended."""
+        found = np.full(self.ctas, _NO_GROUP, np.int32)
+        for number, group in enumerate(self.groups):
+            found[list(group.members)] = number
+        return found
+
+    @classmethod
+    def from_ctas(cls, by_cta: npt.NDArray[np.int32], names: Sequence[bytes]) -> Grouped:
+        """The inverse of `by_cta`. ValueError if a group has no CTA, or no name."""
+        order = np.argsort(by_cta, kind="stable")
+        bounds = np.searchsorted(by_cta[order], np.arange(len(names) + 1))
+        if by_cta.size and not _NO_GROUP <= by_cta.min() <= by_cta.max() < len(names):
+            raise ValueError("a CTA is in no group")
+        members = [tuple(order[begin:end].tolist()) for begin, end in itertools.pairwise(bounds)]
+        if not all(members):
+            raise ValueError("a group has no CTA")
+        return cls(tuple(map(Group, members, names)), tuple(order[: bounds[0]].tolist()))
+
+
+def grouped(hashes: npt.NDArray[np.uint64]) -> Grouped:
+    """The CTAs by the hashes of their threads: 2 x CTAs x threads."""
     finished = (hashes != 0).all(axis=(0, 2))
     whole = finished.nonzero()[0]
     known: dict[bytes, list[int]] = {}
     for cta, name in zip(whole.tolist(), _names(hashes[:, whole]), strict=True):
         known.setdefault(name, []).append(cta)
-    return [Group(tuple(members), name) for name, members in known.items()], (~finished).nonzero()[0].tolist()
+    return Grouped(tuple(Group(tuple(members), name) for name, members in known.items()), tuple((~finished).nonzero()[0].tolist()))
 
 
 def _names(hashes: npt.NDArray[np.uint64]) -> Iterator[bytes]:

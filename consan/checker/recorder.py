@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.launch import Dim3, Group, Launch, groups
-from consan.checker.replay import Replayed, Status, Tables, replay
+from consan.checker.launch import Dim3, Group, Grouped, Launch
+from consan.checker.replay import History, Replayed, Status, Tables, replay
 from consan.instrument.abi.events import FINDING, TYPES, Kind
 from consan.instrument.abi.records import TABLE_ENTRY, dtype, size
 from consan.instrument.record import Recorded
@@ -180,30 +180,47 @@ Histories = dict[tuple[object, ...], Known]
 _MOST_KNOWN = 1 << 14
 
 
-def check(launch: Launch, recorded: Recorded, place: Place, histories: Histories, *, limit: int = 0, exhaustive: bool = False) -> Checked:
+class RecordedLaunch(Protocol):
+    """What `check` reads of a launch."""
+
+    def grouped(self, limit: int) -> Grouped:
+        """The CTAs by history. `limit`: only the first CTAs (0: all)."""
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+
+    def history(self, cta: int) -> History:
+        """What a CTA did."""
+
+    def free(self) -> None:
+        """Free the memory."""
+
+
+def check(
+    launch: RecordedLaunch, recorded: Recorded, place: Place, histories: Histories, *, limit: int = 0, exhaustive: bool = False
+) -> Checked:
     """Replay what a launch did. It has ended, or stands still. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. Equal ones are told as then; stored values are not compared again.
     `exhaustive`: each CTA is replayed.
     """
-    hashes = launch.hashes()[:, : limit or launch.ctas]
-    found, unended = groups(hashes)
+    found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
     checker = _Checker(launch, tables(list(recorded.templates)), Collected(place), histories, exhaustive)
-    for group in found:
+    for group in found.groups:
         checker.check(group)
-    for cta in unended[:MOST_UNENDED]:
+    for cta in found.unended[:MOST_UNENDED]:
         checker.collect(cta, 1, checker.replayed(cta))
-    tally = Tally(1, hashes.shape[1], len(histories) - before, checker.events)
-    gaps = checker.gaps | ({"did not end": len(unended)} if unended else {})
+    tally = Tally(1, found.ctas, len(histories) - before, checker.events)
+    gaps = checker.gaps | ({"did not end": len(found.unended)} if found.unended else {})
     return Checked(*checker.collected.tables(), tally, gaps)
 
 
 @dataclass
 class _Checker:
-    launch: Launch
+    launch: RecordedLaunch
     tables: Tables
     collected: Collected
     histories: Histories

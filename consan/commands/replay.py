@@ -2,6 +2,8 @@
 
 The same text, arguments and decisions give the same run. If the text has changed (source, compiler or consan), replay
 fails with one line, because decisions refer to places in the text that ran.
+
+A file of `--keep-histories` is not run again: its recorded histories are checked again, without the program and without a GPU.
 """
 
 from __future__ import annotations
@@ -10,14 +12,15 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from consan import options
-from consan.files import check_writable, write_file
+from consan._errors import UsageError
+from consan.commands.deliver import deliver
+from consan.files import check_writable, is_archive, read_data, write_file
 from consan.reports.model import EXIT_VIOLATIONS
-
-if TYPE_CHECKING:
-    pass
+from consan.reports.sources import embed
+from consan.reports.verdict import exit_status
+from consan.suppressions import finish
 
 NOT_REPRODUCED = 1
 
@@ -27,30 +30,52 @@ class ReplayCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("file", metavar="FILE", help="file written by consan reduce or consan stress")
+        parser.add_argument("file", metavar="FILE", help="file written by consan reduce, by consan stress, or with --keep-histories")
         parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
-        parser.add_argument("--confirm", default="3", metavar="N", help="run it N times [3]")
+        parser.add_argument("--confirm", metavar="N", help="run it N times [3]; not for histories")
         parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
         options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Run, compare, show."""
-        from consan.triage import again
-        from consan.triage.show import show_replay
-
-        times = options.read_as("--confirm", args.confirm, options.read_positive)
+        """Choose by what the file is."""
         check_writable(args.output)
-        output = None if args.output is None else str(Path(args.output).absolute())  # the run changes to the campaign's folder
-        data = again.any_document(args.file)
-        stored = again.stored_of(args.file, data, args.chosen)
-        job = again.job_again(args.file, data, args.rules)
-        outcomes = again.replay(job, stored, times)
-        same = sum(stored.failure(outcome) and outcome.result == stored.result for outcome in outcomes)
-        report = outcomes[0].report
-        assert report is not None
-        report = replace(report, seed=stored.seed, command=("consan", *args.argv))
-        if output is not None:
-            write_file(output, report.to_json())
-        show_replay(data, outcomes, report, sys.stdout)
-        print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
-        return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
+        return replay_histories(args) if is_archive(args.file) else replay_schedule(args)
+
+
+def replay_schedule(args: argparse.Namespace) -> int:
+    """Run, compare, show."""
+    from consan.triage import again
+    from consan.triage.show import show_replay
+
+    times = 3 if args.confirm is None else options.read_as("--confirm", args.confirm, options.read_positive)
+    output = None if args.output is None else str(Path(args.output).absolute())  # the run changes to the campaign's folder
+    data = again.any_document(args.file)
+    stored = again.stored_of(args.file, data, args.chosen)
+    job = again.job_again(args.file, data, args.rules)
+    outcomes = again.replay(job, stored, times)
+    same = sum(stored.failure(outcome) and outcome.result == stored.result for outcome in outcomes)
+    report = outcomes[0].report
+    assert report is not None
+    report = replace(report, seed=stored.seed, command=("consan", *args.argv))
+    if output is not None:
+        write_file(output, report.to_json())
+    show_replay(data, outcomes, report, sys.stdout)
+    print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
+    return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
+
+
+def replay_histories(args: argparse.Namespace) -> int:
+    """Check recorded histories again, and show the report. The status is that of `consan check`."""
+    from consan.session.histories import replay
+    from consan.session.session import Session
+
+    for option, value in (("--seed", args.chosen), ("--confirm", args.confirm)):
+        if value is not None:
+            raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
+    found, texts = replay(Session(device="cpu", engine="record", private=True), args.file, read_data(args.file))
+    report = embed(finish(found, args.rules), texts)
+    report = replace(report, command=("consan", *args.argv), status=exit_status(report, strict=False))
+    if args.output is not None:
+        write_file(args.output, report.to_json())
+    deliver(report, "text", None)
+    return report.status or 0

@@ -225,7 +225,7 @@ def _given(args: argparse.Namespace) -> list[str]:
     for option in (*options.SESSION, *options.RUN):
         value = getattr(args, option.name)
         if option.name not in ("device", "seed", "strict") and value != option.default:
-            words += [option.flags[-1], getattr(value, "text", str(value))]
+            words += [option.flags[-1], *([] if option.switch else [getattr(value, "text", str(value))])]
     return words
 
 

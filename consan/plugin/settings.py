@@ -21,6 +21,10 @@ from consan.plugin.keys import ConsanWarning
 
 _KEY: Final = pytest.StashKey["Settings"]()
 _OURS: Final = ("device", "seed", "strict", "notes")  # consan's options that are also pytest options
+_OF_LAUNCH: Final = (
+    *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
+    *("engine", "trace_memory", "exhaustive", "keep_histories"),
+)
 
 
 class Settings:
@@ -48,8 +52,7 @@ class Settings:
     @property
     def keywords(self) -> dict[str, Any]:
         """The options of `consan.launch`."""
-        names = ("device", "seed", "policy", "timeout", "shadow_memory", "assembly", "engine", "trace_memory", "exhaustive")
-        return {name: getattr(self.values, name) for name in names}
+        return {name: getattr(self.values, name) for name in _OF_LAUNCH}
 
     def command(self, test: str) -> tuple[str, ...]:
         """The command that runs one test again."""

@@ -12,8 +12,8 @@ import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from consan.reports.declarations import SourceTexts
@@ -36,18 +36,32 @@ _NAMED_LAUNCHES = 64  # of one kernel: after more no address is told by argument
 
 def layout_of(device: Device, prepared: Prepared, entry: str) -> Layout:
     """The layout of a kernel, as far as it is known."""
-    found = list(dict.fromkeys(each for function in prepared.instrumented.reachable(entry) for each in function.shared))
-    if not found:
+    return layout_with(prepared, entry, offsets_of(device, prepared, entry), sources_of(prepared))
+
+
+def layout_with(prepared: Prepared, entry: str, offsets: Mapping[str, int], sources: Mapping[str, str]) -> Layout:
+    """The same with known offsets of symbols, and the texts of the sources by their names."""
+    variables = _distinct(_variables(prepared, entry))
+    if not variables:
         return Layout()
-    variables, offsets = _distinct(found), _offsets(device, prepared, entry, found)
     dynamic = [offsets[each.symbol] for each in variables if not each.bytes and each.symbol in offsets]
-    return layout(variables, offsets, min(dynamic, default=None), source_of(prepared))
+    return layout(variables, offsets, min(dynamic, default=None), SourceTexts(sources.values()))
 
 
-def source_of(prepared: Prepared) -> SourceTexts:
-    """The sources that a module names and that can be read, but for libraries'."""
+def offsets_of(device: Device, prepared: Prepared, entry: str) -> Mapping[str, int]:
+    """The offsets of a kernel's shared variables by symbol, as far as they are known."""
+    found = _variables(prepared, entry)
+    return _offsets(device, prepared, entry, found) if found else {}
+
+
+def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:
+    return list(dict.fromkeys(each for function in prepared.instrumented.reachable(entry) for each in function.shared))
+
+
+def sources_of(prepared: Prepared) -> dict[str, str]:
+    """The sources that a module names and that can be read, but for libraries': texts by name."""
     names = {name for name in _FILE.findall(prepared.plain) if rank(name, os.getcwd()) != LIBRARY}
-    return SourceTexts("\n".join(read_lines(name, {})) for name in sorted(names))
+    return {name: "\n".join(read_lines(name, {})) for name in sorted(names)}
 
 
 class AddressNames:
@@ -69,21 +83,19 @@ class AddressNames:
         return found.pop() if len(found) == 1 else ""
 
 
-def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> AddressName:
+def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> GivenBuffers:
     """For `Session.address_name`: tells global addresses by the buffers a launch was `given`, whose addresses are among the `values`."""
-    buffers = [
-        Argument(f"{label} {number}", int.from_bytes(value, "little"), array.nbytes)
+    arguments = [
+        (number, int.from_bytes(value, "little"), array.nbytes)
         for number, (array, value) in enumerate(zip(given, values, strict=True), 1)
         if len(value) == _POINTER and _is_buffer(array)
     ]
-    numbers = [int(buffer.label.rsplit(" ", 1)[1]) for buffer in buffers]
 
-    @functools.cache
     def named() -> tuple[Argument, ...]:
         names = _parameters(prepared, entry, len(values))
-        return tuple(replace(buffer, name=names[number - 1]) for buffer, number in zip(buffers, numbers, strict=True))
+        return tuple(Argument(f"{label} {number}", begin, nbytes, names[number - 1]) for number, begin, nbytes in arguments)
 
-    return lambda begin, end: address_name(named(), begin, end)
+    return GivenBuffers(named)
 
 
 @dataclass(frozen=True)
@@ -97,13 +109,29 @@ class NamedBuffers:
         return address_name(self.buffers, begin, end)
 
 
+class GivenBuffers:
+    """An `AddressName` by buffers that are asked for at the first use: their names are read from the source."""
+
+    def __init__(self, found: Callable[[], tuple[Argument, ...]]) -> None:
+        self._found = found
+
+    @functools.cached_property
+    def buffers(self) -> tuple[Argument, ...]:
+        """The buffers."""
+        return self._found()
+
+    def __call__(self, begin: int, end: int) -> str:
+        """The name of these bytes."""
+        return address_name(self.buffers, begin, end)
+
+
 def _is_buffer(value: Any) -> bool:
     return hasattr(value, "nbytes") and bool(getattr(value, "ndim", 0))
 
 
 def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
     """Names of the kernel's parameters, empty where the source does not tell."""
-    names = source_of(prepared).parameters(function_name(entry).rsplit("::", 1)[-1])
+    names = SourceTexts(sources_of(prepared).values()).parameters(function_name(entry).rsplit("::", 1)[-1])
     return names if len(names) == number else ("",) * number
 
 

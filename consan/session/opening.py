@@ -27,6 +27,7 @@ def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
         engine=arguments.engine,
         trace_memory=arguments.trace_memory,
         exhaustive=arguments.exhaustive,
+        keep_histories=arguments.keep_histories,
         triton_arch=getattr(arguments, "triton_arch", "sm_90"),
         skip_benchmarks=getattr(arguments, "skip_benchmarks", False),
         **others,

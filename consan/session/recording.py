@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Dim3
 from consan.checker.build import compiler, library
-from consan.checker.launch import Launch
-from consan.checker.recorder import Checked, Histories, Place, Tally, check, start
+from consan.checker.recorder import Checked, Histories, Place, RecordedLaunch, Tally, check, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, Refusal, record
@@ -102,7 +101,7 @@ class Recording:
 class Started:
     """A recorded launch."""
 
-    launch: Launch
+    launch: RecordedLaunch
     place: Place
     recorded: Recorded
     histories: Histories

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
+from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
@@ -33,10 +34,11 @@ from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
 from consan.session.device import new_device, shared_device
 from consan.session.endings import not_recorded
+from consan.session.histories import Keeper
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
-from consan.session.recording import Recording, Started, gaps_of
+from consan.session.recording import RECORD, Recording, Started, gaps_of
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
 from consan.session.summary import Summary, places
@@ -91,8 +93,11 @@ class Session:
         engine: str = "auto",
         trace_memory: int | None = None,
         exhaustive: bool = False,
+        keep_histories: bool = False,
     ) -> None:
         _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
+        if keep_histories and engine != RECORD:
+            raise UsageError("--keep-histories: only --engine record has histories to keep")
         private = private or variant is not None
         make = new_device if private else shared_device
         self.device = make(device, shadow_memory)
@@ -108,6 +113,7 @@ class Session:
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         self.recording = Recording(engine, trace_memory, exhaustive)
+        self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
         self.selection = Selection(kernel_filter, launch_skip, launch_count)
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
@@ -151,14 +157,14 @@ class Session:
             self.device.hand_to(self)
             yield self.modules
 
-    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
+    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1, recorded: bool = False) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet. Cached by content.
 
         `ptx`: text, or the module if the caller has parsed it. `cluster`: the CTAs per cluster of the launch, if the module does not
-        fix them.
+        fix them. `recorded`: for the recording engine, if that takes the module.
         """
         with self._own() as modules:
-            return modules.instrument(ptx, name, cluster)
+            return modules.instrument(ptx, name, cluster, recorded=recorded)
 
     def prepare(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""
@@ -219,10 +225,13 @@ class Session:
         if prepared.recorded is None:
             return prepared, None
         try:
-            return prepared, self.recording.start(self.backend, prepared, entry, grid, block)
+            started = self.recording.start(self.backend, prepared, entry, grid, block)
         except NoRoom as error:
             self.recording.takes_hooks(prepared.name, f"{error} do not fit the trace memory (--trace-memory gives more)")
             return self.modules.with_hooks(prepared), None
+        if self._keeper is not None:
+            started.launch = Watched(started.launch, started.recorded.words)
+        return prepared, started
 
     @contextlib.contextmanager
     def _recording(self, prepared: Prepared, entry: str, recording: Started | None, handle: Handle | None) -> Iterator[None]:
@@ -241,9 +250,19 @@ class Session:
             self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
             return
         checked = recording.check(limit=self.cta_limit)
+        if self._keeper is not None:
+            self._keeper.add(prepared, entry, recording)
         found = decode(checked.records, checked.table, {prepared.number: self._sites_of(prepared)})
         self.recording.note(prepared, entry, checked, found)
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked))
+
+    def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
+        """Check a launch out of a file of histories, as if it had just ended."""
+        with self._own():
+            prepared.address_name = names
+            self._names.note(prepared, entry)
+            self._ever_launched = prepared.launched = True
+            self._check_recorded(prepared, entry, recording)
 
     def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
         """Name global memory by the buffers of a launch that the framework makes itself."""
@@ -284,7 +303,7 @@ class Session:
         found = [*found, *self.recording.findings]
         counters = drained.counters if drained else None
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording)
-        return assemble(
+        report = assemble(
             device=self.backend.device_name,
             kernels=summary.kernels(),
             findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
@@ -298,6 +317,7 @@ class Session:
             seed=self.seed,
             policy=self.policy,
         )
+        return report if self._keeper is None else self._keeper.written(report)
 
     def places(self, report: model.Report) -> set[tuple[str, int]]:
         """Source lines that were watched."""
@@ -338,6 +358,8 @@ class Session:
         self._uninstrumented.clear()
         self._notes.clear()
         self.recording.forget()
+        if self._keeper is not None:
+            self._keeper.forget()
         self._found, self._drained = [], None
         if self.device.owner is self and not self.device.lost:
             self.device.start(self.cta_limit)

@@ -1,0 +1,199 @@
+"""Launches that are kept: what `check` has read of a launch, as the contents of a file, and read again.
+
+The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each CTA (-1: its
+threads have not all exited) and one with the names of the groups; each CTA that was replayed has its log.
+A launch that only repeats known histories has no log: the launch before it that was replayed has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zipfile
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import UsageError
+from consan.checker.launch import Grouped
+from consan.checker.recorder import RecordedLaunch
+from consan.checker.replay import History, Tables
+from consan.instrument.record.templates import LANES
+
+SCHEMA: Final = "consan.histories/1"
+MOST_BYTES: Final = 1 << 30  # of one file, compressed
+_INDEX: Final = "histories.json"
+_NAME_BYTES: Final = 16  # of a group
+_MOST_PENDING: Final = 32 << 20  # bytes, before they are compressed
+_EMPTY: Final = b"PK\5\6" + bytes(18)  # an archive without members
+
+
+class Watched:
+    """A launch, and what `check` reads of it. `words`: the most that a block of the kernel has."""
+
+    def __init__(self, launch: RecordedLaunch, words: int) -> None:
+        self._launch, self._words = launch, words
+        self.grouped_as: Grouped | None = None
+        self.histories: dict[int, History] = {}  # by CTA
+
+    def grouped(self, limit: int) -> Grouped:
+        """The CTAs by history."""
+        self.grouped_as = self._launch.grouped(limit)
+        return self.grouped_as
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+        return self._launch.window()
+
+    def history(self, cta: int) -> History:
+        """What a CTA did."""
+        found = self._launch.history(cta)
+        self.histories[cta] = _trimmed(found, self._words)
+        return found
+
+    def free(self) -> None:
+        """Free the launch's memory."""
+        self._launch.free()
+
+
+def _trimmed(history: History, words: int) -> History:
+    """Without the lines that nothing was written to, but for those of one block: the checker looks that far ahead."""
+    used = history.log.any(axis=(0, 2)).nonzero()[0]
+    lines = min(history.log.shape[1], (int(used[-1]) if used.size else 0) + words + 2)
+    return History(history.log[:, :lines].copy(), history.threads, history.window, history.shared_bytes)
+
+
+@dataclass(frozen=True)
+class KeptLaunch:
+    """A launch out of a file; `check` takes it as it takes a launch. `about`: what the writer said of it."""
+
+    about: dict[str, Any]
+    groups: Grouped
+    histories: dict[int, npt.NDArray[np.uint32]]
+
+    def grouped(self, limit: int) -> Grouped:
+        """The CTAs by history: those that the run has looked at."""
+        return self.groups
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+        window, nbytes = self.about["window"]
+        return int(window), int(nbytes)
+
+    def history(self, cta: int) -> History:
+        """What a CTA did. UsageError if its log is not in the file."""
+        if cta not in self.histories:
+            raise UsageError(f"the log of CTA {cta} is not in the file")
+        return History(self.histories[cta], math.prod(self.about["block"]), *self.window())
+
+    def free(self) -> None:
+        """A launch out of a file has no memory on a device."""
+
+
+class Archive:
+    """Collects launches for a file. A forked process has a copy of its own."""
+
+    def __init__(self) -> None:
+        self.left_out = 0  # launches that had no room
+        self._bytes = _EMPTY
+        self._pending: dict[str, npt.NDArray[Any]] = {}
+        self._launches: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self._launches) + self.left_out
+
+    def add(self, watched: Watched, about: dict[str, Any]) -> None:
+        """Keep a launch that was checked. `about`: its place, as JSON."""
+        if watched.grouped_as is None or len(self._bytes) > MOST_BYTES:
+            self.left_out += 1
+            return
+        number = len(self._launches)
+        self._pending[f"launch-{number}/groups"] = watched.grouped_as.by_cta()
+        self._pending[f"launch-{number}/names"] = _names_of(watched.grouped_as)
+        self._pending |= {_log(number, cta): history.log for cta, history in watched.histories.items()}
+        self._launches.append({**about, "window": watched.window(), "logs": list(watched.histories)})
+        if sum(values.nbytes for values in self._pending.values()) > _MOST_PENDING:
+            self._pack()
+
+    def contents(self, about: dict[str, Any]) -> bytes:
+        """The file's bytes. `about`: modules and run, as JSON. More launches may be added afterwards."""
+        self._pack()
+        index = {"schema": SCHEMA, **about, "launches": self._launches, "left_out": self.left_out}
+        return _appended(self._bytes, {_INDEX: json.dumps(index).encode()})
+
+    def _pack(self) -> None:
+        self._bytes = _appended(self._bytes, {f"{name}.npy": _npy(values) for name, values in self._pending.items()})
+        self._pending.clear()
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A file that was read: what the writer said of the run, and its launches."""
+
+    about: dict[str, Any]
+    launches: tuple[KeptLaunch, ...]
+
+
+def read(name: str, data: bytes) -> Contents:
+    """The contents of a file. UsageError with one line if it is damaged, cut, or of another version."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            about = json.loads(file.read(_INDEX))
+            if about.get("schema") != SCHEMA:
+                raise UsageError(f"{name} holds {about.get('schema')}, expected {SCHEMA}")
+            return Contents(about, tuple(_launch(file, number, each) for number, each in enumerate(about["launches"])))
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{name} is damaged, or no file of recorded histories: {type(error).__name__}: {error}") from None
+
+
+def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLaunch:
+    by_cta, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
+    logs = {int(cta): _array(file, _log(number, cta), 3, "<u4") for cta in about["logs"]}
+    grid, block = about["grid"], about["block"]
+    if min(*grid, *block) < 1 or by_cta.size > math.prod(grid):
+        raise ValueError(f"launch {number}: the CTAs do not fit the grid")
+    if any(log.shape[::2] != (-(-math.prod(block) // LANES), LANES) for log in logs.values()):
+        raise ValueError(f"launch {number}: a log does not fit the block")
+    return KeptLaunch(about, Grouped.from_ctas(by_cta, [row.tobytes() for row in names]), logs)
+
+
+def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:
+    found = np.lib.format.read_array(io.BytesIO(file.read(f"{name}.npy")), allow_pickle=False)
+    if (found.ndim, found.dtype) != (dimensions, np.dtype(dtype)):
+        raise ValueError(f"{name} is an array of {found.ndim} dimensions of {found.dtype}")
+    return np.asarray(found)
+
+
+def _log(launch: int, cta: int) -> str:
+    return f"launch-{launch}/log-{cta}"
+
+
+def _names_of(grouped: Grouped) -> npt.NDArray[np.uint8]:
+    """The groups' names: groups x bytes."""
+    return np.frombuffer(b"".join(group.name for group in grouped.groups), np.uint8).reshape(-1, _NAME_BYTES)
+
+
+def _npy(values: npt.NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.ascontiguousarray(values), allow_pickle=False)
+    return file.getvalue()
+
+
+def _appended(archive: bytes, members: dict[str, bytes]) -> bytes:
+    """A zip archive with more members."""
+    buffer = io.BytesIO(archive)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def fingerprint(tables: Tables) -> str:
+    """Of the templates of a module: a log can be read with these only."""
+    return hashlib.sha256(b"".join(table.tobytes() for table in tables)).hexdigest()[:16]

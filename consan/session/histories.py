@@ -1,0 +1,152 @@
+"""Recorded launches that are kept in a file (`--keep-histories`), and checked again from one (`consan replay`).
+
+The file holds what the report needs beside the logs: each module's PTX and the sources that it names, where the kernels' shared variables
+lay, and the buffers of the launches. The module is rewritten again from its PTX, and its templates must be those of the run.
+
+Not handled: what a run found without a log (called hooks, faults, kernels that hang). The file names it, and its replay is `incomplete`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consan._errors import UsageError
+from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
+from consan.checker.recorder import Place
+from consan.instrument.record.templates import tables
+from consan.reports.model import Report, plural
+from consan.reports.variables import Argument
+from consan.session.layouts import GivenBuffers, NamedBuffers, layout_with, offsets_of, sources_of
+from consan.session.recording import INLINE, Started
+
+if TYPE_CHECKING:
+    from consan.session.device import Device
+    from consan.session.prepared import Prepared
+    from consan.session.session import Session
+
+SUFFIX = ".histories"
+_numbers = itertools.count(1)  # of the files of this process
+
+
+@dataclass
+class Keeper:
+    """Collects a session's launches, and writes them with each report. Each report after a `forget` has a file of its own."""
+
+    device: Device
+    _archive: Archive = field(default_factory=Archive)
+    _modules: dict[int, dict[str, Any]] = field(default_factory=dict)  # by number
+    _number: int = 0  # of the file, once it is written
+    _process: int = field(default_factory=os.getpid)
+
+    def add(self, prepared: Prepared, entry: str, started: Started) -> None:
+        """Keep a launch that was checked."""
+        if not isinstance(started.launch, Watched):
+            return
+        self._leave_parent()
+        if prepared.number not in self._modules:
+            self._modules[prepared.number] = _module(prepared)
+        module = self._modules[prepared.number]
+        module["offsets"].setdefault(entry, offsets_of(self.device, prepared, entry))
+        names = prepared.address_name
+        buffers = [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | GivenBuffers) else []
+        about = {"module": list(self._modules).index(prepared.number), "entry": entry, "exhaustive": started.exhaustive}
+        self._archive.add(started.launch, {**about, "buffers": buffers, "grid": started.place.grid, "block": started.place.block})
+
+    def written(self, report: Report) -> Report:
+        """Write the file, and name it in the report's notes. A file that cannot be written is a note too."""
+        self._leave_parent()
+        if not self._archive:
+            return report
+        self._number = self._number or next(_numbers)
+        name = f"consan-{self._process}-{self._number}{SUFFIX}"
+        try:
+            Path(name).write_bytes(self._archive.contents(self._about(report)))
+        except OSError as error:
+            note = f"the histories were not kept: cannot write {name}: {error.strerror or error}"
+        else:
+            note = f"the histories were kept: consan replay {name}"
+        return replace(report, notes=(*report.notes, note))
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._archive, self._modules, self._number = Archive(), {}, 0
+
+    def _leave_parent(self) -> None:
+        """What was kept before a fork belongs to the parent."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self.forget()
+
+    def _about(self, report: Report) -> dict[str, Any]:
+        run = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
+        return {**run, "modules": list(self._modules.values()), "elsewhere": [*_elsewhere(report), *report.incomplete]}
+
+
+def _module(prepared: Prepared) -> dict[str, Any]:
+    assert prepared.recorded is not None
+    return {
+        "name": prepared.name,
+        "ptx": prepared.plain,
+        "framework": prepared.framework,
+        "templates": fingerprint(tables(list(prepared.recorded.templates))),
+        "sources": sources_of(prepared),
+        "offsets": {},
+    }
+
+
+def _elsewhere(report: Report) -> list[str]:
+    """Kernels of the run whose launches left no histories."""
+    inline = [kernel for kernel in report.kernels if kernel.launches and kernel.engine == INLINE]
+    return [f"{plural(each.launches, 'launch', 'launches')} of {each.name} took called hooks and left no histories" for each in inline]
+
+
+def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, str]]:
+    """Check the launches of a file in a fresh session. The report, and the texts of its sources by name.
+
+    UsageError if the file does not fit this version.
+    """
+    contents = read(name, data)
+    about = contents.about
+    try:
+        modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
+        for launch in contents.launches:
+            _check(session, modules[launch.about["module"]], launch)
+        reasons = [*about["elsewhere"], *_left_out(about["left_out"])]
+        told = {"device": about["device"], "seed": about["seed"], "policy": about["policy"]}
+        texts = {file: text for module in about["modules"] for file, text in module["sources"].items()}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(f"{name} is not a valid file of recorded histories: {type(error).__name__}: {error}") from None
+    session.watch.reasons |= dict.fromkeys(reasons)
+    session.note(f"checked again from {name}, recorded by consan {about['consan']} on {about['device']}")
+    return replace(session.report(), **told), texts
+
+
+def _left_out(launches: int) -> list[str]:
+    return [f"{plural(launches, 'launch', 'launches')} had no room in the file"] if launches else []
+
+
+def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
+    """A module of the file, rewritten as in the run."""
+    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True)
+    if prepared.recorded is None or fingerprint(tables(list(prepared.recorded.templates))) != module["templates"]:
+        raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
+    prepared.framework = module["framework"]
+    offsets, sources = module["offsets"], module["sources"]
+    prepared.layout = functools.cache(lambda entry: layout_with(prepared, entry, offsets.get(entry, {}), sources))
+    return prepared
+
+
+def _check(session: Session, prepared: Prepared, launch: KeptLaunch) -> None:
+    about = launch.about
+    grid, block = (tuple(map(int, about[name])) for name in ("grid", "block"))
+    place = Place(prepared.number, prepared.entries.index(about["entry"]), grid, block)
+    assert prepared.recorded is not None
+    recording = session.recording
+    started = Started(launch, place, prepared.recorded, recording.histories, bool(about["exhaustive"]))
+    names = NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
+    session.replayed(prepared, about["entry"], started, names)
