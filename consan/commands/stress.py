@@ -142,6 +142,8 @@ def job_of(args: argparse.Namespace) -> Job:
     """The job that the words describe."""
     from consan.triage.outcome import Job
 
+    if args.keep_histories:
+        raise UsageError("--keep-histories: stress keeps no histories; check a seed that it found with consan check --seed N")
     limit = options.read_as("--run-timeout", args.run_timeout, options.read_seconds)
     if _names_kernel(args):
         kernel, ptx = kernel_of(args)
@@ -194,7 +196,8 @@ def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
         device=backend.choice, policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
-        shadow_memory=args.shadow_memory, assembly=args.assembly, template=named if args.entry != named else "",
+        shadow_memory=args.shadow_memory, assembly=args.assembly,
+        engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, template=named if args.entry != named else "",
     ), ptx  # fmt: skip
 
 

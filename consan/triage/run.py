@@ -104,6 +104,9 @@ class KernelRunner:
             cta_limit=watched,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
+            engine=subject.engine,
+            trace_memory=subject.trace_memory,
+            exhaustive=subject.exhaustive,
         )
 
     def __call__(self, request: Request) -> Outcome:

@@ -51,6 +51,9 @@ class KernelSubject:
     files: Mapping[str, str] = field(default_factory=dict)  # hashes of its files
     shadow_memory: int | None = None
     assembly: str = "best"
+    engine: str = "auto"
+    trace_memory: int | None = None
+    exhaustive: bool = False
     template: str = ""  # the template instance of `entry`, as C++ names it
 
     type = "kernel"

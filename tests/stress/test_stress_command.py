@@ -173,6 +173,15 @@ def test_a_program(capfd: pytest.CaptureFixture[str]) -> None:
     assert "flaky.py its --own: seeds 1 to 5 on cpu" in capfd.readouterr().out
 
 
+def test_switches_and_the_engine_reach_each_run() -> None:
+    Path("flaky.py").write_text(PROGRAM)
+    words = ["--seeds", "1..2", "--confirm", "0", "--engine", "record", "--exhaustive"]
+    document = stress(*words, "flaky.py", out=OUT, status=66)
+    assert document["subject"]["options"][:3] == ["--engine", "record", "--exhaustive"]
+    document = stress(*words, "flaky.cu", *LAUNCH, out=OUT, status=66)
+    assert (document["subject"]["engine"], document["subject"]["exhaustive"]) == ("record", True)
+
+
 def test_what_a_program_prints_can_be_its_result() -> None:
     Path("p.py").write_text(PROGRAM.replace("sys.exit(wrong > 0)", "").replace("print(wrong,", "print(wrong > 0,"))
     document = stress("--seeds", "1..5", "--confirm", "0", "--compare-stdout", "p.py", out=OUT)
@@ -212,6 +221,7 @@ ERRORS = {
     f"--expect 3=x.npy {GIVEN}": "cannot read",
     f"--expect 3=f.npy {GIVEN}": "--expect: expected N=FILE.npy, where argument N is a buffer",
     f"--expect 2=f.npy {GIVEN}": "f.npy holds 3 elements of float64, argument 2",
+    f"--keep-histories --engine record {GIVEN}": "--keep-histories: stress keeps no histories",
     "--format html flaky.cu": "stress knows text and json",
     f"--rtol -1 {GIVEN}": "--rtol: expected a number that is not negative",
     "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros": "exchange takes 2 arguments",
