@@ -147,7 +147,7 @@ def launch(
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
-    recording = {"exhaustive": exhaustive, "keep_histories": keep_histories}
+    recording: dict[str, Any] = {"exhaustive": exhaustive, "keep_histories": keep_histories}
     session = Session(device=device, seed=seed, timeout=timeout, engine=engine, **checking, **recording)
     with session.turn():
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))

@@ -73,7 +73,8 @@ class KeptLaunch:
 
     about: dict[str, Any]
     groups: Grouped
-    histories: dict[int, npt.NDArray[np.uint32]]
+    histories: dict[int, History]
+    shared: tuple[int, int]  # the first byte of a CTA's shared memory, and how many there are
 
     def grouped(self, limit: int) -> Grouped:
         """The CTAs by history: those that the run has looked at."""
@@ -81,14 +82,13 @@ class KeptLaunch:
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
-        window, nbytes = self.about["window"]
-        return int(window), int(nbytes)
+        return self.shared
 
     def history(self, cta: int) -> History:
         """What a CTA did. UsageError if its log is not in the file."""
         if cta not in self.histories:
             raise UsageError(f"the log of CTA {cta} is not in the file")
-        return History(self.histories[cta], math.prod(self.about["block"]), *self.window())
+        return self.histories[cta]
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""
@@ -160,7 +160,9 @@ def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLa
         raise ValueError(f"launch {number}: the CTAs do not fit the grid")
     if any(log.shape[::2] != (-(-math.prod(block) // LANES), LANES) for log in logs.values()):
         raise ValueError(f"launch {number}: a log does not fit the block")
-    return KeptLaunch(about, Grouped.from_ctas(by_cta, [row.tobytes() for row in names]), logs)
+    window, nbytes = map(int, about["window"])
+    histories = {cta: History(log, math.prod(block), window, nbytes) for cta, log in logs.items()}
+    return KeptLaunch(about, Grouped.from_ctas(by_cta, [row.tobytes() for row in names]), histories, (window, nbytes))
 
 
 def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:

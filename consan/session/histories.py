@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consan._errors import UsageError
+from consan.backends.base import Dim3
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.recorder import Place
 from consan.instrument.record.templates import tables
@@ -114,13 +115,14 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
     about = contents.about
     try:
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
-        for launch in contents.launches:
-            _check(session, modules[launch.about["module"]], launch)
+        launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]
         told = {"device": about["device"], "seed": about["seed"], "policy": about["policy"]}
         texts = {file: text for module in about["modules"] for file, text in module["sources"].items()}
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UsageError(f"{name} is not a valid file of recorded histories: {type(error).__name__}: {error}") from None
+    for launch in launches:
+        session.replayed(*launch)
     session.watch.reasons |= dict.fromkeys(reasons)
     session.note(f"checked again from {name}, recorded by consan {about['consan']} on {about['device']}")
     return replace(session.report(), **told), texts
@@ -141,12 +143,15 @@ def _prepared(session: Session, name: str, version: str, module: dict[str, Any])
     return prepared
 
 
-def _check(session: Session, prepared: Prepared, launch: KeptLaunch) -> None:
+def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[Prepared, str, Started, NamedBuffers]:
+    """What `Session.replayed` takes."""
     about = launch.about
-    grid, block = (tuple(map(int, about[name])) for name in ("grid", "block"))
-    place = Place(prepared.number, prepared.entries.index(about["entry"]), grid, block)
+    place = Place(prepared.number, prepared.entries.index(about["entry"]), _dim3(about["grid"]), _dim3(about["block"]))
     assert prepared.recorded is not None
-    recording = session.recording
-    started = Started(launch, place, prepared.recorded, recording.histories, bool(about["exhaustive"]))
-    names = NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
-    session.replayed(prepared, about["entry"], started, names)
+    started = Started(launch, place, prepared.recorded, session.recording.histories, bool(about["exhaustive"]))
+    return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
+
+
+def _dim3(values: list[int]) -> Dim3:
+    x, y, z = map(int, values)
+    return x, y, z

@@ -260,7 +260,7 @@ class Session:
         """Check a launch out of a file of histories, as if it had just ended."""
         with self._own():
             prepared.address_name = names
-            self._names.note(prepared, entry)
+            self.names.note(prepared, entry)
             self._ever_launched = prepared.launched = True
             self._check_recorded(prepared, entry, recording)
 
