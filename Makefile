@@ -23,7 +23,7 @@ demo: $(VENV)/.cpu ## find a planted bug in a real kernel, on the CPU (consan en
 	if [ $$status -ne 66 ]; then echo "make demo: expected exit status 66, got $$status" >&2; exit 1; fi
 
 test: $(VENV)/.test ## the test suite, without the slow tests; GPU tests are skipped, visibly, where there is no GPU
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=15 -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=15 -m "not slow"
 
 test-slow: $(VENV)/.test ## the slow tests
 	$(BIN)/python -m pytest -n auto --durations=15 -m "slow and not gpu"

@@ -58,7 +58,7 @@ class Steering:
     def kernels(self) -> tuple[str, ...]:
         """Hashes of the modules' texts, in the order of the launches."""
         modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
-        return tuple(dict.fromkeys(hash_ptx(module.program.module.text) for module in modules))
+        return tuple(dict.fromkeys(hash_ptx(module.program.text) for module in modules))
 
     def told(self) -> tuple[DecisionWords, ...]:
         """The effects of the request's decisions, in their order."""

@@ -14,7 +14,7 @@ from measure import Row, measure
 from oracle_strategies import STRATEGIES
 
 QUICK, SLOW = 72, 10_000 // len(STRATEGIES) + 8
-QUICK_FEW = {"divergent": 16, "lanes": 24, "matrix": 16, "clusters": 16, "cluster_ending": 16, "ending": 32}  # slow
+QUICK_FEW = {"asynchronous": 48, "divergent": 16, "lanes": 24, "matrix": 16, "clusters": 16, "cluster_ending": 16, "ending": 32}  # slow
 
 # Differences that are known bounds, as a share of the pairs that either of the two names: README.md has what they are, and 0.14 % over
 # all. Hypothesis comes back to a program with small changes, so they come in bursts.

@@ -135,7 +135,7 @@ add.u32 %r7, %r3, 7; ld.shared.u32 %r8, [%r5]; st.global.u32 [%rd3], %r8;"""
 def test_a_copy_of_many_warps_is_divided_where_decisions_differ() -> None:
     device = Device(kernel(COPY, ".shared .align 16 .b32 s[64];"))
     data, out = device.buffer(np.arange(1, 65, dtype=U32)), device.buffer(np.zeros(64, U32))
-    line = next(number for number, text in enumerate(device.module.program.module.text.splitlines(), 1) if "cp.async" in text)
+    line = next(number for number, text in enumerate(device.module.program.text.splitlines(), 1) if "cp.async" in text)
     found = {}
     for baseline, steps in (("late", AT_ONCE), ("prompt", LATE)):
         replay = Replay([Decision(LAND, (Who((0, 0, 0), 1, 0xFFFFFFFF),), steps, line)], baseline)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,12 @@ class DecodeContext:
         self.wave = function.plan.wave
         self.instruction = instruction
         self.row = lookup(instruction.parts)
-        self.site = StepSite(instruction.opcode, instruction.line, function.code.name)
+
+    @cached_property
+    def site(self) -> StepSite:
+        """The instruction in the words of a fault."""
+        code = self.function.code
+        return StepSite(self.instruction.opcode, code.line(self.instruction), code.name)
 
     @property
     def modifiers(self) -> Mapping[str, str]:
@@ -106,7 +112,7 @@ class DecodeContext:
 
     def unsupported(self, detail: str = "") -> UnsupportedInstruction:
         """The error that names this instruction."""
-        return UnsupportedInstruction(self.instruction.opcode, self.instruction.line, detail)
+        return UnsupportedInstruction(self.instruction.opcode, self.site.line, detail)
 
     def malformed(self, error: Exception) -> UnsupportedInstruction:
         """As `unsupported`, for operands on which the decoder failed with `error`."""
@@ -120,9 +126,13 @@ class DecodeContext:
 
     def raw(self, name: str) -> Array:
         """The array of a register or special register."""
+        where = id(self.instruction.scope), name
+        known = self.function.arrays.get(where)
+        if known is not None:
+            return known
         found = self.resolve(name)
         if isinstance(found, RegisterVariable):
-            return self.function.register(found)
+            return self.function.arrays.setdefault(where, self.function.register(found))
         special = self.function.plan.specials.get(name)
         if special is None:
             raise self.unsupported(f"unknown register {name}")

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from consan.instrument.isa import flow_of, has_action, lookup
-from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Module, Param, Variable
+from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Param, Variable
 from consan.instrument.ptx.operands import Register, Symbol, Tuple
+
+if TYPE_CHECKING:
+    from .reach import FlattenedModule
 
 _NAME = re.compile(r"[%\w$]+")
 
@@ -113,14 +118,16 @@ def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVaria
 
 
 class FunctionCode:
-    """A function with a body, flattened into basic blocks."""
+    """A function with a body, flattened into basic blocks. Modules that hold the same function share all but what `placed` sets."""
 
-    def __init__(self, function: Function, program: FlattenedModule, ordinal: int) -> None:
+    program: FlattenedModule
+    ordinal: int
+
+    def __init__(self, function: Function) -> None:
         assert function.body is not None
         self.function = function
         self.name = function.name
-        self.program = program
-        self.ordinal = ordinal
+        self.above = 0  # lines of the module above the text that the function was read from
         self.is_entry = function.kind == "entry"
         self.params = param_variables(function.params, self.is_entry)
         self.returns = param_variables(function.returns, False)
@@ -132,7 +139,20 @@ class FunctionCode:
         self._flatten(function.body)
         self._starts: dict[int, int] = {}
         self.blocks = list(self._cut())
+        self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
+        self.calls = [instruction for instruction in self.instructions if flow_of(instruction) == "call"]
+        self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
         self.recursive = False
+
+    def placed(self, program: FlattenedModule, ordinal: int, above: int = 0) -> FunctionCode:
+        """The function in a module: with the names, the number and the lines that it has there."""
+        code = copy(self)
+        code.program, code.ordinal, code.above = program, ordinal, above
+        return code
+
+    def line(self, instruction: Instruction) -> int:
+        """The line of one of its instructions in the module's text."""
+        return self.above + instruction.line
 
     def _flatten(self, block: Block) -> None:
         for statement in block.statements:
@@ -193,24 +213,15 @@ class FunctionCode:
 
     def resolve(self, scope: Block, name: str) -> Named | None:
         """What a name means in a scope of this function; None for special registers and unknown names."""
-        found = scope.lookup(name)
-        if found is not None:
+        here = id(scope), name
+        known = self._names.get(here)
+        if known is not None:
+            return known
+        if (found := scope.lookup(name)) is not None:
             variable, block = found
-            key = (id(block), name)
-            if key not in self._names:
-                self._names[key] = _variable(variable, name)
-            return self._names[key]
+            there = self._names.get((id(block), name)) or self._names.setdefault((id(block), name), _variable(variable, name))
+            return self._names.setdefault(here, there)  # threads may share the function: they must not get two variables
         return self.params.get(name) or self.returns.get(name) or self.program.names.get(name)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Every name in the function's text: a superset of what it refers to."""
-        return frozenset(_NAME.findall(self.function.text))
-
-    @cached_property
-    def calls(self) -> list[Instruction]:
-        """Its call instructions."""
-        return [i for i in self.instructions if flow_of(i) == "call"]
 
     @cached_property
     def single_calls(self) -> frozenset[int]:
@@ -225,11 +236,6 @@ class FunctionCode:
     def local_layout(self) -> tuple[dict[MemoryVariable, int], int]:
         """Offsets of its local variables within its frame, and the frame's size."""
         return lay_out([v for v in self.memory if v.space == "local"], 0)
-
-    @cached_property
-    def uses_alloca(self) -> bool:
-        """Whether it allocates on the stack at run time."""
-        return any(has_action(i, "special", "alloca", "restore") for i in self.instructions)
 
 
 def _once(items: list[int]) -> set[int]:
@@ -262,129 +268,6 @@ def lay_out(variables: list[MemoryVariable], start: int) -> tuple[dict[MemoryVar
         offsets[variable] = start
         start += variable.nbytes
     return offsets, start
-
-
-@dataclass
-class Reach:
-    """What an entry can reach: its functions and the layout of its shared and local memory."""
-
-    entry: FunctionCode
-    functions: list[FunctionCode]
-    shared: dict[MemoryVariable, int] = field(default_factory=dict)  # offsets from the first byte after the reserved KiB
-    static_shared: int = 0
-    local: dict[FunctionCode, int] = field(default_factory=dict)
-    static_local: int = 0
-    dynamic_local: int = 0
-
-
-class FlattenedModule:
-    """A parsed module, its functions flattened on demand."""
-
-    DYNAMIC_STACK = 16 << 10
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.names: dict[str, MemoryVariable | Function] = {}
-        for variable in module.variables:
-            for memory in memory_variables(variable):
-                if not memory.is_extern or memory.name not in self.names:
-                    self.names[memory.name] = memory
-        for function in module.functions:
-            known = self.names.get(function.name)
-            if not isinstance(known, Function) or known.is_declaration:
-                self.names[function.name] = function
-        # Schedules go by these numbers: they must not depend on the order in which functions are looked at.
-        self._ordinals = {name: index for index, name in enumerate(dict.fromkeys(function.name for function in module.functions))}
-        self._codes: dict[str, FunctionCode] = {}
-        self._reach: dict[str, Reach] = {}
-
-    def code(self, name: str) -> FunctionCode | None:
-        """The flattened function of that name; None if the module does not define it."""
-        if name not in self._codes:
-            function = self.names.get(name)
-            if not isinstance(function, Function) or function.is_declaration:
-                return None
-            self._codes[name] = FunctionCode(function, self, self._ordinals[name])
-        return self._codes[name]
-
-    @cached_property
-    def defined(self) -> list[str]:
-        """Functions (not entries) with a body: what an address may point to."""
-        return [f.name for f in self.module.functions if f.kind == "func" and not f.is_declaration]
-
-    def callees(self, code: FunctionCode) -> set[str]:
-        """Functions of this module that `code` may call; through a register, any whose address may be taken."""
-        names: set[str] = set()
-        for call in code.calls:
-            _, target, _ = call_parts(call)
-            if isinstance(target, Symbol):
-                names.add(target.name)
-            else:
-                names.update(self.defined)
-        return {name for name in names if self.code(name) is not None}
-
-    def reach(self, entry: str) -> Reach:
-        """Reachable functions and memory layout of an entry."""
-        if entry not in self._reach:
-            self._reach[entry] = self._explore(entry)
-        return self._reach[entry]
-
-    def _explore(self, entry: str) -> Reach:
-        edges: dict[str, set[str]] = {}
-        pending = [entry]
-        while pending:
-            name = pending.pop()
-            if name not in edges:
-                code = self.code(name)
-                assert code is not None
-                edges[name] = self.callees(code)
-                pending += sorted(edges[name])
-        functions = [code for name in sorted(edges, key=lambda n: n != entry) if (code := self.code(name)) is not None]
-        cyclic = _on_cycles(edges)
-        for code in functions:
-            code.recursive = code.recursive or code.name in cyclic
-        reach = Reach(functions[0], functions)
-        self._lay_out_shared(reach)
-        _lay_out_local(reach, self.DYNAMIC_STACK)
-        return reach
-
-    def _lay_out_shared(self, reach: Reach) -> None:
-        used = frozenset().union(*(code.words for code in reach.functions))
-        module = [v for v in self.names.values() if isinstance(v, MemoryVariable) and v.space == "shared" and v.name in used]
-        inside = [v for code in reach.functions for v in code.memory if v.space == "shared"]
-        static = [v for v in (*module, *inside) if v.nbytes]
-        dynamic = [v for v in (*module, *inside) if not v.nbytes]
-        reach.shared, end = lay_out(static, 0)
-        start = align_up(end, max((v.align for v in dynamic), default=1))
-        reach.shared.update(dict.fromkeys(dynamic, start))
-        reach.static_shared = start if dynamic else end
-
-
-def _lay_out_local(reach: Reach, stack: int) -> None:
-    offset = 0
-    for code in reach.functions:
-        if not code.recursive:
-            reach.local[code] = offset
-            offset += code.local_bytes
-    reach.static_local = offset
-    if any(code.recursive or code.uses_alloca for code in reach.functions):
-        reach.dynamic_local = stack
-
-
-def _on_cycles(edges: dict[str, set[str]]) -> set[str]:
-    """Names that can reach themselves."""
-    found = set()
-    for start in edges:
-        seen: set[str] = set()
-        pending = list(edges[start])
-        while pending:
-            name = pending.pop()
-            if name not in seen:
-                seen.add(name)
-                pending += edges[name]
-        if start in seen:
-            found.add(start)
-    return found
 
 
 def call_parts(call: Instruction) -> tuple[tuple[object, ...], Symbol | Register, tuple[object, ...]]:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import GlobalLocator
 from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext
-from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, Reach, RegisterVariable
+from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, RegisterVariable
+from consan.backends.cpu.decode.reach import HOOKS, RUNTIME, Reach
 from consan.backends.cpu.decode.special import SpecialRegisters
 from consan.backends.cpu.decode.steps import Step
 from consan.backends.cpu.semantics.cluster import ClusterBarriers
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from .scheduler import Scheduler
 
 Array = npt.NDArray[Any]
-HOOKS, RUNTIME = "__consan_", "_consan_runtime_cu_"  # prefixes of hooks and their registers, and of their inner functions
 
 
 class BoundBlock:
@@ -92,6 +92,7 @@ class BoundFunction:
         self.plan = plan
         self.code = code
         self.own = not _is_hook(code.name)
+        self.arrays: dict[tuple[int, str], Array] = {}  # of registers, by the scope that names them and the name
         self._registers: dict[RegisterVariable, Array] = {}
         self._slots: dict[ParamVariable, Slots] = {}
         self._aliases: dict[ParamVariable, Slots] = {}

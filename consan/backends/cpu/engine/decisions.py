@@ -130,8 +130,9 @@ def whom(wave: Wave, lanes: Lanes, nth: Array) -> tuple[Who, ...]:
 
 def lines_of(block: BoundBlock, stack: Activation) -> tuple[int, ...]:
     """The lines of a block, and of the calls that lead to it."""
-    instructions = block.function.code.instructions[block.code.start : block.code.end]
-    return (*dict.fromkeys(instruction.line for instruction in instructions), *stack.calls())
+    code = block.function.code
+    inside = code.instructions[block.code.start : block.code.end]
+    return (*dict.fromkeys(map(code.line, inside)), *stack.calls())
 
 
 # Recording -------------------------------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consan._errors import UsageError
-from consan.backends.cpu.decode.program import FlattenedModule, FunctionCode, MemoryVariable, ParamVariable, Reach
+from consan.backends.cpu.decode.program import FunctionCode, MemoryVariable, ParamVariable
+from consan.backends.cpu.decode.reach import FlattenedModule, Reach
 from consan.backends.cpu.state.memory import Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
-from consan.instrument.ptx import Function, parse, type_bytes
+from consan.instrument.ptx import Function, type_bytes
 
 from .code import Plan
 
@@ -70,7 +71,7 @@ class LoadedModule:
 
     def __init__(self, machine: Machine, text: str, name: str = "<ptx>") -> None:
         self.machine = machine
-        self.program = FlattenedModule(parse(text, name))
+        self.program = FlattenedModule(text, name)
         self._addresses: dict[MemoryVariable, Allocation] = {}
         self._params: dict[str, Allocation] = {}
         self._plans: dict[tuple[str, Shape], Plan] = {}
@@ -194,7 +195,7 @@ class LoadedModule:
     @property
     def entries(self) -> list[str]:
         """Names of the entries."""
-        return [f.name for f in self.program.module.functions if f.kind == "entry" and not f.is_declaration]
+        return [f.name for f in self.program.functions if f.kind == "entry" and not f.is_declaration]
 
     def reach(self, entry: str) -> Reach:
         """What an entry can reach."""

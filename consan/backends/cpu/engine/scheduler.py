@@ -330,10 +330,9 @@ class Scheduler:
         return found + self._blocked()
 
     def _at(self, group: LaneGroup, why: str) -> list[Blocked]:
-        code = group.block.code
-        instructions = group.block.function.code.instructions
-        instruction = instructions[min(code.start, len(instructions) - 1)]
-        blocked = self._by_warp(group.lanes, why, None, instruction.opcode, instruction.line)
+        code = group.block.function.code
+        instruction = code.instructions[min(group.block.code.start, len(code.instructions) - 1)]
+        blocked = self._by_warp(group.lanes, why, None, instruction.opcode, code.line(instruction))
         return [replace(b, callers=tuple(group.stack.calls())) for b in blocked]
 
     def _by_warp(
