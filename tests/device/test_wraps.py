@@ -3,15 +3,21 @@ groups of cp.async.
 
 Tiny widths (`Variant.epoch_bits`, `epoch_limit`) let a few hundred barriers force what takes millions otherwise. Each pattern runs racy
 and fixed: the racy one must be found after any number of wraps, the fixed one must stay clean.
+
+The sessions of this file share one device for each variant, renewed for each session: decoding takes longer than most of these runs.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from device_support import Bench, found
 
 from consan.instrument.runtime import Variant
+from consan.session import session
+from consan.session.device import Device, new_device
 
 TINY = Variant(epoch_bits=(4, 6), epoch_limit=200)
 WIDTHS = {
@@ -144,9 +150,41 @@ extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
 MORE = ("5_8", "8_12")  # between the tiny widths and the real ones
 
 
+class Kept(Device):
+    """A device of the virtual machine that outlives its sessions."""
+
+    def close(self) -> None:
+        """The next session takes it."""
+
+
+@pytest.fixture(scope="module")
+def renewed() -> Callable[[str, int | None], Device]:
+    """In place of `new_device`: one device, as new each time."""
+    kept: dict[int | None, Device] = {}
+
+    def take(name: str, shadow_memory: int | None = None) -> Device:
+        if name != "cpu":
+            return new_device(name, shadow_memory)
+        if shadow_memory not in kept:
+            kept[shadow_memory] = Kept(new_device(name).backend, arena_bytes=shadow_memory)
+        kept[shadow_memory].renew()
+        return kept[shadow_memory]
+
+    return take
+
+
+@pytest.fixture(autouse=True)
+def _one_device(renewed: Callable[[str, int | None], Device], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "new_device", renewed)
+
+
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in MORE else []) for name in sorted(WIDTHS)])
 def variant(request: pytest.FixtureRequest) -> Variant:
     return WIDTHS[request.param]
+
+
+# Each goes through the limit of TINY at least once: two epochs a round.
+ROUNDS = pytest.mark.parametrize("rounds", [130, pytest.param(300, marks=pytest.mark.slow)])
 
 
 def bench_of(device: str, variant: Variant) -> Bench:
@@ -164,8 +202,8 @@ def test_reads_before_a_write(device: str, barriers: int) -> None:
         assert report.evicted == 0
 
 
-def test_loop_over_wraps(device: str, variant: Variant) -> None:
-    rounds = 300
+@ROUNDS
+def test_loop_over_wraps(device: str, variant: Variant, rounds: int) -> None:
     for racy_round in (-1, 17, rounds - 2):
         bench = bench_of(device, variant)
         out = bench.zeros(64)
@@ -213,10 +251,10 @@ def test_one_slot_for_thousands_of_ctas(device: str, variant: Variant) -> None:
     assert {finding.ctas for finding in report.findings} == {500}
 
 
-def test_named_barriers_over_wraps(device: str, variant: Variant) -> None:
+@ROUNDS
+def test_named_barriers_over_wraps(device: str, variant: Variant, rounds: int) -> None:
     """Generations of named barriers, and epochs that arrivals advance."""
-    rounds = 250
-    for racy_round in (5, 211):
+    for racy_round in (5, rounds - 39):
         bench = bench_of(device, variant)
         out = bench.zeros(32)
         bench.launch("named", 2, 64, rounds, -1, out)
@@ -251,8 +289,8 @@ def test_named_barriers_for_thousands_of_rounds(device: str) -> None:
     assert (report.verdict, report.findings, report.evicted) == ("clean", (), 0)
 
 
-def test_warp_barriers_over_wraps(device: str, variant: Variant) -> None:
-    rounds = 250
+@ROUNDS
+def test_warp_barriers_over_wraps(device: str, variant: Variant, rounds: int) -> None:
     for racy_round in (-1, 7, rounds - 1):
         bench = bench_of(device, variant)
         bench.launch("lanes", 2, 32, rounds, racy_round, bench.zeros(32))

@@ -1,7 +1,8 @@
 """Every kernel of twins/ with its fault (`-DRACY`) and repaired, and every legal pattern of clean/, on each backend.
 
 The two twins differ by what `RACY` removes or misplaces: the first must be reported with the right kind, severity and both
-source lines, and the second must be clean and compute the right result. The expectations are in each file's header.
+source lines, and the second must be clean and compute the right result. The expectations are in each file's header. What stands
+between the accesses, or should have ended a wait, is named with line and reason: culprit_rows.py.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 import twin_file
+from culprit_rows import CULPRITS, DEADLOCKS, EARLY, WITHOUT
 from twin_file import Expectation, KernelFile
 
 import consan
+from consan.reports import render
+from consan.reports.model import CULPRIT
 
 HERE = Path(__file__).parent
-TWINS = sorted((HERE / "twins").glob("*.cu"))
+TWINS_FOLDER = HERE / "twins"
+TWINS = sorted(TWINS_FOLDER.glob("*.cu"))
 CLEAN = sorted((HERE / "clean").glob("*.cu"))
 SEEDS = range(20)
 
@@ -40,6 +45,12 @@ def _launch(spec: KernelFile, racy: bool, backend: str, seed: int = 0) -> tuple[
     kernel, values = _kernel(spec.path, racy), spec.parameters(args)
     report = consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device=backend, seed=seed, policy=spec.policy)
     return report, args
+
+
+@functools.cache
+def _racy(path: Path, backend: str) -> Any:
+    """The report on a racy twin: one launch for all tests."""
+    return _launch(twin_file.read(path), True, backend)[0]
 
 
 def _lines(access: Any, path: Path) -> set[int]:
@@ -101,9 +112,7 @@ def _check_clean(report: Any, args: dict[str, Any], spec: KernelFile) -> None:
 
 @pytest.mark.parametrize("path", TWINS, ids=_name)
 def test_racy_twin_is_reported(path: Path, backend: str) -> None:
-    spec = twin_file.read(path)
-    report, _ = _launch(spec, True, backend)
-    _check_racy(report, spec)
+    _check_racy(_racy(path, backend), twin_file.read(path))
 
 
 @pytest.mark.parametrize("path", TWINS, ids=_name)
@@ -118,6 +127,58 @@ def test_legal_pattern_is_clean(path: Path, backend: str) -> None:
     spec = twin_file.read(path)
     report, args = _launch(spec, False, backend)
     _check_clean(report, args, spec)
+
+
+def _source(report: Any, access: Any) -> str:
+    return str(report.sources.get(access.file, {}).get(access.line, ""))
+
+
+def _deadlock(report: Any) -> Any:
+    return next(finding for finding in report.findings if finding.kind == "deadlock")
+
+
+@pytest.mark.parametrize(("name", "source", "sentence", "fix"), CULPRITS, ids=[row[0] for row in CULPRITS])
+def test_the_culprit_is_named_with_its_line(name: str, source: str, sentence: str, fix: str) -> None:
+    report = _racy(TWINS_FOLDER / f"{name}.cu", "cpu")
+    told = [finding for finding in report.findings if finding.accesses[-1].role == CULPRIT]
+    text = render(report, notes=True)
+    assert told, text
+    finding = told[0]
+    assert [access.role == CULPRIT for access in finding.accesses] == [False, False, True]
+    assert source.lower() in _source(report, finding.accesses[2]).lower()
+    assert sentence in finding.message
+    assert fix in finding.fix
+    assert "  (3) culprit" in text
+
+
+@pytest.mark.parametrize(("name", "accesses", "source", "sentence", "fix"), EARLY, ids=[row[0] for row in EARLY])
+def test_the_fix_uses_what_the_code_has(name: str, accesses: int, source: str, sentence: str, fix: str) -> None:
+    report = _racy(TWINS_FOLDER / f"{name}.cu", "cpu")
+    finding = next(finding for finding in report.findings if finding.accesses[-1].role == CULPRIT)
+    assert len(finding.accesses) == accesses
+    assert source in _source(report, finding.accesses[-1])
+    assert sentence in finding.message
+    assert fix in finding.fix
+    assert "hopper.cuh" not in finding.message + finding.fix
+
+
+@pytest.mark.parametrize(("name", "lines", "missing", "fix"), DEADLOCKS, ids=[row[0] for row in DEADLOCKS])
+def test_the_instructions_that_should_have_ended_the_wait(name: str, lines: tuple[str, ...], missing: str, fix: str) -> None:
+    report = _racy(TWINS_FOLDER / f"{name}.cu", "cpu")
+    finding = _deadlock(report)
+    assert [access.role for access in finding.accesses] == [CULPRIT] * len(lines)
+    for access, part in zip(finding.accesses, lines, strict=True):
+        assert part in report.sources[access.file][access.line]
+    assert missing in finding.missing
+    assert fix in finding.fix
+    text = render(report)
+    assert "waits here" in text
+    assert text.index("waits here") < text.find("culprit") or not lines
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_nothing_is_claimed_where_the_text_does_not_tell(name: str) -> None:
+    assert not _deadlock(_racy(TWINS_FOLDER / f"{name}.cu", "cpu")).accesses
 
 
 @pytest.mark.slow
