@@ -7,7 +7,10 @@ third of the time, and a process 4 GB.
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +19,15 @@ from consan.backends.virtual import VirtualBackend
 from consan.session import device as devices
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
+COMPILED = "CONSAN_TESTS_COMPILED"  # the folder of compiled kernels of tests/kernels, for all processes of a run (twin_file.py)
 GENERATIONS = 50_000, 10, 10  # thresholds of the collector: a process of tests takes up to 2 GB
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process makes the folder; its workers inherit the name."""
+    if not hasattr(config, "workerinput"):
+        folder = os.environ[COMPILED] = tempfile.mkdtemp(prefix="consan-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_collection_finish() -> None:

@@ -33,7 +33,7 @@ ORDERS = (
 
 def _racy(name: str, seeds: Any = (0,)) -> list[Any]:
     spec = twin_file.read(TWINS / f"{name}.cu")
-    kernel = consan.Kernel(spec.path, entry="kernel", arch=spec.arch, defines={"RACY": 1})
+    kernel = twin_file.kernel(spec.path, racy=True)
     launch = {"smem": spec.smem, "device": "cpu", "policy": spec.policy}
     return [consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), seed=seed, **launch) for seed in seeds]
 
@@ -108,7 +108,7 @@ BOUNDS = (
 def test_an_index_outside_its_array(name: str, message: str, fix: str) -> None:
     own = READ / f"{name}.cu"
     spec = twin_file.read(own if own.exists() else TWINS / f"{name}.cu")
-    kernel = consan.Kernel(spec.path, entry="kernel", arch=spec.arch, defines={"RACY": 1})
+    kernel = twin_file.kernel(spec.path, racy=True)
     report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu")
     finding = next(finding for finding in report.findings if finding.kind == "out-of-bounds")
     assert message in finding.message

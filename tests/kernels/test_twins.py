@@ -34,8 +34,7 @@ def _name(path: Path) -> str:
 
 @functools.cache
 def _kernel(path: Path, racy: bool) -> Any:
-    arch = twin_file.read(path).arch
-    return consan.Kernel(path, entry="kernel", arch=arch, defines={"RACY": 1} if racy else {})
+    return twin_file.kernel(path, racy)
 
 
 def _launch(spec: KernelFile, racy: bool, backend: str, seed: int = 0) -> tuple[Any, dict[str, Any]]:

@@ -16,16 +16,15 @@ import twin_file
 from consan.backends.cpu import LoadedModule, Machine
 from consan.tensormap.description import ALIGNMENT
 from consan.tensormap.encoding import encode
-from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
 FILES = sorted([*(HERE / "twins").glob("*.cu"), *(HERE / "clean").glob("*.cu")])
 
 
 @functools.lru_cache(1)  # the seeds of a file come one after the other
-def _loaded(path: Path, arch: str) -> tuple[Machine, LoadedModule]:
+def _loaded(path: Path) -> tuple[Machine, LoadedModule]:
     machine = Machine()
-    return machine, machine.load(compile_ptx(path.read_text(), name=str(path), arch=arch).ptx)
+    return machine, machine.load(twin_file.kernel(path, racy=False).ptx)
 
 
 def _pack(machine: Machine, spec: twin_file.KernelFile, args: dict[str, Any]) -> tuple[bytes, dict[str, int]]:
@@ -47,7 +46,7 @@ def _pack(machine: Machine, spec: twin_file.KernelFile, args: dict[str, Any]) ->
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_result_is_right(path: Path, seed: int) -> None:
     spec = twin_file.read(path)
-    machine, module = _loaded(path, spec.arch)
+    machine, module = _loaded(path)
     machine.renew()
     args = spec.fresh_args()
     block, addresses = _pack(machine, spec, args)

@@ -18,20 +18,25 @@ each other: a hazard is as observed. A marker `@write` stands for every source l
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 
-from consan import TensorMap
+from consan import Kernel, TensorMap
 from consan.tensormap.argument import make, parse_options
+from consan.toolchain import nvrtc
+from consan.toolchain.cache import Cache, key
 
 Array = npt.NDArray[Any]
 
+COMPILED = "CONSAN_TESTS_COMPILED"  # the environment variable that names the folder of compiled kernels
 KEYS = ("launch", "arg", "expect", "allow", "result", "backends", "policy")
 TYPES = {
     "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "u32": np.uint32,
@@ -87,6 +92,20 @@ class KernelFile:
     def reference(self, name: str) -> Array:
         """What the correct kernel leaves in the argument `name`."""
         return np.asarray(eval(self.results[name], {"np": np, **self.fresh_args()}))
+
+
+def kernel(path: Path, racy: bool) -> Kernel:
+    """The kernel at `path`, with its fault or without. Each text is compiled once in a run of the tests, by whoever needs it first."""
+    with mock.patch.object(nvrtc, "compile_ptx", _compiled):
+        return Kernel(path, entry="kernel", arch=read(path).arch, defines={"RACY": 1} if racy else {})
+
+
+def _compiled(text: str, *, compile_ptx: Any = nvrtc.compile_ptx, **options: Any) -> nvrtc.CompileResult:
+    """`compile_ptx`, through the folder that all processes of a run share (tests/conftest.py)."""
+    if COMPILED not in os.environ:
+        return compile_ptx(text, **options)
+    ptx = Cache(Path(os.environ[COMPILED])).fetch_text(key(text, repr(options)), lambda: compile_ptx(text, **options).ptx)
+    return nvrtc.CompileResult(ptx, "")
 
 
 def read(path: Path) -> KernelFile:

@@ -14,8 +14,6 @@ import twin_file
 from oracle_run import oracle
 from oracle_verdict import UNINIT, Verdict
 
-import consan
-
 KERNELS = Path(__file__).parents[1] / "kernels"
 TWINS = sorted((KERNELS / "twins").glob("*.cu"))
 CLEAN = sorted((KERNELS / "clean").glob("*.cu"))
@@ -58,7 +56,7 @@ def _name(path: Path) -> str:
 @functools.cache
 def _verdict(path: Path, racy: bool) -> Verdict:
     spec = twin_file.read(path)
-    kernel: Any = consan.Kernel(path, entry="kernel", arch=spec.arch, defines={"RACY": 1} if racy else {})
+    kernel: Any = twin_file.kernel(path, racy)
     return oracle(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem)
 
 

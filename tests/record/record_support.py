@@ -20,8 +20,7 @@ Found = set[tuple[str, str, frozenset[object], str]]
 @functools.cache
 def kernel(name: str, racy: bool = False) -> Any:
     """A kernel of tests/kernels by the name of its file."""
-    path = file_of(name)
-    return consan.Kernel(path, entry="kernel", arch=twin_file.read(path).arch, defines={"RACY": 1} if racy else {})
+    return twin_file.kernel(file_of(name), racy)
 
 
 def file_of(name: str) -> Path:

@@ -32,7 +32,7 @@ def device() -> Iterator[Device]:
 
 def _launcher(device: Device, name: str) -> Callable[[Schedules, int], Any]:
     spec = twin_file.read(KERNELS / "twins" / f"{name}.cu")
-    kernel = consan.Kernel(spec.path, entry="kernel", arch=spec.arch, defines={"RACY": 1})
+    kernel = twin_file.kernel(spec.path, racy=True)
 
     def launch(schedules: Schedules, seed: int) -> Any:
         device.renew()
