@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from twin_file import COMPILED
 
 from consan.backends.virtual import VirtualBackend
 from consan.session import device as devices
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
-COMPILED = "CONSAN_TESTS_COMPILED"  # the folder of compiled kernels of tests/kernels, for all processes of a run (twin_file.py)
 GENERATIONS = 50_000, 10, 10  # thresholds of the collector: a process of tests takes up to 2 GB
 
 

@@ -36,7 +36,8 @@ from consan.toolchain.cache import Cache, key
 
 Array = npt.NDArray[Any]
 
-COMPILED = "CONSAN_TESTS_COMPILED"  # the environment variable that names the folder of compiled kernels
+# Names the folder of compiled kernels (tests/conftest.py). Not CONSAN_*: consan warns of those that it does not know.
+COMPILED = "COMPILED_TWINS"
 KEYS = ("launch", "arg", "expect", "allow", "result", "backends", "policy")
 TYPES = {
     "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "u32": np.uint32,
