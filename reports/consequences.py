@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, SEVERITIES, Access, Finding
-from consan.reports.names import base_name
 
 
 @dataclass(frozen=True)
@@ -195,14 +194,6 @@ def _one_initialisation(root: Finding, finding: Finding) -> bool:
     return _same_mbarrier(root, finding) and root.accesses[0].site == finding.accesses[0].site
 
 
-def _one_array(root: Finding, finding: Finding) -> bool:
-    """Two reads of one array, beyond what the same stores write."""
-    one, other = _culprit(root), _culprit(finding)
-    if {root.kind, finding.kind} != {"uninitialized-read"} or one is None or other is None or one.site != other.site:
-        return False
-    return base_name(root.accesses[0].name) == base_name(finding.accesses[0].name)
-
-
 _SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
 _FOLLOWS: Final = ("It follows from {root}", "repair {root} first")
 RULES: Final = (
@@ -211,6 +202,5 @@ RULES: Final = (
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
-    ConsequenceRule(_one_array, "It reads the same array as {root}", "repair it with {root}: {fix}", mutual=True),
     ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),
 )

@@ -53,8 +53,8 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "") -> 
     else:
         message = f"{finding.message}; {stores}"
         fix = (
-            f"let {_listed(found)}, or a statement beside it, also write what {at} reads and it leaves out, such as {reader.name} (a tail:"
-            f" with 0; a halo: with the neighbour's elements), or let {at} read less"
+            f"let {_listed(found)}, or a statement beside it, also write the rest of what {at} reads, such as {reader.name} (a tail: with"
+            f" 0; a halo: with the neighbour's elements), or let {at} read less"
         )
     store = Access(role=CULPRIT, op=_opcode_of(found), proxy="none", space="none", **located(found.places[0]))
     return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)
