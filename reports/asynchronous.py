@@ -295,7 +295,8 @@ MBARRIER_DEADLOCKS: Final = {
 OPERATIONS_AT_EXIT: Final = {
     "exit:bulk load": Situation(
         "a wait for {group} by any thread of the CTA",
-        "wait with {wait} ({wait_cpp}) after {first_at}, in the thread that executes it, before it returns; or do not issue the copy",
+        "wait with {wait} ({wait_cpp}) after {first_at}, in a thread of the CTA that it writes to, before that thread returns; or do not"
+        " issue the copy",
         "the {operation} at {first_at} can still be writing shared memory when its CTA exits: no wait for {group} has succeeded",
     ),
     "exit:bulk store": Situation(

@@ -92,9 +92,10 @@ def _with_loops(finding: Finding, lack: Lack, told: Told, relations: Relations) 
     if len(ended) != 1 or len(waiting) != 1:
         return told
     (one, at), (other, wait_at) = (next(iter(found.items())) for found in (ended, waiting))
+    phases = plural(lack.phase, "phase")
     fix = (
-        f"the loop at {one} completed {_earlier(lack)} and then ended, while the loop at {other} waits for phase {lack.phase}:"
-        f" give both the same number of rounds, fewer at {other} or more at {one}"
+        f"the loop at {one} completed {phases} and then ended, while the loop at {other} waits for one more, phase {lack.phase}:"
+        f" end the loop at {other} after {phases}, or let the loop at {one} go on"
     )
     return replace(told, culprits=[*told.culprits, at, wait_at], fix=fix)
 

@@ -24,7 +24,7 @@ DEADLOCKS = (
         "deadlock_trip_counts",
         ("ARRIVE_EXPECT(&full", "k < 4", "k < TILES_READ"),
         "for phase 4 of full: none came",
-        "the loop at deadlock_trip_counts.cu:27 completed phases 0 to 3 and then ended, while the loop at deadlock_trip_counts.cu:35 waits",
+        "the loop at deadlock_trip_counts.cu:27 completed 4 phases and then ended, while the loop at deadlock_trip_counts.cu:35 waits",
     ),
     ("deadlock_no_drop", ("ARRIVE(&bar)", "INIT(&bar, 64)"), "32 of 64 arrivals", "mbarrier.arrive_drop"),
     ("deadlock_missed_phase", ("ARRIVE(&full)", "ARRIVE(&full)"), "for phase 2 of full", "while this wait is for phase 2"),
