@@ -222,15 +222,15 @@ MBARRIER_MISUSE: Final = {
         "the {second_role} at {second_at} touches the bytes of {barrier}, in use since its initialisation at {first_at}",
     ),
     "too-many-arrivals": Situation(
-        "an arrival count that covers every arrival of a phase: it is {expected}",
-        "initialise at {first_at} with the number of arrivals of one phase, or let one lane arrive ({one_lane})"
-        " at {second_at}",
-        "more arrive on {barrier} in one phase than its count of {expected} allows, at {second_at}",
+        "an arrival count that covers every arrival of a phase",
+        "initialise the mbarrier at {first_at} with the number of arrivals of one phase; or, if {expected} is right, let fewer threads"
+        " arrive at {second_at} (one of a warp: {one_lane})",
+        "too many arrivals on {barrier} in one phase, at {second_at}: its count, set at {first_at}, is {expected}",
     ),
     "phase-lapped": Situation(
         "a successful wait for the phase that is over, before the arrivals that complete the next one",
-        "wait for each phase before the arrivals at {second_at} complete the next one: mbarrier.try_wait.parity ({mbarrier_wait}) with"
-        " parity 0, then 1, and so on, in the threads that arrive or in threads that these then wait for",
+        "before the arrivals at {second_at} for the next phase, wait for the one before it: mbarrier.try_wait.parity ({mbarrier_wait})"
+        " with parity 0, then 1, and so on; in the arriving threads, or in another thread that then tells them to go on",
         "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
     ),
     "tx-range": Situation(
@@ -295,7 +295,8 @@ MBARRIER_DEADLOCKS: Final = {
 OPERATIONS_AT_EXIT: Final = {
     "exit:bulk load": Situation(
         "a wait for {group} by any thread of the CTA",
-        "wait with {wait} ({wait_cpp}) before the kernel returns, or do not issue the copy",
+        "wait with {wait} ({wait_cpp}) after {first_at}, in a thread of the CTA that it writes to, before that thread returns; or do not"
+        " issue the copy",
         "the {operation} at {first_at} can still be writing shared memory when its CTA exits: no wait for {group} has succeeded",
     ),
     "exit:bulk store": Situation(

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from consan.reports.model import plural
-from consan.reports.names import variable_name
+from consan.reports.names import DIRECTLY, variable_name
 from consan.reports.variables import DYNAMIC, Layout
 
 _OUTSIDE: Final = re.compile(
-    r"(?P<distance>[\d,]+) bytes? (?P<side>past the end of|before) (?P<label>.+?) \((?:(?P<name>\w+), )?(?P<bytes>[\d,]+) bytes?\)"
+    rf"(?:(?P<distance>[\d,]+) bytes?|{DIRECTLY}) (?P<side>past the end of|before) (?P<label>.+?)"
+    r" \((?:(?P<name>\w+), )?(?P<bytes>[\d,]+) bytes?\)"
 )
 
 
@@ -45,7 +46,7 @@ def extent_named(name: str, begin: int) -> Extent | None:
     found = _OUTSIDE.fullmatch(name)
     if found is None:
         return None
-    distance, size = (int(found[group].replace(",", "")) for group in ("distance", "bytes"))
+    distance, size = (int((found[group] or "0").replace(",", "")) for group in ("distance", "bytes"))
     called = f"{found['label']} ({found['name']})" if found["name"] else found["label"]
     return Extent(called, begin + distance if found["side"] == "before" else begin - distance - size, size, ends=True)
 
@@ -69,7 +70,15 @@ def outside(extent: Extent | None, touched: tuple[int, int], reached: tuple[int,
     named = f"this is {extent.name}[{index}], and the {edge} one is {extent.name}[{limit}]"
     return {
         "element": f"; {named if extent.indexed else index_and_limit}",
-        "keep": f": it must be at {side} {limit}, and reaches {furthest}{more}; correct it, or leave out the access where it is {beyond}",
-        "larger": "" if index < 0 or extent.name == DYNAMIC else f", or make {extent.name} larger",
+        "keep": f": it must be at {side} {limit}, and reaches {furthest}{more}; correct it; or, if it is right, leave out the access"
+        f" where it is {beyond}",
+        "larger": "" if index < 0 else _larger(extent, furthest + 1, width),
+        "more_memory": "",
     }
 
+
+def _larger(extent: Extent, elements: int, width: int) -> str:
+    """The size that the furthest access needs."""
+    if extent.name == DYNAMIC:
+        return f", or launch with at least {plural(elements * width, 'byte')} of {DYNAMIC}"
+    return f", or make {extent.name} larger: at least {elements:,} elements of {plural(width, 'byte')}"

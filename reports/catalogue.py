@@ -89,7 +89,7 @@ _UNINITIALIZED = CatalogueEntry(
             "the {first_role} at {first_at} reads {bytes} that nothing in this CTA has written",
         ),
         "unused": Situation(
-            "a write of these bytes before (1)",
+            "nothing that changes the result",
             "nothing, if the value is meant to be unused; else initialise the bytes",
             "the {first_role} at {first_at} loads bytes that nothing has written; the loaded value is not used",
             "note",
@@ -144,8 +144,7 @@ _BARRIER_MISUSE = CatalogueEntry(
         ),
         "divergent": Situation(
             "the other lanes of the warp at {point}: an aligned barrier waits for all that have not exited",
-            "move the barrier at {first_at} out of the branch, or make the branch uniform for the warp; "
-            "for a subset of lanes use {warp_barrier} with their mask",
+            "move the barrier at {first_at} out of its branch or loop, so that {counted} pass it",
             "{came} reach {point} at {first_at}; {others}",
         ),
         "divergent-mask": Situation(
@@ -241,17 +240,17 @@ _SCOPE = CatalogueEntry(
     "the edge between {first_at} and {second_at} has a scope that does not include both threads",
     {
         "arrive-scope": Situation(
-            "release at .cluster scope on the edge from {first_at} to {second_at}: it is made by an instruction of .cta scope",
+            "a release at .cluster scope between {first_at} and {second_at}: the present one has .cta scope",
             "write .cluster in place of .cta on what releases (an arrival: mbarrier.arrive.release.cluster.shared::cluster), and "
             ".acquire.cluster on what waits for it",
-            "the {first_role} at {first_at} and the {second_role} at {second_at} are of two CTAs, and what orders them is released at .cta"
-            " scope: for the threads of one CTA only",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the signal between them is"
+            " released only to threads of its own CTA",
         ),
         "wait-scope": Situation(
-            "acquire at .cluster scope on the edge from {first_at} to {second_at}: the wait is of .cta scope",
+            "an acquire at .cluster scope between {first_at} and {second_at}: the present one has .cta scope",
             "write .acquire.cluster on the wait (mbarrier.try_wait.acquire.cluster)",
-            "the {first_role} at {first_at} and the {second_role} at {second_at} are of two CTAs, and what orders them is acquired at .cta"
-            " scope: from the threads of one CTA only",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the signal between them is"
+            " acquired only from threads of its own CTA",
             severity="warning",
         ),
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
@@ -293,10 +292,10 @@ _REGISTER_HAZARD = CatalogueEntry(
             "the wgmma.mma_async at {second_at} uses {registers} with no wgmma.fence after the {first_role} at {first_at}",
         ),
         "written-after-fence": Situation(
-            "the write of {registers} before the wgmma.fence{fence_at}, not after it",
+            "the write of {registers} above the wgmma.fence{fence_at}",
             "{pin}",
-            "the compiler sets {registers} for the wgmma.mma_async at {second_at} only after the wgmma.fence{fence_at}, wherever the source"
-            " sets them; ptxas orders such plain writes before the wgmma by itself, but the ISA asks for them before the fence",
+            "in the compiled code, the write of {registers} for the wgmma.mma_async at {second_at} is below the wgmma.fence{fence_at},"
+            " and the ISA asks for it above; ptxas orders such plain writes before the wgmma by itself",
             "warning",
         ),
         "never-fenced": Situation(

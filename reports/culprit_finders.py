@@ -170,7 +170,8 @@ def leaves(case: Case) -> Found:
     numbers = [constant_of(point) for point in waits]
     if not waits or leave is None or any(number is None or number <= leave for number in numbers):
         return None
-    return waits[-1], {"number": str(numbers[-1])}
+    newest = ("newest group", "it") if numbers[-1] == 1 else (f"{numbers[-1]} newest groups", "one of them")
+    return waits[-1], {"number": str(numbers[-1]), "newest": newest[0], "one_of_these": newest[1]}
 
 
 def late_wait(case: Case) -> Found:
@@ -307,8 +308,7 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
     waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
     if waited is None or phase is None or waited & 1 == int(phase) & 1:
         return "its parity or its mbarrier is another one"
-    early = "" if int(phase) else "; on a new mbarrier such a wait returns at once"
-    return f"it waits for parity {waited & 1}, and phase {phase} has parity {int(phase) & 1}{early}"
+    return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
 
 
 def of_other_space(case: Case) -> Found:

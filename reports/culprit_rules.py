@@ -79,7 +79,7 @@ _RACES: Final = (
         _CTA + _ENGINES,
         in_branch,
         "the {culprit} at {culprit_at} is in a branch, and the threads of (1) and (2) did not both pass it in between",
-        "move the {culprit} at {culprit_at} out of its branch, so that all threads pass it {in_between}",
+        "move the {culprit} at {culprit_at} out of its branch, so that all threads pass it{in_between}",
     ),
     (
         ("no-barrier", "no-warp-sync"),
@@ -126,22 +126,22 @@ _RACES: Final = (
     (
         ("no-barrier",),
         other_arrival,
-        "the {culprit} at {culprit_at} is not for the phase that the {the_arrival} at {arrival_at} is part of",
+        "the {culprit} at {culprit_at} waits for another phase than the one that the {the_arrival} at {arrival_at} is part of",
         "wait at {culprit_at} on the mbarrier of {arrival_at}, with the parity of the phase that this arrival completes",
     ),
 )
 _WAITS: Final = (
     (
-        _GROUPS,
-        leaves,
-        "the {culprit} at {culprit_at} leaves {group} in flight",
-        "wait with {wait} ({wait_cpp}) at {culprit_at} instead of {number}",
-    ),
-    (
         ("not-committed", "global-not-committed", "not-waited"),
         commit_after_wait,
         "the {culprit} at {culprit_at} comes after the {the_wait} at {wait_at}, which waits for committed groups only",
         "move the {culprit} at {culprit_at} before the {the_wait} at {wait_at}",
+    ),
+    (
+        _GROUPS,
+        leaves,
+        "the {culprit} at {culprit_at} lets the {newest} stay in flight, and this {operation} is in {one_of_these}",
+        "wait with {wait} ({wait_cpp}) at {culprit_at} instead of {number}",
     ),
     (
         ("not-committed", "global-not-committed"),

@@ -23,7 +23,7 @@ from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
 from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair
 from consan.reports.places import apart
-from consan.reports.unwritten import is_array, with_stores
+from consan.reports.unwritten import is_array, published_at, with_stores
 
 
 def blame(
@@ -40,7 +40,9 @@ def blame(
     if relations is None or first is None or (second is None and not alone) or first == second or facts.get("position") == UPDATE:
         return finding  # an update needs no barrier
     if finding.kind == "uninitialized-read" and alone and is_array(finding.accesses[0].name):
-        return with_stores(finding, relations.stores(first))
+        around = relations.stretches(first, first, (finding.accesses[0].thread,) * 2)
+        published = published_at(around.before_first, words_of(finding, facts, framework)) if around is not None else ""
+        return with_stores(finding, relations.stores(first), published)
     name = refined(finding, situation)
     rules = [rule for rule in RULES if rule.kind == finding.kind and name in rule.situations]
     one, other = finding.accesses[0], finding.accesses[-1]
@@ -73,6 +75,6 @@ def _blamed(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, M
 
 
 def _in_between(case: Case) -> str:
-    """Where a barrier belongs that orders (1) before (2)."""
+    """When all threads must pass a barrier that orders (1) before (2)."""
     first, second = place(case.first), place(case.second)
-    return f"in every iteration, after {first}" if case.facts.get("position") == NEXT_ITERATION else f"after {first} and before {second}"
+    return " in every iteration" if case.facts.get("position") == NEXT_ITERATION else f", after {first} and before {second}"

@@ -110,7 +110,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     if unused and found.kind is Kind.UNINITIALIZED_READ:
         return describe(finding, "unused", framework=module.framework, **facts)
     situation, facts = situation_of(found), facts | {"position": shape}
-    facts |= (buffer_facts(found, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
+    facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
     described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))
     described = blame(described, situation, pair, module.relations, facts, module.framework)

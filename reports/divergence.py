@@ -52,6 +52,8 @@ def divergence(finding: Finding, split: Split, site: Site | None, framework: str
         accesses = (first, replace(accesses[1], role=first.role))
     finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
     facts = {"point": point, "came": f"{lanes_phrase(split.came)} of {warp}", "others": f"{lanes_phrase(split.others)} {others}"}
+    if point == frameworks.words_of(framework, "")["cta_barrier_ptx"]:
+        facts["counted"] = "all threads of the CTA"
     return describe(finding, _ADVICE.get(site.family if site else "", "divergent-warp"), framework=framework, **facts)
 
 

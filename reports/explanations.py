@@ -217,8 +217,8 @@ EXPLANATIONS: Final[dict[str, Explanation]] = {
         repair="""Initialise an mbarrier once, in one thread, with the number of arrivals of one phase, and with a barrier between
             the init and the first use; invalidate it before its bytes are used for anything else. Wait once for every phase. Give
             all that meet at a named barrier the same id and the same count: every thread that arrives or waits, in whole warps.
-            Move __syncthreads() out of the branch, or make the branch uniform for the warp; for a subset of lanes use
-            __syncwarp(mask), with a mask that names just those that execute it.""",
+            Move __syncthreads() out of the branch, so that all threads of the CTA pass it. A __syncwarp(mask) names just the
+            lanes that execute it.""",
         launch="--grid 1 --block 64 --arg f32[64]=zeros",
     ),
     "deadlock": Explanation(

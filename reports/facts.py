@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from consan.instrument.abi.bits import STATE
@@ -57,16 +58,17 @@ def outside_facts(found: Found, low: int, high: int, module: ModuleSites) -> dic
     return outside(extent_of(layout_of(found, module), symbol, shared, touched[1] - touched[0]), touched, (begin, begin + high - low))
 
 
-def buffer_facts(found: Found, low: int, high: int, module: ModuleSites) -> dict[str, str]:
+def buffer_facts(found: Found, accesses: Sequence[Access], low: int, high: int, module: ModuleSites) -> dict[str, str]:
     """That two iterations meet in one part of an array, whose parts may be meant as buffers used in turn."""
     begin = inside(found.event, low)
     part = layout_of(found, module).part(begin, begin + high - low)
     if part is None:
         return {}
     name, array = part
+    places = " and ".join(dict.fromkeys(map(place, accesses)))
     return {
         "one_part": f"; all of these accesses are in {name}, one of the {array.dims[0]} parts of {array.name}",
-        "other_part": f"; or let the iterations use the parts of {array.name} in turn",
+        "other_part": f"; or, if the iterations are to use the parts of {array.name} in turn, let the first index change at {places}",
     }
 
 

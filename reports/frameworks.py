@@ -46,8 +46,9 @@ COMMITS: Final[dict[str, _Spellings]] = {
 }
 
 _PINNED: Final = (
-    "pin the accumulators after the statement that sets them and before the wgmma.fence{fence_at}, so that the compiler cannot move it"
-    ' below the fence: CUTLASS warpgroup_fence_operand, or asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
+    "nothing has to change for today's ptxas; to keep to the ISA, pin the accumulators between the statement that sets them and the"
+    " wgmma.fence{fence_at}, so that the compiler cannot move the write below the fence: CUTLASS warpgroup_fence_operand, or"
+    ' asm volatile("" : "+f"(x) :: "memory") for each accumulator x'
 )
 _ORDERED: Final = "ptxas orders these writes by itself: there is nothing to change in the source"
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
+from consan.reports.names import DIRECTLY
 from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, CatalogueEntry, Situation
 
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
@@ -176,6 +177,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "keep": "",
         "larger": "" if finding.accesses and _first(finding).space == "shared" else ", or make the buffer larger",
         "point": "the instruction",
+        "counted": "all threads that it counts",
         "came": "some lanes",
         "others": "others do not",
     }
@@ -240,7 +242,7 @@ def _bytes_phrase(finding: Finding) -> str:
         return f"bytes of {name}"
     begin, end = access.bytes
     if access.name:
-        joint = ", " if access.name[0].isdigit() else " at "  # `4 bytes, 0 bytes past the end of ...`
+        joint = ", " if access.name[0].isdigit() else " " if access.name.startswith(DIRECTLY) else " at "  # `4 bytes, 8 bytes past ...`
         return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)}{joint}{access.name}"
     where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"

@@ -71,8 +71,11 @@ def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -
     found = relations.signals(finding.kernel)
     waits = [each for each in found if each.verb == "wait" and each.barrier is None and variable_name(each.symbol) == name]
     places = list(dict.fromkeys(place(access_of(each)) for each in waits))
+    if len(places) > MOST_LISTED:
+        return finding
     where = f"{name} is waited for only at {' and '.join(places)}" if places else f"no instruction of this kernel waits for {name}"
-    return replace(finding, message=f"{finding.message}; {where}") if len(places) <= MOST_LISTED else finding
+    shown = {place(access): access for access in map(access_of, waits)}
+    return replace(finding, message=f"{finding.message}; {where}", accesses=(*finding.accesses, *shown.values()))
 
 
 _RULES: Final[dict[str, Callable[[Finding, Site, Relations, Dim3], Finding]]] = {

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
+DIRECTLY: Final = "directly"  # begins the name of bytes right behind a buffer (variables.py)
 WRITTEN_AT: Final = "the buffer written at "  # begins the name of a buffer without a symbol (buffers.py)
 LONGEST: Final = 72  # a longer kernel name loses its template arguments in a title
 

@@ -80,7 +80,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.policy != "default":
         yield "policy", f"{finding.policy}: shipped code leaves this out, a strict reading of the ISA does not"
     if finding.buffer:
-        yield "bytes", _bytes(finding.buffer)
+        yield "bytes", _bytes(finding.buffer) + (", and perhaps more" if _first_seen(finding) else "")
     if finding.barrier:
         yield "barrier", _dict_phrase(finding.barrier)
     groups = _grouped(finding.waiters)
@@ -215,6 +215,12 @@ def short(file: str) -> str:
     """A relative path for a file below the working directory: shorter, and still usable in an editor."""
     here = os.getcwd().rstrip(os.sep) + os.sep
     return file[len(here) :] if file.startswith(here) else file
+
+
+def _first_seen(finding: Finding) -> bool:
+    """Whether only the first bytes are known: an operation reports the first conflict in its range."""
+    action = finding.pair[-1].asynchronous if finding.pair else None
+    return finding.kind != "lifetime" and action is not None and action.kind != "cp.async"
 
 
 def _bytes(buffer: Buffer) -> str:

@@ -49,7 +49,7 @@ _UPDATED = (
     "several threads update the same bytes in separate steps: the {second_role} at {second_at} can overwrite what another thread has stored"
     " since the {first_role} at {first_at}"
 )
-_ATOMIC = "make the update atomic ({atomic_add} for +=)"
+_ATOMIC = "make the update one atomic operation ({atomic_add} for a sum)"
 _UPDATE = Situation(
     "an atomic update: load, change and store are separate steps",
     _ATOMIC + "; a barrier between the load and the store does not help, unless only one thread at a time updates the element",

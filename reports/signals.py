@@ -92,9 +92,10 @@ def _with_loops(finding: Finding, lack: Lack, told: Told, relations: Relations) 
     if len(ended) != 1 or len(waiting) != 1:
         return told
     (one, at), (other, wait_at) = (next(iter(found.items())) for found in (ended, waiting))
+    phases = plural(lack.phase, "phase")
     fix = (
-        f"the loop at {one} completed {_earlier(lack)} and then ended, while the loop at {other} waits for phase {lack.phase}:"
-        f" end the loop at {other} earlier, or let the loop at {one} go on"
+        f"the loop at {one} completed {phases} and then ended, while the loop at {other} waits for one more, phase {lack.phase}:"
+        f" end the loop at {other} after {phases}, or let the loop at {one} go on"
     )
     return replace(told, culprits=[*told.culprits, at, wait_at], fix=fix)
 
@@ -133,8 +134,8 @@ def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
         return Told(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
     if lack.came and not lack.phase:
         fix = (
-            f"if {plural(lack.came, 'thread')} should arrive in each phase, initialise {name} with {lack.came} at {_places(sites.inits)};"
-            f" else let {lack.pending:,} more arrive at {at}"
+            f"if the {plural(lack.came, 'arrival')} at {at} are all that one phase should get, initialise {name} with {lack.came:,}"
+            f" at {_places(sites.inits)}; else let {lack.pending:,} more arrive at {at}"
         )
         missing = f"{lack.pending:,} of the {lack.expected:,} arrivals that mbarrier.init counts at {_places(sites.inits)}"
         return Told([*sites.inits, *sites.arrivals], fix, missing)
@@ -169,7 +170,7 @@ def _bytes(lack: Lack, sites: _Sites) -> Told | None:
     if lack.phase:
         late = f"{_earlier(lack)} got all bytes, phase {lack.phase} lacks {short}"
         return Told([*sites.copies, *sites.announcements], f"{late}: issue the copy at {_places(sites.copies)} in each phase")
-    fix = f"announce {short} fewer at {at}, or let the copies at {_places(sites.copies)} bring {short} more"
+    fix = f"announce {short} fewer at {at}; or, if the destination has room, let the copies at {_places(sites.copies)} bring {short} more"
     return Told([*sites.announcements, *sites.copies], fix, f"{short}: {_numbers(sites)}" if _numbers(sites) else "")
 
 
@@ -264,12 +265,13 @@ def _behind_a_wait(name: str, late: Sequence[tuple[dict[str, Any], Signal]]) -> 
     """The stores come only after a barrier or an mbarrier, which waits for the threads that poll."""
     stores = [store for _, store in late]
     waits = _once_each(_at(waiter) for waiter, _ in late)
-    wait = f"the {'barrier' if all('barrier' in waiter for waiter, _ in late) else 'wait'} at {waits}"
+    kind = "barrier" if all("barrier" in waiter for waiter, _ in late) else "wait"
+    wait = f"the {kind} at {waits}"
     return Told(
         stores,
         f"move {_writes(stores)} before {wait}",
         f"a write of {name} that comes before {wait}",
-        f"{_writes(stores)} can come only after {wait}, which waits for the threads that poll",
+        f"{_writes(stores)} comes only after {wait}, and that {kind} waits for the threads that poll {name}",
     )
 
 

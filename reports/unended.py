@@ -30,9 +30,10 @@ def with_late_arrivals(finding: Finding, relations: Relations | None, lacked: in
         if barrier is not None:
             at, barrier_at = place(access_of(arrival)), place(Access("", "", **located(barrier)))
             phase = f"that phase still lacked {plural(lacked, 'arrival')}"
-            why = f"{phase}, and the one at {at} comes only after the barrier at {barrier_at}, which comes after this wait"
+            why = f"{phase}, and the arrival at {at} comes too late for this wait: after the barrier at {barrier_at}"
             fix = f"{finding.fix}; if the arrival at {at} belongs to that phase, move it before the barrier at {barrier_at}"
-            return replace(finding, message=f"{finding.message}; {why}", fix=fix)
+            accesses = (*finding.accesses, access_of(arrival))
+            return replace(finding, accesses=accesses, message=f"{finding.message}; {why}", fix=fix)
     return finding
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from consan.instrument.relations import Stores
+from consan.instrument.relations import Stores, SyncPoint
+from consan.reports.culprit_cases import access_of, is_proxy_fence, is_wait, last_of, named
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import base_name
@@ -19,10 +21,22 @@ def is_array(name: str) -> bool:
     return bool(name) and "." not in name.replace("..", "") and " " not in name
 
 
-def with_stores(finding: Finding, found: Stores | None) -> Finding:
+def published_at(before: Sequence[SyncPoint], words: Mapping[str, str]) -> str:
+    """`the fence.proxy.async at k.cu:5 and the __syncthreads() at k.cu:6`: what a write has to come before, to be seen by a read.
+
+    `before`: the synchronising instructions before the read. Empty if there is no barrier.
+    """
+    barrier = last_of(before, lambda point: point.always and is_wait(point) and point.count is None)
+    if barrier is None:
+        return ""
+    fence = last_of(before[: before.index(barrier)], lambda point: point.always and is_proxy_fence(point))
+    return " and ".join(f"the {named(point, words)} at {place(access_of(point))}" for point in (fence, barrier) if point is not None)
+
+
+def with_stores(finding: Finding, found: Stores | None, published: str = "") -> Finding:
     """The finding with the first store to its variable, whose range may be too small, or with the fact that there is none.
 
-    The access names some of the bytes that nothing has written, not all.
+    The access names some of the bytes that nothing has written, not all. `published`: what `published_at` gives.
     """
     if found is None:
         return finding
@@ -31,16 +45,16 @@ def with_stores(finding: Finding, found: Stores | None) -> Finding:
     reads = f"the {reader.role} at {at} {f'copies {copied:,} bytes of {variable}' if copied else f'reads {reader.name}'}"
     if not found.places:
         message = f"{reads}, and no instruction of this kernel writes {variable}"
-        return replace(finding, message=message, fix=f"write {variable} before {at}, or let {at} read another array")
+        return replace(finding, message=message, fix=f"write {variable} before {published or at}, or let {at} read another array")
     stores = f"{variable} is written at {_listed(found)}"
     if copied:
         message = f"{reads}, and nothing in this CTA has written some of them, such as {reader.name}; {stores}"
-        fix = f"let {_listed(found)} write all {copied:,} bytes that {at} copies (also the tail), or copy only what is written"
+        fix = f"let {_listed(found)} write all {copied:,} bytes that {at} copies (a tail: with 0), or copy only what is written"
     else:
         message = f"{finding.message}; {stores}"
         fix = (
-            f"let {_listed(found)}, or a statement beside it, write all elements that {at} reads, such as {reader.name} (a tail, a halo"
-            " element), or do not read them"
+            f"let {_listed(found)}, or a statement beside it, also write the rest of what {at} reads, such as {reader.name} (a tail: with"
+            f" 0; a halo: with the neighbour's elements), or let {at} read less"
         )
     store = Access(role=CULPRIT, op=_opcode_of(found), proxy="none", space="none", **located(found.places[0]))
     return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)

@@ -1,4 +1,4 @@
-"""Names for bytes of shared memory: `tile[1][3], stage 2 of 3`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
+"""Names for bytes of shared memory: `tile[1][3]`, `full[0]`, `pairs[1].weight`, `bytes 128..131 of dynamic shared memory`.
 
 A layout from a backend tells which variable the bytes belong to; the declaration in the source or in PTX tells which
 element. Nothing is guessed: a byte range that is not within one variable has no name. If the element size is unknown, the
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from consan.reports.declarations import DeclaredVariable, Member, SourceTexts
 from consan.reports.model import plural
-from consan.reports.names import variable_name
+from consan.reports.names import DIRECTLY, variable_name
 
 if TYPE_CHECKING:
     from consan.instrument.sites import SharedVariable
@@ -73,20 +73,7 @@ class Layout:
 
 
 def element_name(variable: Placed, begin: int, end: int) -> str:
-    """The name of bytes within a variable: `tile[1][3], stage 2 of 3`."""
-    return _element_name(variable, begin, end) + _stage(variable, begin, end)
-
-
-def _stage(variable: Placed, begin: int, end: int) -> str:
-    """The stage that the bytes lie in, of a ring of tiles or structs."""
-    if not variable.stages or not (variable.members or len(variable.dims) > 1):
-        return ""
-    size = variable.bytes // variable.dims[0]
-    first, last = begin // size, (end - 1) // size
-    return f", stage {first + 1} of {variable.dims[0]}" if first == last else ""
-
-
-def _element_name(variable: Placed, begin: int, end: int) -> str:
+    """The name of bytes within a variable: `tile[1][3]`, `tile[1][0..3]`."""
     if end - begin == variable.bytes and not variable.dims:
         return variable.name
     if not variable.element:
@@ -143,7 +130,7 @@ class Argument:
 
 
 def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
-    """`bytes 16..19 of --arg 1 (out)`, `0 bytes past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
+    """`bytes 16..19 of --arg 1 (out)`, `directly past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
     near = min(arguments, key=lambda each: _distance(each, begin, end), default=None)
     if near is None or _distance(near, begin, end) > _NEAR:
         return ""
@@ -151,7 +138,8 @@ def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
     if begin < near.begin:
         return f"{plural(near.begin - begin, 'byte')} before {near.label} ({known})"
     if begin >= near.begin + near.bytes:
-        return f"{plural(begin - near.begin - near.bytes, 'byte')} past the end of {near.label} ({known})"
+        distance = begin - near.begin - near.bytes
+        return f"{plural(distance, 'byte') if distance else DIRECTLY} past the end of {near.label} ({known})"
     inside = f"{_bytes(begin - near.begin, end - near.begin)} of {near.label}"
     said = known if end > near.begin + near.bytes else near.name
     return inside + (f" ({said})" if said else "")

@@ -127,7 +127,7 @@ def test_an_access_beyond_the_array_is_found_with_its_line() -> None:
     assert (report.verdict, finding.kind, finding.kernel) == ("violations", "out-of-bounds", "shift")
     assert finding.accesses[0].file.endswith("triton_kernels.py")
     assert finding.accesses[0].line == kernels.shift.fn.__code__.co_firstlineno + 4
-    assert finding.accesses[0].name == "0 bytes past the end of argument 1 (x_ptr, 256 bytes)"
+    assert finding.accesses[0].name == "directly past the end of argument 1 (x_ptr, 256 bytes)"
 
 
 def test_an_autotuned_kernel_runs_one_configuration_and_says_so() -> None:

@@ -157,8 +157,8 @@ extern "C" __global__ void k(const float* in, float* out) {
 
 def test_a_global_address_by_its_argument(check: Check) -> None:
     (finding,) = check(OUTSIDE).findings
-    assert told(finding, OUTSIDE) == [("read", "0 bytes past the end of argument 1 (in, 512 bytes)")]
-    assert "touches 4 bytes, 0 bytes past the end of argument 1 (in, 512 bytes)" in finding.message
+    assert told(finding, OUTSIDE) == [("read", "directly past the end of argument 1 (in, 512 bytes)")]
+    assert "touches 4 bytes directly past the end of argument 1 (in, 512 bytes)" in finding.message
 
 
 BELOW = """

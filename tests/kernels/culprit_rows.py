@@ -23,7 +23,7 @@ CULPRITS = (
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),
     ("cluster_arrive_cta_scope", "", "releases at .cta scope", "mbarrier.arrive.release.cluster"),
     ("cluster_wait_cta_scope", "", "acquires at .cta scope", "write .acquire.cluster"),
-    ("cp_async_off_by_one", "WAIT", "wait_group 2 at cp_async_off_by_one.cu:30 leaves group", "instead of 2"),
+    ("cp_async_off_by_one", "WAIT", "wait_group 2 at cp_async_off_by_one.cu:30 lets the 2 newest groups", "instead of 2"),
     ("cp_async_wait_before_commit", "commit", "comes after the cp.async.wait_group 0", "before the cp.async.wait_group 0"),
     ("cp_async_never_committed", "wait", "waits for committed groups only", "put cp.async.commit_group after"),
     ("cp_async_wait_by_other_thread", "wait", "does not execute the cp.async.wait_group 0", "in every thread that executes"),
@@ -41,12 +41,13 @@ CULPRITS = (
 #: The same where the finding has one access or none waited: number of accesses, then as above.
 EARLY = (
     ("wgmma_operand_overwritten", 3, "wgmma_wait<0>", "comes only after the write", "before the __syncthreads() at"),
+    ("mbarrier_wrong_parity", 4, "ARRIVE(&full)", "comes too late for this wait", "move it before the barrier at"),
     ("bulk_store_source_overwritten", 3, "__syncthreads", "does not wait for the bulk store", "after the cp.async.bulk.commit_group at"),
     ("bulk_store_at_exit", 2, "bulk_commit", "no wait follows the cp.async.bulk.commit_group", "in the same thread"),
     ("cp_async_at_exit", 2, "WAIT(1)", "leaves the last group in flight", "instead of 1"),
     ("wgmma_no_proxy_fence", 3, "__syncthreads", "orders the threads only", "before the __syncthreads() at"),
     ("cp_async_then_bulk_store", 3, "__syncthreads", "orders the threads only", "after the cp.async.wait_all at"),
-    ("uninitialized_tail", 2, "tile[", "tile is written at uninitialized_tail.cu", "write all elements that uninitialized_tail.cu:"),
+    ("uninitialized_tail", 2, "tile[", "tile is written at uninitialized_tail.cu", "also write the rest of what uninitialized_tail.cu:"),
     ("bulk_store_uninitialised", 2, "tile[", "some of them, such as tile[48..51]; tile is written at", "write all 256 bytes that"),
 )
 
@@ -57,7 +58,7 @@ DEADLOCKS = (
         "deadlock_trip_counts",
         ("ARRIVE_EXPECT(&full", "k < 4", "k < TILES_READ"),
         "for phase 4 of full: none came",
-        "the loop at deadlock_trip_counts.cu:27 completed phases 0 to 3 and then ended, while the loop at deadlock_trip_counts.cu:35 waits",
+        "the loop at deadlock_trip_counts.cu:27 completed 4 phases and then ended, while the loop at deadlock_trip_counts.cu:35 waits",
     ),
     ("deadlock_no_drop", ("ARRIVE(&bar)", "INIT(&bar, 64)"), "32 of 64 arrivals", "mbarrier.arrive_drop"),
     ("deadlock_missed_phase", ("ARRIVE(&full)", "ARRIVE(&full)"), "for phase 2 of full", "while this wait is for phase 2"),

@@ -42,7 +42,7 @@ def test_a_lost_update_asks_for_an_atomic_and_not_for_a_barrier() -> None:
     (report,) = _racy("histogram_no_atomics")
     race, note = report.findings
     assert "update the same bytes" in race.message
-    assert race.fix.startswith("make the update atomic (atomicAdd")
+    assert race.fix.startswith("make the update one atomic operation (atomicAdd")
     assert note.severity == "note"
     assert "updates are lost" in note.missing
     assert "nothing" not in note.missing + note.fix
@@ -92,15 +92,15 @@ def test_two_iterations_that_meet_in_one_of_two_buffers() -> None:
     (race,) = report.findings
     assert "all of these accesses are in tile[0], one of the 2 parts of tile" in race.message
     assert "between two iterations of the loop at double_buffer.cu:" in race.fix
-    assert race.fix.endswith("or let the iterations use the parts of tile in turn")
+    assert "to use the parts of tile in turn, let the first index change at double_buffer.cu:21 and double_buffer.cu:19" in race.fix
 
 
 #: Accesses outside their array: the index in the message, and the repair.
 BOUNDS = (
-    ("out_of_bounds", "this is element 128, and the last one is 127", "at most 127, and reaches 191; correct it, or leave out the access"),
+    ("out_of_bounds", "this is element 128, and the last one is 127", "at most 127, and reaches 191; correct it; or, if it is"),
     ("halo_index", "this is row[64], and the last one is row[63]", "at most 63, and reaches 64"),
     ("left_neighbour", "this is row[-1], and the first one is row[0]", "at least 0, and reaches -1"),
-    ("output_too_small", "this is element 2, and the last one is 1; the launch ended there", "or make argument 2 (out) larger"),
+    ("output_too_small", "this is element 2, and the last one is 1; the launch ended there", "larger: at least 3 elements"),
 )
 
 

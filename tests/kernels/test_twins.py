@@ -143,7 +143,7 @@ def test_the_culprit_is_named_with_its_line(name: str, source: str, sentence: st
     text = render(report, notes=True)
     assert told, text
     finding = told[0]
-    assert [access.role == CULPRIT for access in finding.accesses] == [False, False, True]
+    assert [access.role == CULPRIT for access in finding.accesses[:3]] == [False, False, True]
     assert source.lower() in _source(report, finding.accesses[2]).lower()
     assert sentence in finding.message
     assert fix in finding.fix

@@ -64,6 +64,6 @@ def test_the_session_names_addresses_by_told_launches() -> None:
     for _ in range(200):  # equal launches are one
         session.launched(prepared, "k", first)  # type: ignore[arg-type]
     assert session.names.name(5, "k", 0x2004, 0x2008) == "bytes 4..7 of argument 2 (out)"
-    assert session.names.name(5, "k", 0x2010, 0x2014) == "0 bytes past the end of argument 2 (out, 16 bytes)"
+    assert session.names.name(5, "k", 0x2010, 0x2014) == "directly past the end of argument 2 (out, 16 bytes)"
     session.launched(prepared, "k", buffers([interface(0x2000, (4,)), interface(0x1000, (4,))], ("x", "out")))  # type: ignore[arg-type]
     assert session.names.name(5, "k", 0x2004, 0x2008) == "", "launches with other buffers name nothing"

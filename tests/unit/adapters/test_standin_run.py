@@ -114,7 +114,7 @@ def test_write_past_an_array(tmp_path: Path) -> None:
     line = 1 + next(number for number, text in enumerate(OUTSIDE.splitlines()) if "y[i] =" in text)
     access = report["findings"][0]["accesses"][0]
     assert access["line"] == line
-    assert access["name"] == "0 bytes past the end of argument 1 (x, 20,000 bytes)"
+    assert access["name"] == "directly past the end of argument 1 (x, 20,000 bytes)"
 
 
 def test_what_the_stand_in_lacks_is_one_line(tmp_path: Path) -> None:

@@ -400,8 +400,8 @@ def test_the_report_names_a_missing_commit_and_a_missing_fence() -> None:
     assert "after kernel.cu:10 and before the wait" in fix
     everything = clear("%f0", "%f1", "%f2", "%f3")
     ((message, missing, fix),) = findings(FENCE, ".loc 1 10 3", everything, "mov.b32 %r4, 1;", ".loc 1 12 5", mma(0, 4), COMMIT)
-    assert message.startswith("the compiler sets accumulators (PTX %f0, %f1, %f2, %f3 and 1 more) for the wgmma.mma_async at kernel.cu:12")
-    assert fix.startswith("pin the accumulators after the statement that sets them and before the wgmma.fence at PTX line")
+    assert message.startswith("in the compiled code, the write of accumulators (PTX %f0, %f1, %f2, %f3 and 1 more) for the wgmma.mma_async")
+    assert "pin the accumulators between the statement that sets them and the wgmma.fence at PTX line" in fix
     rewritten = (FENCE, mma(), COMMIT, wait(), ".loc 1 10 3", everything, ".loc 1 12 5", mma(), COMMIT)
     ((message, missing, fix),) = findings(*rewritten)
     assert message.startswith("the wgmma.mma_async at kernel.cu:12 uses accumulators (PTX %f0, %f1, %f2, %f3) with no wgmma.fence")

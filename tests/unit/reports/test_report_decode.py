@@ -136,7 +136,7 @@ def test_an_mbarrier_and_what_it_holds() -> None:
     finding = found(Kind.BARRIER_MISUSE, Reason.TOO_MANY_ARRIVALS, **fields)
     assert finding.barrier == {"offset": 8, "phase": 4, "parity": 0, "expected": 2, "pending": 1, "tx": -3}
     assert [access.role for access in finding.accesses] == ["initialisation", "arrival"]
-    assert "its count of 2" in finding.message
+    assert "its count, set at PTX line 6, is 2" in finding.message
     unknown = found(Kind.BARRIER_MISUSE, Reason.NOT_INITIALISED, site=ARRIVE, place=9)
     assert unknown.barrier == {"offset": 8}
 

@@ -60,6 +60,8 @@ def test_nothing_is_added_where_the_text_does_not_tell(lines: tuple[str, ...], w
 
 def test_the_waits_on_a_lapped_mbarrier() -> None:
     barrier = {"offset": 0, "name": "full"}
-    assert told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier=barrier).message == "wrong; full is waited for only at k.cu:4"
+    finding = told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier=barrier)
+    assert finding.message == "wrong; full is waited for only at k.cu:4"
+    assert [access.line for access in finding.accesses] == [6, 4]
     assert told("phase-lapped", ARRIVE, ARRIVE, barrier=barrier).message == "wrong; no instruction of this kernel waits for full"
     assert told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier={"offset": 8}).message == "wrong"

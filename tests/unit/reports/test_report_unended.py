@@ -27,7 +27,9 @@ def told(*lines: str, lacked: int = 1, name: str = "full", op: str = "mbarrier.t
 
 def test_the_arrival_behind_the_barrier_has_to_be_moved_too() -> None:
     finding = told(*RACY)
-    assert "that phase still lacked 1 arrival, and the one at PTX line 14 comes only after the barrier at PTX line 13" in finding.message
+    late = "the arrival at PTX line 14 comes too late for this wait: after the barrier at PTX line 13"
+    assert finding.message == f"early; that phase still lacked 1 arrival, and {late}"
+    assert [access.ptx for access in finding.accesses] == ["", ARRIVE]
     assert finding.fix.endswith("if the arrival at PTX line 14 belongs to that phase, move it before the barrier at PTX line 13")
 
 

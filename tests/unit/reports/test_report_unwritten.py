@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from consan.instrument.relations import Stores
+from consan.instrument.relations import Stores, SyncPoint
 from consan.instrument.sites import Place
 from consan.reports.model import Access, AsyncInfo, Finding
-from consan.reports.unwritten import is_array, with_stores
+from consan.reports.unwritten import is_array, published_at, with_stores
 
 BULK = Access("bulk store", "cp.async.bulk", file="k.cu", line=8, name="tile[48..51]", asynchronous=AsyncInfo("bulk store"))
 READ = Access("read", "ld.shared.f32", file="k.cu", line=9, name="tile[36]")
@@ -31,6 +31,30 @@ def test_a_store_that_leaves_some_out(access: Access, fix: str) -> None:
     assert finding.message.endswith("tile is written at k.cu:5")
     assert fix in finding.fix
     assert [each.op for each in finding.accesses] == [access.op, "st.shared.f32"]
+
+
+def point(opcode: str, family: str, line: int, *, always: bool = True) -> SyncPoint:
+    return SyncPoint(opcode, family, Place(line, f"{opcode};", "k.cu", line, 3), always=always)
+
+
+FENCE, BARRIER = point("fence.proxy.async", "proxy-fence", 5), point("bar.sync", "barrier", 6)
+PUBLISHED = (
+    ((FENCE, BARRIER), "the fence.proxy.async at k.cu:5 and the bar.sync at k.cu:6"),
+    ((BARRIER, point("fence.proxy.async", "proxy-fence", 7)), "the bar.sync at k.cu:6"),
+    ((point("fence.proxy.async", "proxy-fence", 5, always=False), BARRIER), "the bar.sync at k.cu:6"),
+    ((FENCE, point("bar.sync", "barrier", 6, always=False)), ""),
+    ((point("bar.arrive", "barrier", 6),), ""),
+)
+
+
+@pytest.mark.parametrize(("before", "words"), PUBLISHED)
+def test_what_a_write_has_to_come_before(before: tuple[SyncPoint, ...], words: str) -> None:
+    assert published_at(before, {}) == words
+
+
+def test_a_write_that_is_missing_has_a_place() -> None:
+    finding = with_stores(Finding("uninitialized-read", "k", accesses=(BULK,)), Stores((), 1024), "the bar.sync at k.cu:6")
+    assert finding.fix == "write tile before the bar.sync at k.cu:6, or let k.cu:8 read another array"
 
 
 def test_many_stores_are_counted() -> None:
