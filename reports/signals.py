@@ -1,7 +1,7 @@
 """What a deadlock's report says of the instructions that could have ended the wait: their lines, their numbers, and the repair.
 
 The proof of the deadlock says what an awaited phase lacks. The kernel's text says which instructions signal that barrier or write the
-polled variable (`instrument/signals.py`). The instructions join the finding as accesses of role `culprit`.
+polled variable (`instrument/between/signals.py`). The instructions join the finding as accesses of role `culprit`.
 
 Nothing is said of a barrier that has no name, or where the address of some signal is unknown: then that signal may be the one that lacks.
 """
