@@ -12,7 +12,7 @@ from typing import Final
 
 from consan.instrument.between.data import DataFlow, identity
 from consan.instrument.between.loops import loop_around
-from consan.instrument.between.paths import END, ENTRY, Branch, Edges, Vertices, closure, postorder
+from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices, closure, postorder
 from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls, is_full, matters
 from consan.instrument.isa import flow_of
 from consan.instrument.passes.context import place_of
@@ -33,7 +33,7 @@ class Flow:
     out: list[list[int]] = field(default_factory=lambda: [[], []])
     instructions: dict[int, Instruction] = field(default_factory=dict)  # by vertex
     calls: Vertices = field(default_factory=set)  # of functions that synchronise
-    branches: dict[int, Branch] = field(default_factory=dict)  # by the last vertex of a node
+    branches: dict[int, NodeExits] = field(default_factory=dict)  # by the last vertex of a node
     threads: dict[Thread | None, Edges] = field(default_factory=dict)
     followed: dict[tuple[int, int], bool | None] = field(default_factory=dict)  # by lines: `follows`
     loops: dict[tuple[int, ...], Place | None] = field(default_factory=dict)  # by lines: `loop`
@@ -44,7 +44,7 @@ class Flow:
         tops = self._add_nodes(graph)
         for node, (_, last) in zip(graph.nodes, tops, strict=True):
             taken = tuple(tops[target][0] for target in node.taken)
-            self.branches[last] = Branch(node.guard, taken, None if node.falls is None else tops[node.falls][0])
+            self.branches[last] = NodeExits(node.guard, taken, None if node.falls is None else tops[node.falls][0])
         self.out[ENTRY] = [tops[entry][0] for entry in graph.entries]
         self.out = self.edges(None).out
 

@@ -19,7 +19,7 @@ Vertices = set[int]
 
 
 @dataclass(frozen=True)
-class Branch:
+class NodeExits:
     """The exits of a node: the guard of its final branch, the target of that branch, and the other successor (None: there is none)."""
 
     guard: Guard | None
