@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from consan.reports.model import plural
+from consan.reports.model import plural, runs
 from consan.reports.phrases import short
 
 Waiter = Mapping[str, Any]
@@ -97,11 +97,5 @@ def _ctas(blocks: Sequence[tuple[int, ...]]) -> str:
 
 def _runs(numbers: Sequence[int]) -> str:
     """`0`, `0 and 1`, `0 to 3 and 7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    told = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    told = runs(numbers)
     return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))

@@ -94,7 +94,6 @@ class BoundFunction:
         self.own = not _is_hook(code.name)
         self._registers: dict[RegisterVariable, Array] = {}
         self._slots: dict[ParamVariable, Slots] = {}
-        self._aliases: dict[ParamVariable, Slots] = {}
         self._blocks = [BoundBlock(self, block) for block in code.blocks]
         self.dynamic = code.recursive or code.uses_alloca
         self._base: Array | None = None
