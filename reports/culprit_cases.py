@@ -92,6 +92,16 @@ def first_of(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) ->
     return next((point for point in points if holds(point)), None)
 
 
+def last_wrong(points: str, chosen: Callable[[SyncPoint], bool], wrong: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+    """Make a finder: the last of the chosen instructions of a stretch, if every path executes it and it is wrong."""
+
+    def find(case: Case) -> Found:
+        last = last_of(getattr(case.around, points), chosen)
+        return last if last and last.always and wrong(last) else None
+
+    return find
+
+
 def is_barrier(point: SyncPoint) -> bool:
     """Whether it is a barrier of the CTA: `bar` or `barrier`."""
     return point.family == "barrier"

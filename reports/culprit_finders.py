@@ -25,6 +25,7 @@ from consan.reports.culprit_cases import (
     is_proxy_fence,
     is_wait,
     last_of,
+    last_wrong,
     named,
     same,
     thread_of,
@@ -154,14 +155,9 @@ def orders_nothing(family: str) -> Callable[[Case], Found]:
     return find
 
 
-def relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
     """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
-
-    def find(case: Case) -> Found:
-        last = last_of(getattr(case.around, points), holds)
-        return last if last and last.always and "relaxed" in last.parts else None
-
-    return find
+    return last_wrong(points, chosen, lambda point: "relaxed" in point.parts)
 
 
 def leaves(case: Case) -> Found:
