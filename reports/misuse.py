@@ -14,7 +14,7 @@ from typing import Final
 
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Place, Site
-from consan.reports.culprit_cases import access_of
+from consan.reports.culprits.cases import access_of
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Dim3, Finding
 from consan.reports.names import base_name, variable_name

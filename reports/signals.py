@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from consan.instrument.relations import Relations, Signal
-from consan.reports.culprit_cases import access_of
+from consan.reports.culprits.cases import access_of
 from consan.reports.kinds import place
 from consan.reports.model import Access, Finding, plural
 from consan.reports.names import base_name, variable_name

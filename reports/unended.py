@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from consan.instrument.relations import Relations, Signal
-from consan.reports.culprit_cases import access_of
+from consan.reports.culprits.cases import access_of
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Finding, plural
 from consan.reports.names import base_name, variable_name

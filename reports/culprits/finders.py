@@ -1,4 +1,4 @@
-"""Finds the instruction between two accesses that does not order them. One function for each rule of `culprit_rules.py`.
+"""Finds the instruction between two accesses that does not order them. One function for each rule of `rules.py`.
 
 A finder names an instruction only if the rule's sentence about it is true for every path that fits the finding.
 """
@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.culprit_cases import (
+from consan.reports.culprits.cases import (
     COMMITS,
     GROUP_WAITS,
     Case,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.culprit_cases import Case, Found, is_arrival, is_phase_wait, last_of, last_wrong
+from consan.reports.culprits.cases import Case, Found, is_arrival, is_phase_wait, last_of, last_wrong
 
 
 def of_cta_scope(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from consan.instrument.relations import Relations, SyncPoint
 from consan.reports import frameworks
-from consan.reports.culprit_cases import Case, CulpritRule, access_of, named
-from consan.reports.culprit_rules import RULES
+from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
+from consan.reports.culprits.rules import RULES
 from consan.reports.kinds import place, refined, words_of
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
