@@ -26,6 +26,11 @@ class Place:
     column: int | None = None
     inlined: tuple[InlinedCall, ...] = ()
 
+    @property
+    def opcode(self) -> str:
+        """The opcode, without the guard."""
+        return next((word for word in self.ptx.rstrip(";").split() if not word.startswith("@")), "")
+
 
 @dataclass(frozen=True)
 class Site:

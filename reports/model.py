@@ -164,6 +164,11 @@ class Finding:
         """The accesses in conflict, without the culprit."""
         return tuple(access for access in self.accesses if access.role != CULPRIT)
 
+    @property
+    def culprit(self) -> Access | None:
+        """The first instruction at fault, if one is known."""
+        return next((access for access in self.accesses if access.role == CULPRIT), None)
+
 
 @dataclass(frozen=True)
 class Unmodelled:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from consan.instrument.sites import Place, StaticFinding
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place, words_of
-from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding
-from consan.reports.places import apart, located
+from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.places import apart, culprit_at, located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
 # The end of the message, and the fix, for a wait nearby that does not cover (1).
@@ -60,7 +60,7 @@ def _with_third(finding: Finding, hazard: StaticFinding) -> tuple[Finding, dict[
     facts: dict[str, Any] = {"leave": hazard.leave, "registers": _named(hazard)}
     if hazard.third is None:
         return finding, facts
-    culprit = Access(role=CULPRIT, op=_opcode(hazard.third.ptx), proxy="none", space="none", **located(hazard.third))
+    culprit = culprit_at(hazard.third)
     culprit = apart((*finding.accesses, culprit))[-1]
     facts |= {"third_at": place(culprit), "number": hazard.third.ptx.rstrip(";").split()[-1]}
     return replace(finding, accesses=(*finding.accesses, culprit)), facts | {"fence_at": f" at {place(culprit)}"}
@@ -70,18 +70,12 @@ def _access(at: Place, role: str, space: str) -> Access:
     matrix = role.startswith("wgmma")
     return Access(
         role=role,
-        op=_opcode(at.ptx),
+        op=at.opcode,
         proxy="async" if matrix else "generic",
         asynchronous=AsyncInfo("wgmma") if matrix else None,
         space=space,
         **located(at),
     )
-
-
-def _opcode(ptx: str) -> str:
-    """The opcode in an instruction's text, without its guard."""
-    words = ptx.rstrip(";").split()
-    return next((word for word in words if not word.startswith("@")), "")
 
 
 def _named(hazard: StaticFinding) -> str:

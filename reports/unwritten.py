@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Final
 
 from consan.instrument.relations import Stores
-from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, Access, Finding
+from consan.reports.kinds import place, place_of
+from consan.reports.model import Finding
 from consan.reports.names import base_name
-from consan.reports.places import located
+from consan.reports.places import culprit_at
 
 _STORES: Final = 3  # stores that a sentence names
 
@@ -42,7 +42,7 @@ def with_stores(finding: Finding, found: Stores | None) -> Finding:
             f"let {_listed(found)}, or a statement beside it, write all elements that {at} reads, such as {reader.name} (a tail, a halo"
             " element), or do not read them"
         )
-    store = Access(role=CULPRIT, op=_opcode_of(found), proxy="none", space="none", **located(found.places[0]))
+    store = culprit_at(found.places[0])
     return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)
 
 
@@ -53,9 +53,5 @@ def _copied(finding: Finding, found: Stores) -> int:
 
 
 def _listed(found: Stores) -> str:
-    places = " and ".join(dict.fromkeys(place(Access("", "", **located(each))) for each in found.places[:_STORES]))
+    places = " and ".join(dict.fromkeys(place_of(each) for each in found.places[:_STORES]))
     return places + (f" and at {len(found.places) - _STORES} more places" if len(found.places) > _STORES else "")
-
-
-def _opcode_of(found: Stores) -> str:
-    return next((word for word in found.places[0].ptx.rstrip(";").split() if not word.startswith("@")), "")

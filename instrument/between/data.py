@@ -149,7 +149,6 @@ class DataFlow:
 
 def identity(place: Place) -> tuple[object, ...]:
     """The key that instructions of one source place share. Without line information an instruction has its own key."""
-    opcode = next((word for word in place.ptx.rstrip(";").split() if not word.startswith("@")), "")
     if not place.file:
-        return place.ptx_line, opcode
-    return opcode, place.file, place.line, place.column, place.inlined
+        return place.ptx_line, place.opcode
+    return place.opcode, place.file, place.line, place.column, place.inlined

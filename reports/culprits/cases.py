@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
-from consan.reports.model import CULPRIT, Access, Finding
-from consan.reports.places import located
+from consan.reports.model import Access, Finding
+from consan.reports.places import culprit_at
 
 Found = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
 
@@ -154,4 +154,4 @@ def same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
 
 def access_of(point: SyncPoint | Signal) -> Access:
     """An instruction as the access of role `culprit`."""
-    return Access(role=CULPRIT, op=point.opcode, proxy="none", space="none", **located(point.place))
+    return culprit_at(point.place, point.opcode)

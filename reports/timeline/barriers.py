@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from consan.reports.divergence import lanes_phrase
-from consan.reports.kinds import place
-from consan.reports.model import Access, Finding, plural
+from consan.reports.kinds import place_of_waiter
+from consan.reports.model import Finding, plural
 from consan.reports.timeline.draft import Draft, triple
 from consan.reports.timeline.picture import BARRIER, THREAD, Lane, LaneInterval, Timeline
 
@@ -106,10 +106,8 @@ def _wait_event(draft: Draft, group: list[dict[str, Any]]) -> int:
     blocks = {str(waiter.get("block")) for waiter in group if waiter.get("block") is not None}
     detail = "" if not blocks else f"CTA {triple(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA")
     lane = draft.lane(("waiters", len(draft.lanes)), Lane(THREAD, title, detail))
-    known = {name: first[name] for name in ("file", "line", "ptx_line") if first.get(name)}
-    where = place(Access("", "", **known))
     text = "waits" if first.get("why") in ("mbarrier", "barrier", "cluster-barrier") else str(first.get("why") or "waits")
-    return draft.event(lane, "wait", text, place=where)
+    return draft.event(lane, "wait", text, place=place_of_waiter(first))
 
 
 def _awaited(draft: Draft, waiter: dict[str, Any]) -> int | None:
