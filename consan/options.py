@@ -136,16 +136,25 @@ def read_kernel_filter(text: str) -> KernelFilter:
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `choices` are checked before `read`. A `switch` takes no value on the command line."""
+    """One option. `words`: its flags. `choices` are checked before `read`. A `switch` takes no value on the command line."""
 
-    flags: tuple[str, ...]
-    name: str
-    read: Callable[[str], Any]
+    words: str
     help: str
+    read: Callable[[str], Any] = read_text
     default: Any = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     switch: bool = False
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags on the command line, the long one last."""
+        return tuple(self.words.split())
+
+    @property
+    def name(self) -> str:
+        """The name in `[tool.consan]` and among the arguments of a command."""
+        return self.flags[-1].removeprefix("--").replace("-", "_")
 
     @property
     def variable(self) -> str:
@@ -166,137 +175,81 @@ class Option:
             raise UsageError(f"{source}: {error}") from None
 
 
+def _switch(words: str, told: str) -> Option:
+    return Option(words, told, read_switch, default=False, switch=True)
+
+
 SESSION: Final = (
+    Option("--device", "where kernels run; auto: the GPU if there is one", default="auto", choices=DEVICES),
+    Option("--seed", "seed of the schedule and of random arguments", read_integer, 0, metavar="N"),
+    _switch("--strict", "warnings give status 66, an incomplete run 67"),
     Option(
-        ("--device",),
-        "device",
-        read_text,
-        "where kernels run; auto: the GPU if there is one",
-        "auto",
-        choices=DEVICES,
-    ),
-    Option(("--seed",), "seed", read_integer, "seed of the schedule and of random arguments", 0, "N"),
-    Option(("--strict",), "strict", read_switch, "warnings give status 66, an incomplete run 67", False, switch=True),
-    Option(
-        ("--policy",),
-        "policy",
-        read_text,
+        "--policy",
         "isa: also report missing proxy fences that only a strict reading of the ISA requires, as warnings and notes",
-        "default",
+        default="default",
         choices=POLICIES,
     ),
-    Option(("--kernel-name",), "kernel_name", read_kernel_filter, "check only these kernels", None, "kns=TEXT|regex=PATTERN"),
-    Option(("--launch-skip",), "launch_skip", read_count, "do not check the first N launches", 0, "N"),
-    Option(("--launch-count",), "launch_count", read_positive, "check N launches at most", None, "N"),
+    Option("--kernel-name", "check only these kernels", read_kernel_filter, metavar="kns=TEXT|regex=PATTERN"),
+    Option("--launch-skip", "do not check the first N launches", read_count, 0, metavar="N"),
+    Option("--launch-count", "check N launches at most", read_positive, metavar="N"),
     Option(
-        ("--timeout",),
-        "timeout",
-        read_seconds,
+        "--timeout",
         "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
         " machine stops one whose threads poll for 60 s while no memory changes, and nothing else stops one that counts or stores",
-        None,
-        "SECONDS",
+        read_seconds,
+        metavar="SECONDS",
     ),
     Option(
-        ("--shadow-memory",),
-        "shadow_memory",
-        read_bytes,
+        "--shadow-memory",
         "limit on the memory for shadow cells (512M, 2G); CTAs beyond it are not checked, and the verdict is incomplete",
-        None,
-        "SIZE",
+        read_bytes,
+        metavar="SIZE",
     ),
     Option(
-        ("--assembly",),
-        "assembly",
-        read_text,
+        "--assembly",
         "fast: assemble instrumented kernels in a fraction of the time; the code may run slower (GPU only)",
-        "best",
+        default="best",
         choices=ASSEMBLIES,
     ),
     Option(
-        ("--engine",),
-        "engine",
-        read_text,
+        "--engine",
         "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
         " what record does not take yet is checked inline, and the report says so; auto: inline",
-        "auto",
+        default="auto",
         choices=ENGINES,
     ),
     Option(
-        ("--trace-memory",),
-        "trace_memory",
-        read_bytes,
+        "--trace-memory",
         "limit on the memory for the logs of a launch (--engine record); CTAs whose logs do not fit are not checked",
-        None,
-        "SIZE",
+        read_bytes,
+        metavar="SIZE",
     ),
-    Option(
-        ("--exhaustive",),
-        "exhaustive",
-        read_switch,
-        "replay each CTA, also those that did the same as others (--engine record)",
-        False,
-        switch=True,
-    ),
-    Option(
-        ("--keep-histories",),
-        "keep_histories",
-        read_switch,
-        "write what each distinct CTA did to a file that consan replay checks again, on any machine (--engine record)",
-        False,
-        switch=True,
+    _switch("--exhaustive", "replay each CTA, also those that did the same as others (--engine record)"),
+    _switch(
+        "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (--engine record)"
     ),
 )
-NOTES: Final = Option(
-    ("--notes",), "notes", read_switch, "print findings of severity note in full; by default the text only counts them", False, switch=True
-)
+NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
 OUTPUT: Final = (
-    Option(("--format",), "format", read_text, "format of the report", None, choices=("text", "json", "sarif", "html")),
-    Option(("-o", "--output"), "output", read_text, "write to this file", None, "FILE"),
+    Option("--format", "format of the report", choices=("text", "json", "sarif", "html")),
+    Option("-o --output", "write to this file", metavar="FILE"),
     NOTES,
 )
-PICTURE: Final = (
-    Option(
-        ("--timeline",),
-        "timeline",
-        read_switch,
-        "text: draw each finding as lanes of time, with the missing order (HTML always does)",
-        False,
-        switch=True,
-    ),
-)
+PICTURE: Final = (_switch("--timeline", "text: draw each finding as lanes of time, with the missing order (HTML always does)"),)
 RUN: Final = (
     Option(
-        ("--triton-arch",),
-        "triton_arch",
-        read_text,
+        "--triton-arch",
         "target of Triton with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); default: sm_90",
-        "sm_90",
+        default="sm_90",
         choices=("sm_80", "sm_90"),
     ),
-    Option(
-        ("--skip-benchmarks",),
-        "skip_benchmarks",
-        read_switch,
-        "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu",
-        False,
-        switch=True,
-    ),
+    _switch("--skip-benchmarks", "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu"),
 )
 TERMINAL: Final = (
-    Option(("-q", "--quiet"), "quiet", read_switch, "print only findings and the verdict, no progress", False, switch=True),
-    Option(
-        ("--color",),
-        "color",
-        read_text,
-        "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set",
-        "auto",
-        choices=COLORS,
-    ),
+    _switch("-q --quiet", "print only findings and the verdict, no progress"),
+    Option("--color", "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set", default="auto", choices=COLORS),
 )
-COMPILING: Final = (
-    Option(("-v", "--verbose"), "verbose", read_switch, "show the warnings of the CUDA C++ compiler", False, switch=True),
-)
+COMPILING: Final = (_switch("-v --verbose", "show the warnings of the CUDA C++ compiler"),)
 ALL: Final = (*SESSION, *OUTPUT, *PICTURE, *RUN, *TERMINAL, *COMPILING)
 
 

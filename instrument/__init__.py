@@ -20,11 +20,11 @@ from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
 from consan.instrument.passes.ignored import find_ignored_waits
-from consan.instrument.passes.registers import StaticFinding, find_register_hazards, is_debug
+from consan.instrument.passes.registers import find_register_hazards, is_debug
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
-from consan.instrument.sites import FunctionStats, Place, Site
+from consan.instrument.sites import FunctionStats, Place, Site, StaticFinding
 
 __all__ = ["CONTROL", "SEED", "Instrumented", "Library", "cluster_tier", "communicates", "instrument", "places_of"]
 

@@ -26,6 +26,11 @@ class Place:
     column: int | None = None
     inlined: tuple[InlinedCall, ...] = ()
 
+    @property
+    def opcode(self) -> str:
+        """The opcode, without the guard."""
+        return next((word for word in self.ptx.rstrip(";").split() if not word.startswith("@")), "")
+
 
 @dataclass(frozen=True)
 class Site:
@@ -89,3 +94,27 @@ class FunctionStats:
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
     told: tuple[str, ...] = ()  # shared variables whose addresses the kernel stores for the host (passes/symbols.py)
     first_told: int = 0  # the word of the module that the first of them goes to
+
+
+@dataclass(frozen=True)
+class StaticFinding:
+    """A hazard in the text, mostly on registers (passes/registers.py). (1) came first.
+
+    For `no-fence` (2) is the matrix instruction, else (1) is. `leave` is the largest N of a wait_group that would cover (1). `kernels` are
+    those that can reach the function.
+    """
+
+    reason: str  # the situation: "touched-before-wait", "not-committed", "no-fence", "written-after-fence"; "result-ignored" (ignored.py)
+    hazard: str  # "RAW", "WAR" or "WAW"; empty if none of these
+    first: Place
+    second: Place  # `first` again if one instruction is at fault
+    first_role: str
+    second_role: str
+    registers: tuple[str, ...]
+    leave: int
+    function: str
+    kernels: tuple[str, ...]
+    kind: str = "register-hazard"
+    serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
+    third: Place | None = None  # what stands nearby and does not serve (passes/nearby.py)
+    third_role: str = ""  # "late", "short" or "fence"

@@ -17,10 +17,9 @@ from importlib.resources import files
 from typing import Any
 
 from consan.instrument import Instrumented, Places
-from consan.instrument.passes.registers import StaticFinding
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, UnmodelledInstruction
+from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, StaticFinding, UnmodelledInstruction
 
 _LAZY = "places"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, SEVERITIES, Access, Finding
+from consan.reports.model import SEVERITIES, Finding
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    return finding.kind in ("barrier-misuse", "missing-wait") or finding.situation == "narrow-scope" or _culprit(finding) is not None
+    return finding.kind in ("barrier-misuse", "missing-wait") or finding.situation == "narrow-scope" or finding.culprit is not None
 
 
 def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
@@ -141,12 +141,8 @@ def _rank(barrier: Mapping[str, Any] | None) -> Any:
 
 def _names(finding: Finding, variable: str) -> bool:
     """Whether the culprit is an instruction on the mbarrier of this name. The name of an array does not tell the element."""
-    culprit = _culprit(finding)
+    culprit = finding.culprit
     return bool(variable) and "[" not in variable and culprit is not None and culprit.name == variable
-
-
-def _culprit(finding: Finding) -> Access | None:
-    return next((access for access in finding.accesses if access.role == CULPRIT), None)
 
 
 def _waits_at_misused(root: Finding, finding: Finding) -> bool:
@@ -176,7 +172,7 @@ def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
 
 def _one_repair(root: Finding, finding: Finding) -> bool:
     """Two findings of one kind with one culprit and one repair."""
-    one, other = _culprit(root), _culprit(finding)
+    one, other = root.culprit, finding.culprit
     if root.kind != finding.kind or one is None or other is None or one.site != other.site:
         return False
     return root.fix == finding.fix or (root.kind == "missing-proxy-fence" and _similar(root, finding))

@@ -19,7 +19,6 @@ from consan.reports.model import Finding, plural
 from consan.reports.signals import Lack, explained
 
 NAMED: Final = 3  # barriers in the message; the waiters list all
-SPIN, LOOP = "spin", "loop"  # `why` of threads in an endless loop: it polls memory, or reads none
 
 
 @dataclass(frozen=True, order=True)
@@ -98,7 +97,7 @@ def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[st
     """The situation of endless loops, and what they poll. Threads at a barrier wait for those loops."""
     if polls:
         return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
-    return ("loop", "") if any(waiter.get("why") == LOOP for waiter in waiters) else None
+    return ("loop", "") if any(waiter.get("why") == "loop" for waiter in waiters) else None
 
 
 def _named(states: Sequence[Phase], barriers: Sequence[int], ranks: Sequence[int], polls: Sequence[Poll]) -> str:

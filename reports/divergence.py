@@ -15,7 +15,7 @@ from consan.instrument.abi.events import Parted
 from consan.instrument.sites import Site
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place
-from consan.reports.model import Access, Finding
+from consan.reports.model import Access, Finding, runs
 
 TOGETHER: Final = "warp-synchronous instruction"
 _ELSEWHERE: Final = "where the other lanes are"
@@ -107,14 +107,8 @@ def _name_of(site: Site | None, framework: str) -> str:
 
 def lanes_phrase(mask: int) -> str:
     """`lanes 0 to 15`, `lane 3`, `lanes 0, 2, 4 to 7`."""
-    runs: list[list[int]] = []
-    for lane in (lane for lane in range(32) if mask >> lane & 1):
-        if runs and lane == runs[-1][-1] + 1:
-            runs[-1].append(lane)
-        else:
-            runs.append([lane])
-    shown = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"lane{'s' * (mask.bit_count() != 1)} {', '.join(shown)}"
+    lanes = (lane for lane in range(32) if mask >> lane & 1)
+    return f"lane{'s' * (mask.bit_count() != 1)} {', '.join(runs(lanes))}"
 
 
 def blame_divergence(findings: Iterable[Finding]) -> list[Finding]:

@@ -20,11 +20,10 @@ from consan.reports.found import (
     range_of,
     reason_of,
 )
-from consan.reports.kinds import place
+from consan.reports.kinds import place, place_of
 from consan.reports.model import Access
 from consan.reports.numbering import inside
 from consan.reports.ordering import Pair
-from consan.reports.places import located
 
 
 def situation_of(found: Found) -> str | None:
@@ -78,7 +77,7 @@ def loop_facts(pair: Pair, relations: Relations | None) -> dict[str, str]:
     if relations is None or first is None or second is None:
         return {}
     loop = relations.loop(first.function, first.ptx_line, second.ptx_line)
-    return {"loop_at": f" at {place(Access('', '', **located(loop)))}"} if loop is not None else {}
+    return {"loop_at": f" at {place_of(loop)}"} if loop is not None else {}
 
 
 def lacked_arrivals(found: Found) -> int:

@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from string import Template
 from typing import Final
 
-from consan.reports import consequences, highlight, phrases, timeline, timeline_svg
+from consan.reports import consequences, highlight, phrases
 from consan.reports.coverage import installed_version
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.kinds import KINDS, place
@@ -29,6 +29,8 @@ from consan.reports.pages import page
 from consan.reports.places import stands
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.suppress import to_toml
+from consan.reports.timeline import build, svg
+from consan.reports.timeline.picture import MEMORY_WORDS, Timeline, TimelineRow, steps
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">
@@ -248,10 +250,10 @@ _KEY: Final = "Time runs down. Solid arrows are order that is there, the dashed 
 
 def _picture(finding: Finding, number: int) -> str:
     """The timeline: drawn for wide and for narrow windows, and as a table."""
-    shown = timeline.build(finding)
+    shown = build(finding)
     if shown is None:
         return ""
-    wide, narrow = (timeline_svg.draw(shown, width) for width in (timeline_svg.WIDE, timeline_svg.NARROW))
+    wide, narrow = (svg.draw(shown, width) for width in (svg.WIDE, svg.NARROW))
     return (
         f'<figure aria-labelledby="c{number}"><div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
         f'<figcaption id="c{number}">{_text(shown.caption)} <span class="key">{_KEY}</span></figcaption>'
@@ -262,10 +264,10 @@ def _picture(finding: Finding, number: int) -> str:
 _COLUMNS: Final = ("Step", "Who", "What", "Where", "Comes after")
 
 
-def _table(shown: timeline.Timeline, number: int) -> str:
+def _table(shown: Timeline, number: int) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-    rows = "".join(map(_step, timeline.steps(shown)))
-    memory = "; ".join(f"{cell.mark} {timeline.MEMORY_WORDS[cell.kind]}: {cell.text}".strip() for cell in shown.strip)
+    rows = "".join(map(_step, steps(shown)))
+    memory = "; ".join(f"{cell.mark} {MEMORY_WORDS[cell.kind]}: {cell.text}".strip() for cell in shown.strip)
     strip = f"<p>Memory, from low to high addresses: {_text(memory)}.</p>" if memory else ""
     return (
         "<details><summary>The same as a table</summary>"
@@ -274,7 +276,7 @@ def _table(shown: timeline.Timeline, number: int) -> str:
     )
 
 
-def _step(step: timeline.TimelineRow) -> str:
+def _step(step: TimelineRow) -> str:
     if step.missing:
         return f'<tr class="missing"><td></td><td>missing</td><td colspan="3">{_text(step.what)}</td></tr>'
     return "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in (step.number, step.who, step.what, step.where, step.after)) + "</tr>"

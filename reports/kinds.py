@@ -10,17 +10,22 @@ Not decided here: whether something is a finding and of which kind (the shadow r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.names import DIRECTLY
+from consan.reports.places import located
 from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, CatalogueEntry, Situation
 
-__all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "select", "words_of"]
+if TYPE_CHECKING:
+    from consan.instrument.sites import Place, Site
+
+__all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "place_of", "place_of_waiter", "select", "words_of"]
+
 
 def describe(
     finding: Finding, situation: str | None = None, shape: str = "", *, framework: str = frameworks.CUDA, **facts: Any
@@ -146,6 +151,16 @@ def place(access: Access) -> str:
         called = f" (called at {_short(outermost)})" if outermost is not None and outermost.file != access.file else ""
         return _short(access) + called
     return f"PTX line {access.ptx_line}" if access.ptx_line else "an unknown place"
+
+
+def place_of(at: Place | Site) -> str:
+    """The same for an instruction."""
+    return place(Access("", "", **located(at)))
+
+
+def place_of_waiter(waiter: Mapping[str, Any]) -> str:
+    """The same for a thread that waits."""
+    return place(Access("", "", **{name: waiter[name] for name in ("file", "line", "ptx_line") if waiter.get(name)}))
 
 
 def _short(at: Access | Frame) -> str:

@@ -14,12 +14,12 @@ from typing import Final
 
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Place, Site
-from consan.reports.culprit_cases import access_of
-from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, Access, Dim3, Finding
+from consan.reports.culprits.cases import access_of
+from consan.reports.kinds import place, place_of
+from consan.reports.model import Dim3, Finding
 from consan.reports.names import base_name, variable_name
 from consan.reports.numbering import unflatten
-from consan.reports.places import located
+from consan.reports.places import culprit_at
 
 MOST_LISTED: Final = 3  # thread counts, or places, that a sentence lists
 
@@ -55,7 +55,7 @@ def _of_threads(counts: list[int | None], count: int | None) -> str:
 
 def _computed(finding: Finding, at: Place) -> Finding:
     """The finding with the instruction that computes the count, if it is on a line of its own."""
-    access = Access(CULPRIT, at.ptx.split()[0], "none", space="none", **located(at))
+    access = culprit_at(at)
     if place(access) in map(place, finding.pair):
         return finding
     where = " and ".join(dict.fromkeys(map(place, finding.pair)))
@@ -70,7 +70,7 @@ def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -
         return finding
     found = relations.signals(finding.kernel)
     waits = [each for each in found if each.verb == "wait" and each.barrier is None and variable_name(each.symbol) == name]
-    places = list(dict.fromkeys(place(access_of(each)) for each in waits))
+    places = list(dict.fromkeys(place_of(each.place) for each in waits))
     if len(places) > MOST_LISTED:
         return finding
     where = f"{name} is waited for only at {' and '.join(places)}" if places else f"no instruction of this kernel waits for {name}"

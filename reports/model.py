@@ -19,7 +19,7 @@ Not here: which edge is missing and how to say so (`kinds`), and decoding of dev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -164,6 +164,11 @@ class Finding:
         """The accesses in conflict, without the culprit."""
         return tuple(access for access in self.accesses if access.role != CULPRIT)
 
+    @property
+    def culprit(self) -> Access | None:
+        """The first instruction at fault, if one is known."""
+        return next((access for access in self.accesses if access.role == CULPRIT), None)
+
 
 @dataclass(frozen=True)
 class Unmodelled:
@@ -283,3 +288,14 @@ def seen(finding: Finding) -> str:
 def plural(number: int, one: str, many: str | None = None) -> str:
     """`1 time`, `1,234 times`: all formats print counts alike."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """Numbers in ascending order as `0`, `2` and `4 to 7`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return [text for run in found for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]

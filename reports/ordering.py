@@ -1,7 +1,7 @@
 """Puts the two accesses of a race in program order, whatever order the schedule took.
 
 A device reports a race at the second access, so one race is a RAW in one run and a WAR in the next. The
-kernel's text (`instrument/between.py`) decides which access is (1). Pairs with an asynchronous operation do not change:
+kernel's text (`instrument/between`) decides which access is (1). Pairs with an asynchronous operation do not change:
 their (1) and (2) have fixed roles.
 """
 

@@ -1,6 +1,6 @@
 """The page of a kind of finding, as text for `consan explain` and as Markdown for reports/KINDS.md and SARIF.
 
-The order of the parts is decided here; the words are in explanations.py. `consan explain --markdown -o reports/KINDS.md` regenerates the
+The order of the parts is decided here; the words are in explanations/. `consan explain --markdown -o reports/KINDS.md` regenerates the
 documentation, and a test compares it.
 """
 
@@ -10,7 +10,7 @@ import textwrap
 from typing import Final
 
 from consan.reports.catalogue import KINDS
-from consan.reports.explanations import EXPLANATIONS
+from consan.reports.explanations import explanations
 
 WIDTH: Final = 90
 _NOT_YET: Final = """consan does not look for this kind yet: it says clean of a kernel with this defect, and lists the memory under
@@ -26,15 +26,15 @@ What consan reports, why the PTX ISA says so, and a kernel with the defect besid
 
 def page(kind_id: str) -> str:
     """The page of one kind as text."""
-    kind, explanation = KINDS[kind_id], EXPLANATIONS[kind_id]
+    kind, explanation = KINDS[kind_id], explanations()[kind_id]
     blocks = (
         f"{kind.id}: {kind.title} ({kind.severity})",
         _fill(explanation.about),
         *(() if explanation.reported else (_fill(_NOT_YET),)),
         _labelled("Why", explanation.isa),
         _labelled("PTX ISA", "; ".join(explanation.sections)),
-        f"{_WRONG[explanation.reported]}:\n\n" + textwrap.indent(code(explanation.racy), "    "),
-        "Right:\n\n" + textwrap.indent(code(explanation.fixed), "    "),
+        f"{_WRONG[explanation.reported]}:\n\n" + textwrap.indent(explanation.racy.rstrip(), "    "),
+        "Right:\n\n" + textwrap.indent(explanation.fixed.rstrip(), "    "),
         _labelled("How to fix it", explanation.repair),
         f"{_TRY[explanation.reported]}{_TRY_AT[explanation.reported]}consan check FILE.cu {explanation.launch}",
         "To let one finding stand, with the reason why:\n\n" + textwrap.indent(suppression(kind_id), "    "),
@@ -50,21 +50,21 @@ def summary() -> str:
 
 
 def _unless_reported(kind_id: str) -> str:
-    return "" if EXPLANATIONS[kind_id].reported else ", not looked for yet"
+    return "" if explanations()[kind_id].reported else ", not looked for yet"
 
 
 def markdown(kind_id: str) -> str:
     """The page of one kind as Markdown, with a heading of the second level."""
-    kind, explanation = KINDS[kind_id], EXPLANATIONS[kind_id]
+    kind, explanation = KINDS[kind_id], explanations()[kind_id]
     blocks = (
         f"## {kind.id}",
         f"*{kind.title}, {kind.severity}.* " + _one_line(explanation.about),
         *(() if explanation.reported else (f"**{_one_line(_NOT_YET)}**",)),
         f"**Why.** {_one_line(explanation.isa)} (PTX ISA: {'; '.join(explanation.sections)})",
         f"**{_WRONG[explanation.reported]}**",
-        _fenced("cuda", code(explanation.racy)),
+        _fenced("cuda", explanation.racy),
         "**Right**",
-        _fenced("cuda", code(explanation.fixed)),
+        _fenced("cuda", explanation.fixed),
         f"**How to fix it.** {_one_line(explanation.repair)}",
         f"**{_TRY[explanation.reported]}**",
         _fenced("console", f"$ consan check FILE.cu {explanation.launch}"),
@@ -94,11 +94,6 @@ def suppression(kind_id: str) -> str:
     )
 
 
-def code(text: str) -> str:
-    """An example without its indentation in the table."""
-    return textwrap.dedent(text).strip("\n")
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -113,4 +108,4 @@ def _fill(text: str) -> str:
 
 
 def _fenced(language: str, text: str) -> str:
-    return f"```{language}\n{text}\n```"
+    return f"```{language}\n{text.rstrip()}\n```"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import CLEAN, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural, seen
+from consan.reports.model import CLEAN, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural, runs, seen
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
@@ -176,14 +176,7 @@ def _warps(group: list[dict[str, Any]]) -> str:
     numbers = sorted({int(waiter["warp"]) for waiter in group})
     if len(numbers) != len(group):
         return plural(len(group), "warp")
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    shown = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"warp{'s' * (len(numbers) > 1)} {', '.join(shown)}"
+    return f"warp{'s' * (len(numbers) > 1)} {', '.join(runs(numbers))}"
 
 
 def _waiter_place(waiter: dict[str, Any]) -> str:

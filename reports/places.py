@@ -27,7 +27,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.reports.model import Access, Finding, Frame
+from consan.reports.model import CULPRIT, Access, Finding, Frame
 from consan.reports.names import function_name
 
 if TYPE_CHECKING:
@@ -156,9 +156,14 @@ def stands(finding: Finding) -> list[Access]:
         return []
     waiters = ({name: waiter[name] for name in _PLACE if waiter.get(name)} for waiter in finding.waiters)
     places = {tuple(known.values()): known for known in waiters if known}
-    return [Access(WAITS, _opcode(str(known.get("ptx", ""))), **known) for known in list(places.values())[:MAX_PLACES]]
+    return [Access(WAITS, opcode_of(str(known.get("ptx", ""))), **known) for known in list(places.values())[:MAX_PLACES]]
 
 
-def _opcode(ptx: str) -> str:
+def culprit_at(at: Place, opcode: str = "") -> Access:
+    """An instruction at fault as an access."""
+    return Access(role=CULPRIT, op=opcode or at.opcode, proxy="none", space="none", **located(at))
+
+
+def opcode_of(ptx: str) -> str:
     """`bar.sync` of `@%p1 bar.sync 0;`."""
-    return next((word for word in ptx.rstrip(";").split() if word[0].isalpha()), "")
+    return next((word for word in ptx.rstrip(";").split() if not word.startswith("@")), "")

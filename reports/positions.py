@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from consan.reports.model import plural
+from consan.reports.model import plural, runs
 from consan.reports.phrases import short
+from consan.reports.places import opcode_of
 
 Waiter = Mapping[str, Any]
 
@@ -63,17 +64,11 @@ def _state(waiter: Waiter) -> str:
 
 def _place(waiter: Waiter) -> str:
     ptx = str(waiter.get("ptx") or "").strip()
-    opcode = f", `{_opcode(ptx)}`" if ptx else ""
+    opcode = f", `{opcode_of(ptx)}`" if ptx else ""
     if waiter.get("line"):
         column = f":{waiter['column']}" if waiter.get("column") else ""
         return f"at {short(str(waiter.get('file', '')))}:{waiter['line']}{column}{opcode}"
     return f"at PTX line {waiter['ptx_line']}{opcode}" if waiter.get("ptx_line") else ""
-
-
-def _opcode(ptx: str) -> str:
-    """The opcode of an instruction, without its guard predicate and operands."""
-    words = ptx.rstrip(";").split()
-    return words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
 
 
 def _lanes(group: Sequence[Waiter]) -> int:
@@ -97,11 +92,5 @@ def _ctas(blocks: Sequence[tuple[int, ...]]) -> str:
 
 def _runs(numbers: Sequence[int]) -> str:
     """`0`, `0 and 1`, `0 to 3 and 7`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    told = [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    told = runs(numbers)
     return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))

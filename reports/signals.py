@@ -1,7 +1,7 @@
 """What a deadlock's report says of the instructions that could have ended the wait: their lines, their numbers, and the repair.
 
 The proof of the deadlock says what an awaited phase lacks. The kernel's text says which instructions signal that barrier or write the
-polled variable (`instrument/signals.py`). The instructions join the finding as accesses of role `culprit`.
+polled variable (`instrument/between/signals.py`). The instructions join the finding as accesses of role `culprit`.
 
 Nothing is said of a barrier that has no name, or where the address of some signal is unknown: then that signal may be the one that lacks.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from consan.instrument.relations import Relations, Signal
-from consan.reports.culprit_cases import access_of
-from consan.reports.kinds import place
-from consan.reports.model import Access, Finding, plural
+from consan.reports.culprits.cases import access_of
+from consan.reports.kinds import place_of, place_of_waiter
+from consan.reports.model import Finding, plural
 from consan.reports.names import base_name, variable_name
 
 SHOWN: Final = 3  # culprits with their source
@@ -104,7 +104,7 @@ def _loops(kernel: str, lines: Iterable[int], relations: Relations) -> dict[str,
     """The loops around some instructions, by place; empty if one is in no loop."""
     found = [relations.loop(kernel, line) for line in lines]
     loops = [Signal("loop", "bra", branch) for branch in found if branch is not None]
-    return {place(access_of(loop)): loop for loop in loops} if len(loops) == len(found) else {}
+    return {place_of(loop.place): loop for loop in loops} if len(loops) == len(found) else {}
 
 
 def _sites(variable: str, signals: Sequence[Signal]) -> _Sites | None:
@@ -248,7 +248,7 @@ def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relat
     if late:
         return _behind_a_wait(name, late)
     if pairs:
-        loops, writes = _once_each(_at(wait) for wait, _ in pairs), _writes([store for _, store in pairs])
+        loops, writes = _once_each(place_of_waiter(wait) for wait, _ in pairs), _writes([store for _, store in pairs])
         fix = f"move {writes} before the loop at {loops}, or let a thread write that does not enter the loop"
         return Told([store for _, store in pairs], fix, reason=f"{writes} can come only after that loop")
     fix = f"{name} is written at {_places(stores)}, where no thread that is left can come: let a thread write it before it waits or exits"
@@ -264,7 +264,7 @@ def _is_behind(waiter: dict[str, Any], store: Signal, relations: Relations, kern
 def _behind_a_wait(name: str, late: Sequence[tuple[dict[str, Any], Signal]]) -> Told:
     """The stores come only after a barrier or an mbarrier, which waits for the threads that poll."""
     stores = [store for _, store in late]
-    waits = _once_each(_at(waiter) for waiter, _ in late)
+    waits = _once_each(place_of_waiter(waiter) for waiter, _ in late)
     kind = "barrier" if all("barrier" in waiter for waiter, _ in late) else "wait"
     wait = f"the {kind} at {waits}"
     return Told(
@@ -281,11 +281,6 @@ def _writes(stores: Sequence[Signal]) -> str:
     return f"the write{'s' * (' and ' in places)} at {places}"
 
 
-def _at(waiter: dict[str, Any]) -> str:
-    """The place of a waiter as `kinds.place` writes it."""
-    return place(Access("", "", **{name: waiter[name] for name in ("file", "line", "ptx_line") if waiter.get(name)}))
-
-
 # --- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +291,7 @@ def _once(signals: Iterable[Signal]) -> list[Signal]:
 
 
 def _places(signals: Sequence[Signal]) -> str:
-    return _once_each(place(access_of(signal)) for signal in signals)
+    return _once_each(place_of(signal.place) for signal in signals)
 
 
 def _once_each(places: Iterable[str]) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from consan.instrument.sites import Place
+from consan.instrument.sites import Place, StaticFinding
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place, words_of
-from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding
-from consan.reports.places import apart, located
+from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.places import apart, culprit_at, located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
 # The end of the message, and the fix, for a wait nearby that does not cover (1).
@@ -31,84 +31,15 @@ _THIRD: Final = {
 _SHOWN: Final = 4  # registers named; a tile has up to 128
 
 
-class StaticHazard(Protocol):
-    """The interface of a hazard (`instrument/passes/registers.py` makes them)."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of finding."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """The situation in the catalogue."""
-        ...
-
-    @property
-    def hazard(self) -> str:
-        """RAW, WAR or WAW; empty if it is none of these."""
-        ...
-
-    @property
-    def first(self) -> Place:
-        """The first instruction on the path."""
-        ...
-
-    @property
-    def second(self) -> Place:
-        """The instruction that comes too early; `first` again if one instruction is at fault."""
-        ...
-
-    @property
-    def first_role(self) -> str:
-        """How (1) uses the registers."""
-        ...
-
-    @property
-    def second_role(self) -> str:
-        """How (2) uses the registers."""
-        ...
-
-    @property
-    def registers(self) -> tuple[str, ...]:
-        """The registers in conflict."""
-        ...
-
-    @property
-    def leave(self) -> int:
-        """The largest N of a wait that would cover (1)."""
-        ...
-
-    @property
-    def serialised(self) -> str:
-        """The number of the assembler's message, if it serialises the pipeline because of the hazard; else empty."""
-        ...
-
-    @property
-    def third(self) -> Place | None:
-        """A wait or a fence nearby that does not serve, if there is one."""
-        ...
-
-    @property
-    def third_role(self) -> str:
-        """Why it does not serve: "late", "short" or "fence" (`instrument/passes/nearby.py`)."""
-        ...
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """The kernels that can reach the code."""
-        ...
-
-
 def static_findings(
-    hazards: Iterable[StaticHazard], kernels: Iterable[str] | None = None, framework: str = frameworks.CUDA
+    hazards: Iterable[StaticFinding], kernels: Iterable[str] | None = None, framework: str = frameworks.CUDA
 ) -> list[Finding]:
     """One finding for each hazard and kernel that can reach it, in the words of a framework. `kernels` selects kernels."""
     wanted = None if kernels is None else set(kernels)
     return [_finding(hazard, name, framework) for hazard in hazards for name in hazard.kernels if wanted is None or name in wanted]
 
 
-def _finding(hazard: StaticHazard, kernel: str, framework: str) -> Finding:
+def _finding(hazard: StaticFinding, kernel: str, framework: str) -> Finding:
     alone = hazard.first == hazard.second
     sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
     space = "register" if hazard.kind == "register-hazard" else "shared"
@@ -124,12 +55,12 @@ def _finding(hazard: StaticHazard, kernel: str, framework: str) -> Finding:
     return replace(described, message=f"{described.message}; {_SERIALISED.format(hazard.serialised)}") if hazard.serialised else described
 
 
-def _with_third(finding: Finding, hazard: StaticHazard) -> tuple[Finding, dict[str, Any]]:
+def _with_third(finding: Finding, hazard: StaticFinding) -> tuple[Finding, dict[str, Any]]:
     """The finding with the wait or fence nearby, if there is one, and the facts for the words."""
     facts: dict[str, Any] = {"leave": hazard.leave, "registers": _named(hazard)}
     if hazard.third is None:
         return finding, facts
-    culprit = Access(role=CULPRIT, op=_opcode(hazard.third.ptx), proxy="none", space="none", **located(hazard.third))
+    culprit = culprit_at(hazard.third)
     culprit = apart((*finding.accesses, culprit))[-1]
     facts |= {"third_at": place(culprit), "number": hazard.third.ptx.rstrip(";").split()[-1]}
     return replace(finding, accesses=(*finding.accesses, culprit)), facts | {"fence_at": f" at {place(culprit)}"}
@@ -139,7 +70,7 @@ def _access(at: Place, role: str, space: str) -> Access:
     matrix = role.startswith("wgmma")
     return Access(
         role=role,
-        op=_opcode(at.ptx),
+        op=at.opcode,
         proxy="async" if matrix else "generic",
         asynchronous=AsyncInfo("wgmma") if matrix else None,
         space=space,
@@ -147,13 +78,7 @@ def _access(at: Place, role: str, space: str) -> Access:
     )
 
 
-def _opcode(ptx: str) -> str:
-    """The opcode in an instruction's text, without its guard."""
-    words = ptx.rstrip(";").split()
-    return next((word for word in words if not word.startswith("@")), "")
-
-
-def _named(hazard: StaticHazard) -> str:
+def _named(hazard: StaticFinding) -> str:
     """`an accumulator (PTX %f9)`, `A fragments (PTX %r7, %r8)`: the source has no such names."""
     registers = hazard.registers
     shown, more = ", ".join(registers[:_SHOWN]), len(registers) - _SHOWN

@@ -17,11 +17,12 @@ from typing import IO, Final
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
-from consan.reports import consequences, look, phrases, timeline_text
+from consan.reports import consequences, look, phrases
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build
+from consan.reports.timeline import text as drawing
 from consan.reports.together import Cause, causes
 
 PLAIN_WIDTH: Final = 100
@@ -183,8 +184,8 @@ class _Printer:
         picture = build(finding)
         if picture is None:
             return
-        strokes = timeline_text.UNICODE if self._glyphs is UNICODE else timeline_text.ASCII
-        for line, style in timeline_text.draw(picture, self._console.width - 4, strokes):
+        strokes = drawing.UNICODE if self._glyphs is UNICODE else drawing.ASCII
+        for line, style in drawing.draw(picture, self._console.width - 4, strokes):
             shown = Text("  " + self._plain(line), LABEL_STYLE.get(style, ""))
             for number, colour in enumerate(MARK_STYLE, 1):
                 shown.highlight_words([f"({number})"], colour)

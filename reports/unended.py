@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from consan.instrument.relations import Relations, Signal
-from consan.reports.culprit_cases import access_of
-from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, Access, Finding, plural
+from consan.reports.culprits.cases import access_of
+from consan.reports.kinds import place_of
+from consan.reports.model import Access, Finding, plural
 from consan.reports.names import base_name, variable_name
-from consan.reports.places import located
 
 
 def with_late_arrivals(finding: Finding, relations: Relations | None, lacked: int) -> Finding:
@@ -21,14 +20,14 @@ def with_late_arrivals(finding: Finding, relations: Relations | None, lacked: in
 
     `lacked`: arrivals that the phase still lacked at (2).
     """
-    wait = next((access for access in finding.accesses if access.role == CULPRIT), None)
+    wait = finding.culprit
     name = base_name((finding.barrier or {}).get("name", ""))
     if relations is None or not (name and lacked) or wait is None or finding.kind != "missing-wait" or not _is_wait(wait):
         return finding
     for arrival in _arrivals(finding.kernel, name, relations):
         barrier = relations.barrier_behind(finding.kernel, wait.ptx_line, arrival.place.ptx_line)
         if barrier is not None:
-            at, barrier_at = place(access_of(arrival)), place(Access("", "", **located(barrier)))
+            at, barrier_at = place_of(arrival.place), place_of(barrier)
             phase = f"that phase still lacked {plural(lacked, 'arrival')}"
             why = f"{phase}, and the arrival at {at} comes too late for this wait: after the barrier at {barrier_at}"
             fix = f"{finding.fix}; if the arrival at {at} belongs to that phase, move it before the barrier at {barrier_at}"

@@ -51,11 +51,23 @@ class SessionLike(Protocol):
         """Add a line to the report's notes (once)."""
 
 
-def renewed(session: SessionLike, prepared: PreparedLike) -> PreparedLike | None:
-    """A module loaded by an earlier session, for this one. None if this session needs other hooks."""
+def renewed(
+    session: SessionLike, prepared: PreparedLike, otherwise: str = "it is not checked in this session"
+) -> PreparedLike | None:
+    """A module loaded by an earlier session, for this one. None if this session needs other hooks; a note says what follows."""
     found = session.instrument(prepared.plain, name=prepared.name)
     found.framework = prepared.framework
-    return found if found.instrumented.ptx == prepared.instrumented.ptx else None
+    if found.instrumented.ptx == prepared.instrumented.ptx:
+        return found
+    if otherwise:
+        session.note(f"{prepared.name} was loaded under other settings: {otherwise}")
+    return None
+
+
+def cubin_of(prepared: PreparedLike) -> bytes:
+    """The machine code of a module, in a session on a GPU."""
+    assert prepared.cubin is not None, "a session on a GPU assembles"
+    return prepared.cubin
 
 
 class Adapter(Protocol):

@@ -28,7 +28,7 @@ from typing import Any
 
 from consan._errors import EnvironmentFailure
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike, renewed
+from consan.adapters.base import PreparedLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 
@@ -94,8 +94,7 @@ class CudaCoreAdapter(Seam):
     def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
         """The object to load in place of the plain one, whose PTX is the text."""
         prepared = self._open.instrument(text, name=name)
-        assert prepared.cubin is not None, "a session on a GPU assembles"
-        shown = type(plain).from_cubin(prepared.cubin, name=name, symbol_mapping=dict(mapping or {}))
+        shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
         self._made.append(_Made(prepared, shown, plain))
         return shown
 
@@ -120,7 +119,6 @@ class CudaCoreAdapter(Seam):
         if not made.planted:
             prepared = renewed(self._open, made.prepared)
             if prepared is None:
-                self._open.note(f"{made.prepared.name} was loaded under other settings: it is not checked in this session")
                 return False
             made.prepared = prepared
             self._open.attach(prepared, _symbol_writer(made.shown))

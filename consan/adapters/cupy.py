@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
-import functools
 import hashlib
 import importlib
 import importlib.util
@@ -28,14 +27,15 @@ import itertools
 import re
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters import sources
-from consan.adapters.base import Patches, PreparedLike, SessionLike, renewed
-from consan.adapters.importhook import when_imported
+from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
+from consan.adapters.seam import Seam
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.
@@ -68,15 +68,15 @@ class _NoCache:
         """Keep nothing."""
 
 
-class CupyAdapter:
+class CupyAdapter(Seam):
     """Instruments the kernels of the CuPy that the program imports."""
 
-    name = "cupy"
+    name = package = "cupy"
+    title = "CuPy"
+    covers = "all kernels that it compiles; PTX files through RawModule(path=)"
 
     def __init__(self) -> None:
-        self._session: SessionLike | None = None
-        self._patches = Patches()
-        self._cancels: list[Callable[[], None]] = []
+        super().__init__()
         # Every instrumented module, kept loaded: a later session attaches to it again.
         self._attached: list[tuple[PreparedLike, Any]] = []
 
@@ -88,46 +88,31 @@ class CupyAdapter:
         """One line for `consan doctor`."""
         if not self.available():
             return "CuPy is not installed"
-        from importlib import metadata
-
         versions = (f"{dist.name} {dist.version}" for dist in metadata.distributions() if (dist.name or "").startswith("cupy"))
-        return f"{next(versions, 'CuPy')}: all kernels that it compiles; PTX files through RawModule(path=)"
+        return f"{next(versions, self.title)}: {self.covers}"
 
     def install(self, session: SessionLike) -> None:
         """Patch CuPy now or when it is imported."""
-        if self._session is not None:
-            self.remove()
-        self._session = session
         if "cupy" in sys.modules and not self._attached:
             session.note("CuPy was imported before consan was installed: kernels that it had already compiled are not checked")
-        self._cancels = [when_imported("cupy", self._patch), *(when_imported(name, self._count_launches) for name in _LIBRARIES)]
+        super().install(session)
+        for library in _LIBRARIES:
+            self._when(library, self._count_launches)
         self._attached = [(self._again(prepared, module), module) for prepared, module in self._attached]
-
-    def remove(self) -> None:
-        """Put CuPy's functions back; loaded kernels stay as they are."""
-        for cancel in self._cancels:
-            cancel()
-        self._cancels = []
-        self._patches.undo()
-        self._session = None
 
     # -- what is replaced -------------------------------------------------------------------------------------------------------
 
-    def _patch(self, cupy: ModuleType) -> None:
+    def _begin(self, cupy: ModuleType) -> None:
         compiler = importlib.import_module("cupy.cuda.compiler")
         raw = importlib.import_module("cupy._core.raw")
         _check_version(cupy, compiler, raw)
         name = next(name for name in _COMPILERS if hasattr(compiler, name))
         self._wrap(compiler, name, self._compile_nvrtc)
         self._wrap(compiler, "compile_using_nvcc", self._compile_nvcc)
-        self._wrap(compiler, "_get_arch_for_options_for_nvrtc", functools.partial(_choose_arch, compiler))
+        self._wrap(compiler, "_get_arch_for_options_for_nvrtc", _choose_arch, compiler)
         self._wrap(compiler, "_compile_module_with_cache", self._compile_module)
         self._wrap(raw, "_get_raw_module", self._raw_module)
         self._bypass_cache(compiler)
-
-    def _wrap(self, owner: ModuleType, name: str, replacement: Callable[..., Any]) -> None:
-        original = getattr(owner, name)
-        self._patches.set(owner, name, functools.wraps(original)(functools.partial(replacement, original)))
 
     def _bypass_cache(self, compiler: ModuleType) -> None:
         if hasattr(compiler, "_kernel_cache_backend"):
@@ -199,45 +184,40 @@ class CupyAdapter:
         return sources.place(source, self._folder()).directive() + source
 
     def _instrument(self, ptx: bytes, name: str, *, relocatable: bool = False) -> bytes:
-        assert self._session is not None
-        prepared = self._session.instrument(ptx.rstrip(b"\0").decode(), name=name)
+        prepared = self._open.instrument(ptx.rstrip(b"\0").decode(), name=name)
         produced = _produced.get()
         if produced is not None:
             produced.append(prepared)
         if relocatable:  # CuPy links it with the device runtime library: the linker takes PTX
             text: str = prepared.instrumented.ptx
             return text.encode() + b"\0"
-        return _cubin(prepared)
+        return cubin_of(prepared)
 
     def _instrument_file(self, path: str) -> tuple[PreparedLike | None, str]:
         """Instrument a PTX file; a binary is listed and loaded as it is."""
-        assert self._session is not None
         data = Path(path).read_bytes()
         if data.startswith((_ELF, _FATBIN)):
             self._list(f"{path} (a binary: no PTX to instrument)")
             return None, path
-        prepared = self._session.instrument(data.rstrip(b"\0").decode(), name=path)
+        prepared = self._open.instrument(data.rstrip(b"\0").decode(), name=path)
         # The name depends on the contents: CuPy remembers modules by path.
-        cubin = _cubin(prepared)
+        cubin = cubin_of(prepared)
         target = self._folder() / f"{Path(path).stem}-{hashlib.sha256(cubin).hexdigest()[:12]}.cubin"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(cubin)
         return prepared, str(target)
 
     def _attach(self, prepared: PreparedLike, module: Any) -> None:
-        assert self._session is not None
         self._attached.append((prepared, module))
-        self._session.attach(prepared, _symbol_writer(module))
+        self._open.attach(prepared, _symbol_writer(module))
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
-        assert self._session is not None
-        found = renewed(self._session, prepared)
+        found = renewed(self._open, prepared)
         if found is None:
-            self._session.note(f"{prepared.name} was loaded under other settings: it is not checked in this session")
             self._list(prepared.name)
             return prepared
-        self._session.attach(found, _symbol_writer(module))
+        self._open.attach(found, _symbol_writer(module))
         return found
 
     def _list(self, name: str) -> None:
@@ -248,7 +228,7 @@ class CupyAdapter:
         label, pattern = _LIBRARIES[library.__name__]
         for name in dir(library):
             if pattern.match(name) and not _NOT_LAUNCHES.match(name) and callable(getattr(library, name)):
-                self._wrap(library, name, functools.partial(self._library_call, f"{label} {name}"))
+                self._wrap(library, name, self._library_call, f"{label} {name}")
 
     def _library_call(self, label: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self._list(label)
@@ -272,11 +252,6 @@ def _choose_arch(compiler: ModuleType, original: Callable[..., Any], arch: Any =
     if not _to_ptx.get():
         return original(arch)
     return f"-arch=compute_{arch if arch is not None else compiler._get_arch()}", "ptx"
-
-
-def _cubin(prepared: PreparedLike) -> bytes:
-    assert prepared.cubin is not None, "a session on a GPU assembles"
-    return prepared.cubin
 
 
 def _is_lto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

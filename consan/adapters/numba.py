@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.reports.frameworks import NUMBA
@@ -120,8 +120,7 @@ class NumbaAdapter(Seam):
             self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
         prepared = self._open.instrument(ptx, name=library.name)
         prepared.framework = NUMBA
-        assert prepared.cubin is not None, "a session on a GPU assembles"
-        image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(prepared.cubin, name=library.name)
+        image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin_of(prepared), name=library.name)
         module = context.create_module_image(image, library._setup_functions, library._teardown_functions)
         if not module.initialized:
             module.setup()
@@ -130,7 +129,7 @@ class NumbaAdapter(Seam):
 
     def _renew(self, found: _Loaded) -> bool:
         """Give what an earlier session loaded to this one, unless that wants other hooks."""
-        prepared = renewed(self._open, found.prepared)
+        prepared = renewed(self._open, found.prepared, otherwise="")
         if prepared is None:
             return False
         self._open.attach(prepared, _symbol_writer(found.function.module))

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 
@@ -114,9 +114,8 @@ class TorchKernelAdapter(Seam):
 
     def _instrument(self, text: bytes, name: str) -> bytes:
         prepared = self._open.instrument(text.rstrip(b"\0").decode(), name=name)
-        assert prepared.cubin is not None, "a session on a GPU assembles"
-        self._compiled[prepared.cubin] = prepared
-        return prepared.cubin
+        self._compiled[cubin_of(prepared)] = prepared
+        return cubin_of(prepared)
 
     def _attach(self, prepared: PreparedLike, module: int) -> None:
         backend = self._open.backend
@@ -127,7 +126,6 @@ class TorchKernelAdapter(Seam):
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
         found = renewed(self._open, prepared)
         if found is None:
-            self._open.note(f"{prepared.name} was loaded under other settings: it is not checked in this session")
             return prepared
         self._attach(found, module)
         return found

@@ -79,7 +79,7 @@ class Session:
         seed: int = 0,
         strict: bool = False,
         policy: str = "default",
-        kernel_filter: KernelFilter | None = None,
+        kernel_name: KernelFilter | None = None,
         launch_skip: int = 0,
         launch_count: int | None = None,
         timeout: float | None = None,
@@ -115,7 +115,7 @@ class Session:
         self.recording = Recording(engine, trace_memory, exhaustive)
         self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
-        self.selection = Selection(kernel_filter, launch_skip, launch_count)
+        self.selection = Selection(kernel_name, launch_skip, launch_count)
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
         self.watch = SessionWatch(self.device, timeout, self.modules.used)
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first

@@ -11,7 +11,7 @@ from typing import Any
 from consan.instrument.isa.classes import words
 from consan.instrument.isa.model import Row, Touch
 
-__all__ = ["rows", "touches"]
+__all__ = ["arithmetic", "rows", "touches"]
 
 
 def touches(text: str) -> tuple[Touch, ...]:
@@ -23,6 +23,11 @@ def rows(section: str, family: str, block: str, /, *, name: str = "", touch: str
     """One row for each line of `block`. `name` is needed if the name of the instruction contains dots."""
     classes = {key: words(line) for key, line in columns.pop("classes", {}).items()}
     return [_row(section, family, line.strip(), name, touches(touch), classes, columns) for line in block.strip().splitlines()]
+
+
+def arithmetic(section: str, block: str, /, **columns: Any) -> list[Row]:
+    """Rows of instructions that only compute in registers."""
+    return rows(section, "arithmetic", block, **columns)
 
 
 def _row(

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from consan.instrument.isa import arithmetic, bulk, control, matrix, memory, synchronisation
+from consan.instrument.isa import arithmetic, bulk, control, conversion, logic, matrix, memory, synchronisation, video
 from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.roles import names
 
 __all__ = ["ROWS", "canonical", "destinations", "is_memory_or_sync", "lookup", "sources"]
 
-ROWS: tuple[Row, ...] = tuple(row for module in (arithmetic, control, memory, synchronisation, bulk, matrix) for row in module.ROWS)
+_MODULES = (arithmetic, logic, conversion, video, control, memory, synchronisation, bulk, matrix)
+ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 
 
 def _by_first_word() -> dict[str, list[Row]]:

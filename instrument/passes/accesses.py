@@ -35,10 +35,9 @@ _HOOK_WIDTHS = (1, 2, 4, 8, 16)
 
 def run(context: Context) -> None:
     """Insert a hook before every memory instruction of the plans (copies.py handles cp.async)."""
-    for plan in context.plans.values():
-        for work in plan.work:
-            if work.row.family in MEMORY_FAMILIES and work.row.family != "cp.async":
-                _instrument(context, plan, work)
+    families = MEMORY_FAMILIES - {"cp.async"}
+    for plan in context.instrument(lambda work: _instrument if work.row.family in families else None):
+        plan.stats.memory_sites += 1
 
 
 def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
@@ -53,12 +52,7 @@ def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
     access = next(a for a in work.event.accesses if a.space in ("shared", "generic", "global"))
-    try:
-        text = _global_text(context, plan, work, access) if access.space == "global" else _shared_text(context, plan, work, access)
-    except Unsupported:
-        context.unmodelled(plan, work.instruction)
-        return
-    plan.stats.memory_sites += 1
+    text = _global_text(context, plan, work, access) if access.space == "global" else _shared_text(context, plan, work, access)
     context.edits.insert_before(work.instruction, text)
 
 

@@ -25,16 +25,8 @@ def run(context: Context) -> None:
         "fence": _fence,
         "cluster-barrier": _cluster,
     }
-    for plan in context.plans.values():
-        for work in plan.work:
-            if handler := handlers.get(work.row.family):
-                try:
-                    _check_operands(work)
-                    handler(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
-                else:
-                    plan.stats.sync_sites += 1
+    for plan in context.instrument(lambda work: handlers.get(work.row.family)):
+        plan.stats.sync_sites += 1
 
 
 def _check_operands(work: Work) -> None:
@@ -51,12 +43,11 @@ def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     """A thread fence alone orders nothing. With a strong access before or after it, it makes a release or acquire pattern."""
     if not context.variant.flags:
         return
-    snippet = Snippet()
-    context.call(snippet, hook("fence", narrow="cta" in work.words), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, Snippet(), hook("fence", narrow="cta" in work.words))
 
 
 def _whole_cta(context: Context, plan: FunctionPlan, work: Work) -> None:
+    _check_operands(work)
     snippet, guard = Snippet(), guard_text(work.instruction)
     low, due = snippet.register("b32"), snippet.register("pred")
     snippet.add(f"{guard}add.u64 {STATE}, {STATE}, 0x100000001;")
@@ -82,6 +73,7 @@ def _arrivals(context: Context) -> set[str | None]:
 
 
 def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work: Work) -> None:
+    _check_operands(work)
     instruction, roles = work.instruction, work.event.roles
     arrive = work.row.action == "arrive"
     for when, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
@@ -104,8 +96,7 @@ def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work:
 def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     mask = word(instruction.operands[0], snippet, instruction.scope)
-    context.call(snippet, hook("warp_sync", mask=mask), guard=guard_text(instruction))
-    context.edits.insert_after(instruction, "\n" + snippet.text())
+    context.after(work, snippet, hook("warp_sync", mask=mask))
 
 
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:

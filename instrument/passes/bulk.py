@@ -13,7 +13,6 @@ Not handled: stores in im2col mode, scattered, or from interleaved tensors count
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from consan.instrument.abi.bits import SITES
 from consan.instrument.abi.events import Operation
@@ -21,8 +20,8 @@ from consan.instrument.abi.flags import OperationFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, shared_operand, word
+from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, is_ranked, shared_operand, word
 from consan.instrument.passes.mbarriers import barrier_address
 from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
 from consan.instrument.ptx import Operand
@@ -36,17 +35,7 @@ _GUARD = re.compile(r"@!?\S+\s+")
 
 def run(context: Context) -> None:
     """Insert hooks at every bulk operation."""
-    for plan in context.plans.values():
-        for work in plan.work:
-            if work.row.family in ("bulk", "tensor"):
-                try:
-                    _handler(work)(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
-
-
-def _handler(work: Work) -> Callable[[Context, FunctionPlan, Work], None]:
-    return _HANDLERS.get(work.row.name, _copy)
+    context.instrument(lambda work: _HANDLERS.get(work.row.name, _copy) if work.row.family in ("bulk", "tensor") else None)
 
 
 def _shared_side(work: Work, access: str) -> MemoryAccess | None:
@@ -147,15 +136,12 @@ def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
     address = _place(context, work, side, snippet, ranked=True)
     site = context.site(plan, work, "write", "shared", 0)
     nbytes = word(size, snippet, instruction.scope)
-    context.call(snippet, hook("fill", address=address, site=site.number, bytes=nbytes), guard=guard_text(instruction))
     plan.stats.memory_sites += 1
-    context.edits.insert_before(instruction, snippet.text())
+    context.before(work, snippet, hook("fill", address=address, site=site.number, bytes=nbytes))
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet = Snippet()
-    context.call(snippet, hook("bulk_commit"), guard=guard_text(work.instruction))
-    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    context.after(work, Snippet(), hook("bulk_commit"))
     plan.stats.sync_sites += 1
 
 
@@ -164,12 +150,11 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
     only = "read" in work.words
     global_sides.add_wait(context, work, pending, snippet)
-    context.call(snippet, hook("bulk_wait", pending=pending, read_only=only), guard=guard_text(work.instruction))
-    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    context.after(work, snippet, hook("bulk_wait", pending=pending, read_only=only))
     plan.stats.sync_sites += 1
 
 
-_HANDLERS: dict[str, Callable[[Context, FunctionPlan, Work], None]] = {
+_HANDLERS: dict[str, Handler] = {
     "cp.async.bulk.commit_group": _commit,
     "cp.async.bulk.wait_group": _wait,
     "st.bulk": _fill,

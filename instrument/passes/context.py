@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -13,7 +13,7 @@ from consan.instrument.abi.bits import ADDRESS
 from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.isa import InstructionEvent, Row
-from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported
+from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
 from consan.instrument.ptx import Edits, Function, Instruction, Module, Operand
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
@@ -116,6 +116,30 @@ class Context:
         """Whether the module has cp.async."""
         return any(work.row.family == "cp.async" for plan in self.plans.values() for work in plan.work)
 
+    def instrument(self, handler_of: Callable[[Work], Handler | None]) -> list[FunctionPlan]:
+        """Run a pass. Returns the function of each instruction that was instrumented; what a handler does not support is noted."""
+        done = []
+        for plan in self.plans.values():
+            for work in plan.work:
+                if handler := handler_of(work):
+                    try:
+                        handler(self, plan, work)
+                    except Unsupported:
+                        self.unmodelled(plan, work.instruction)
+                    else:
+                        done.append(plan)
+        return done
+
+    def before(self, work: Work, snippet: Snippet, call: HookCall) -> None:
+        """Insert a snippet and the call of a hook before an instruction; the call has the instruction's guard."""
+        self.call(snippet, call, guard=guard_text(work.instruction))
+        self.edits.insert_before(work.instruction, snippet.text())
+
+    def after(self, work: Work, snippet: Snippet, call: HookCall) -> None:
+        """The same after an instruction."""
+        self.call(snippet, call, guard=guard_text(work.instruction))
+        self.edits.insert_after(work.instruction, "\n" + snippet.text())
+
     def call(self, snippet: Snippet, call: HookCall, *, guard: str = "", result: str = STATE) -> None:
         """Call a hook (abi/hooks.py); notes that the module needs it. Slot, state and thread are the registers of that name."""
         target = call.hook
@@ -186,6 +210,10 @@ class Context:
     def unmodelled(self, plan: FunctionPlan, instruction: Instruction) -> None:
         """Note an instruction that is not checked."""
         plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
+
+
+Handler = Callable[[Context, FunctionPlan, Work], None]
+"""Instruments one instruction, or raises `Unsupported`."""
 
 
 def place_of(module: Module, instruction: Instruction) -> Place:

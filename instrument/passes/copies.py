@@ -24,13 +24,7 @@ from consan.instrument.ptx import Immediate, Negated, Operand, Register, Symbol
 def run(context: Context) -> None:
     """Insert hooks at every copy, commit and wait."""
     handlers = {"cp.async": _copy, "cp.async.commit": _commit, "cp.async.wait": _wait}
-    for plan in context.plans.values():
-        for work in plan.work:
-            if handler := handlers.get(work.row.family):
-                try:
-                    handler(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
+    context.instrument(lambda work: handlers.get(work.row.family))
 
 
 def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -45,8 +39,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     site = context.site(plan, work, "write", "shared", written.total_bytes)
     plan.stats.memory_sites += 1
     values: dict[str, Value] = {"address": address, "site": site.number, "source": source, "source_bytes": size}
-    context.call(snippet, hook(f"copy{written.total_bytes}", **values), guard=guard_text(instruction))
-    context.edits.insert_before(instruction, snippet.text())
+    context.before(work, snippet, hook(f"copy{written.total_bytes}", **values))
 
 
 def source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
@@ -67,25 +60,20 @@ def source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
-    if not context.variant.asynchronous:
-        plan.stats.sync_sites += 1
-        return
-    snippet = Snippet()
-    context.call(snippet, hook("copy_commit"), guard=guard_text(work.instruction))
-    context.edits.insert_after(work.instruction, "\n" + snippet.text())
     plan.stats.sync_sites += 1
+    if context.variant.asynchronous:
+        context.after(work, Snippet(), hook("copy_commit"))
 
 
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     plan.stats.sync_sites += 1
     if not context.variant.asynchronous:
         return
-    instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
+    instruction, snippet = work.instruction, Snippet()
     if work.row.action == "wait_all":
         # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all").
-        context.call(snippet, hook("copy_commit"), guard=guard)
+        context.call(snippet, hook("copy_commit"), guard=guard_text(instruction))
         pending = "0"
     else:
         pending = word(instruction.operands[0], snippet, instruction.scope)
-    context.call(snippet, hook("copy_wait", pending=pending), guard=guard)
-    context.edits.insert_after(instruction, "\n" + snippet.text())
+    context.after(work, snippet, hook("copy_wait", pending=pending))

@@ -160,6 +160,15 @@ def written(instruction: Instruction) -> Iterator[Key]:
     return (key_of(instruction.scope, name) for name in found)
 
 
+def definitions(function: Function) -> dict[Key, list[Instruction]]:
+    """The instructions that write each register of a function."""
+    found: dict[Key, list[Instruction]] = {}
+    for instruction in function.instructions():
+        for key in written(instruction):
+            found.setdefault(key, []).append(instruction)
+    return found
+
+
 def split(graph: Graph, register: Key, writers: Collection[int]) -> Graph:
     """The graph, doubled by the value of a predicate register. `writers`: ids of the instructions that write it."""
     pieces = [list(_pieces(node, writers)) for node in graph.nodes]

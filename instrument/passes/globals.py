@@ -26,8 +26,8 @@ from consan.instrument.isa.families import BARRIERS
 from consan.instrument.passes.analyse import propagate
 from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
 from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
-from consan.instrument.passes.flow import Graph, graph_of
-from consan.instrument.passes.tensor_operands import definitions, in_parameter, is_tile, map_address, map_and_place
+from consan.instrument.passes.flow import Graph, definitions, graph_of
+from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address, map_and_place
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.sites import Site
 

@@ -16,8 +16,9 @@ from consan.instrument.isa import has_action, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, key_of, written
-from consan.instrument.passes.registers import StaticFinding, kernels_reaching
+from consan.instrument.passes.registers import kernels_reaching
 from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.sites import StaticFinding
 
 
 def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:

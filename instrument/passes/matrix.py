@@ -24,13 +24,7 @@ _K_CHUNKS = 2  # an instruction is always 32 bytes deep
 def run(context: Context) -> None:
     """Insert hooks at every matrix product, commit and wait."""
     handlers = {"wgmma.mma_async": _product, "wgmma.commit_group": _commit, "wgmma.wait_group": _wait, "wgmma.fence": _fence}
-    for plan in context.plans.values():
-        for work in plan.work:
-            if work.row.family == "wgmma":
-                try:
-                    handlers.get(work.row.name, _unknown)(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
+    context.instrument(lambda work: handlers.get(work.row.name, _unknown) if work.row.family == "wgmma" else None)
 
 
 def _unknown(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -67,17 +61,14 @@ def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
-    snippet = Snippet()
-    context.call(snippet, hook("matrix_commit"), guard=guard_text(work.instruction))
-    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    context.after(work, Snippet(), hook("matrix_commit"))
     plan.stats.sync_sites += 1
 
 
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
-    context.call(snippet, hook("matrix_wait", pending=pending), guard=guard_text(work.instruction))
-    context.edits.insert_after(work.instruction, "\n" + snippet.text())
+    context.after(work, snippet, hook("matrix_wait", pending=pending))
     plan.stats.sync_sites += 1
 
 

@@ -9,30 +9,20 @@ In clusters a barrier may belong to another CTA. The scope of an arrival or a wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from consan.instrument.abi.flags import ArriveFlags, WaitFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, is_mbarrier_wait, operand_of
+from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, is_mbarrier_wait, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
 from consan.instrument.passes.waits import pure_waits
-
-Handler = Callable[[Context, FunctionPlan, Work], None]
 
 
 def run(context: Context) -> None:
     """Insert hooks at every mbarrier instruction and proxy fence."""
     for plan in context.plans.values():
         plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if is_mbarrier_wait(work)))
-        for work in plan.work:
-            if handler := _handler(work):
-                try:
-                    handler(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
-                else:
-                    plan.stats.sync_sites += 1
+    for plan in context.instrument(_handler):
+        plan.stats.sync_sites += 1
 
 
 def _handler(work: Work) -> Handler | None:
@@ -66,14 +56,12 @@ def _start(context: Context, plan: FunctionPlan, work: Work) -> tuple[Snippet, d
 def _init(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
     count = _number(work, "count", snippet, "1")
-    context.call(snippet, hook("mbarrier_init", **place, count=count), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, snippet, hook("mbarrier_init", **place, count=count))
 
 
 def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
-    context.call(snippet, hook("mbarrier_inval", **place), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, snippet, hook("mbarrier_inval", **place))
 
 
 def _is_cta_scope(work: Work) -> bool:
@@ -87,9 +75,7 @@ def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
     flags = ArriveFlags.DROP * (work.row.action == "arrive_drop") | ArriveFlags.RELAXED * ("relaxed" in words)
     flags |= ArriveFlags.NO_COMPLETE * ("noComplete" in words) | ArriveFlags.CTA * _is_cta_scope(work)
     count, nbytes = _number(work, "count", snippet, "1"), _number(work, "tx-count", snippet, "0")
-    guard = guard_text(work.instruction)
-    context.call(snippet, hook("mbarrier_arrive", **place, count=count, bytes=nbytes, flags=ArriveFlags(flags)), guard=guard)
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, snippet, hook("mbarrier_arrive", **place, count=count, bytes=nbytes, flags=ArriveFlags(flags)))
 
 
 def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -99,14 +85,12 @@ def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
         negative = snippet.register("b32")
         snippet.add(f"neg.s32 {negative}, {count};")
         count = negative
-    context.call(snippet, hook("mbarrier_tx", **place, bytes=count), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, snippet, hook("mbarrier_tx", **place, bytes=count))
 
 
 def _copies(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
-    context.call(snippet, hook("mbarrier_copies", **place, noinc="noinc" in work.words), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    context.before(work, snippet, hook("mbarrier_copies", **place, noinc="noinc" in work.words))
 
 
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -147,11 +131,8 @@ def _nothing(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     """fence.mbarrier_init publishes barriers to other CTAs of the cluster. Within a CTA, CTA barriers do (SEMANTICS section 9)."""
-    if not context.variant.cluster:
-        return
-    snippet = Snippet()
-    context.call(snippet, hook("fence_inits"), guard=guard_text(work.instruction))
-    context.edits.insert_before(work.instruction, snippet.text())
+    if context.variant.cluster:
+        context.before(work, Snippet(), hook("fence_inits"))
 
 
 def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -46,7 +46,6 @@ Not handled: metadata registers of sparse forms (the ISA does not require it), a
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import Any
 
 from consan.instrument.isa import flow_of
@@ -56,34 +55,11 @@ from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, repeat
 from consan.instrument.passes.nearby import third_event
 from consan.instrument.passes.wgmma_state import RegisterEvent, RegisterHazard, Report, State, apply, events_of, ignore
 from consan.instrument.ptx import Function, Instruction, Module
-from consan.instrument.sites import Place
+from consan.instrument.sites import StaticFinding
 
 _SPLITS = 64  # limit of predicates tried to show that a hazard has no path
 _DOUBLINGS = 4  # limit of kept splits: the graph is at most 16 times as large
 Found = dict[tuple[str, int, int], RegisterHazard]
-
-
-@dataclass(frozen=True)
-class StaticFinding:
-    """A hazard in the text, mostly on registers. (1) came first. For `no-fence` (2) is the matrix instruction, else (1) is.
-
-    `leave` is the largest N of a wait_group that would cover (1). `kernels` are those that can reach the function.
-    """
-
-    reason: str  # "touched-before-wait", "not-committed", "no-fence", "written-after-fence"; "result-ignored" (ignored.py)
-    hazard: str  # "RAW", "WAR" or "WAW"; empty if none of these
-    first: Place
-    second: Place
-    first_role: str
-    second_role: str
-    registers: tuple[str, ...]
-    leave: int
-    function: str
-    kernels: tuple[str, ...]
-    kind: str = "register-hazard"
-    serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
-    third: Place | None = None  # what stands nearby and does not serve (`nearby.py`)
-    third_role: str = ""  # "late", "short" or "fence"
 
 
 def _solve(graph: Graph, events: dict[int, RegisterEvent], fenced: bool) -> Found:

@@ -6,8 +6,8 @@ from consan.instrument.abi.hooks import Value
 from consan.instrument.isa import has_action, lookup
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
-from consan.instrument.passes.flow import Key, key_of, written
-from consan.instrument.ptx import Function, Instruction, Operand, Register, Symbol, TensorAddress
+from consan.instrument.passes.flow import Key, key_of
+from consan.instrument.ptx import Instruction, Operand, Register, Symbol, TensorAddress
 
 _DIMENSIONS = 5
 _OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128"})
@@ -23,15 +23,6 @@ def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     return wide_address(snippet, tensor.base, work.instruction.scope)
-
-
-def definitions(function: Function) -> dict[Key, list[Instruction]]:
-    """The instructions that write each register of a function."""
-    found: dict[Key, list[Instruction]] = {}
-    for instruction in function.body.instructions() if function.body else ():
-        for key in written(instruction):
-            found.setdefault(key, []).append(instruction)
-    return found
 
 
 def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:

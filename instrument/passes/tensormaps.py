@@ -20,15 +20,8 @@ _MAP_BYTES = 128
 
 def run(context: Context) -> None:
     """Insert a hook before each change of a map, and before each copy of a map from shared memory."""
-    for plan in context.plans.values():
-        for work in plan.work:
-            if work.row.family == "tensormap":
-                try:
-                    _instrument(context, plan, work)
-                except Unsupported:
-                    context.unmodelled(plan, work.instruction)
-                else:
-                    plan.stats.memory_sites += 1
+    for plan in context.instrument(lambda work: _instrument if work.row.family == "tensormap" else None):
+        plan.stats.memory_sites += 1
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -30,7 +30,7 @@ def _kernels(bench: Bench) -> set[str]:
 
 
 def test_a_filter_chooses_kernels(device: str) -> None:
-    bench = Bench(device, SOURCE, kernel_filter=read_kernel_filter("kns=first"))
+    bench = Bench(device, SOURCE, kernel_name=read_kernel_filter("kns=first"))
     out = bench.zeros(64)
     for name in ("first", "second", "second"):
         bench.launch(name, 1, 64, out)
@@ -40,7 +40,7 @@ def test_a_filter_chooses_kernels(device: str) -> None:
 
 
 def test_a_filter_that_matches_nothing_is_incomplete(device: str) -> None:
-    bench = Bench(device, SOURCE, kernel_filter=read_kernel_filter("regex=^nothing$"))
+    bench = Bench(device, SOURCE, kernel_name=read_kernel_filter("regex=^nothing$"))
     bench.launch("first", 1, 64, bench.zeros(64))
     report = bench.report()
     assert (report.verdict, report.findings) == ("incomplete", ())
@@ -62,7 +62,7 @@ def test_launch_skip_and_count(device: str, skip: int, count: int | None, checke
 
 
 def test_skipped_launches_count_only_those_that_the_filter_names(device: str) -> None:
-    bench = Bench(device, SOURCE, kernel_filter=read_kernel_filter("kns=second"), launch_skip=1)
+    bench = Bench(device, SOURCE, kernel_name=read_kernel_filter("kns=second"), launch_skip=1)
     out = bench.zeros(64)
     for name in ("second", "first", "first", "second"):
         bench.launch(name, 1, 64, out)

@@ -133,10 +133,10 @@ def test_findings_count_launches_and_ctas() -> None:
         ({"launch_skip": 1}, "--launch-skip 1 leaves out every launch (of racy)"),
         ({"launch_skip": 1, "launches": 2}, ""),
         ({"launch_count": 1}, ""),
-        ({"kernel_filter": options.read_kernel_filter("kns=racy")}, ""),
-        ({"kernel_filter": options.read_kernel_filter("regex=^cl")}, "--kernel-name regex=^cl matches none of the kernels that ran: racy"),
+        ({"kernel_name": options.read_kernel_filter("kns=racy")}, ""),
+        ({"kernel_name": options.read_kernel_filter("regex=^cl")}, "--kernel-name regex=^cl matches none of the kernels that ran: racy"),
         (
-            {"kernel_filter": options.read_kernel_filter("kns=rcay")},
+            {"kernel_name": options.read_kernel_filter("kns=rcay")},
             "--kernel-name kns=rcay matches none of the kernels that ran: racy (did you mean kns=racy?)",
         ),
     ],
@@ -150,7 +150,7 @@ def test_filters(given: dict[str, Any], why: str) -> None:
 
 
 def test_a_filter_that_leaves_one_kernel_out_checks_the_other() -> None:
-    report = run("racy", "clean", kernel_filter=options.read_kernel_filter("kns=clean"))
+    report = run("racy", "clean", kernel_name=options.read_kernel_filter("kns=clean"))
     assert (report.verdict, kinds(report)) == ("clean", set())
     assert [each.name for each in report.uninstrumented] == ["racy"]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import golden
 import pytest
 
-from consan.reports import timeline, timeline_svg
+from consan.reports import timeline
 from consan.reports.html_style import PALETTE, PICTURE
 from consan.reports.json_format import loads
+from consan.reports.timeline import svg
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -42,7 +43,7 @@ def _picture(run: str) -> str:
     """What the page shows of the first finding of a stored run, as a file of its own with a ground and room around it."""
     shown = timeline.build(loads(run).findings[0])
     assert shown is not None
-    drawn = timeline_svg.draw(shown, timeline_svg.WIDE)
+    drawn = svg.draw(shown, svg.WIDE)
     size = re.search(r'viewBox="0 0 (\d+) (\d+)" width="\d+" height="\d+"', drawn)
     assert size is not None
     width, height = int(size[1]) + 32, int(size[2]) + 24

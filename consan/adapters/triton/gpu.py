@@ -26,7 +26,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from consan.adapters.base import PreparedLike, SessionLike, renewed
+from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
@@ -125,8 +125,7 @@ class TritonAdapter(TritonSeam):
             return original(kernel)
         prepared = self._open.instrument(ptx_of(kernel), name=kernel.name)
         prepared.framework = framework_of_source(getattr(kernel, "src", None))
-        assert prepared.cubin is not None, "a session on a GPU assembles"
-        binary, kernel.kernel = kernel.kernel, prepared.cubin
+        binary, kernel.kernel = kernel.kernel, cubin_of(prepared)
         try:
             original(kernel)
         finally:
@@ -143,9 +142,8 @@ class TritonAdapter(TritonSeam):
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""
-        found = renewed(self._open, prepared)
+        found = renewed(self._open, prepared, "where it is still in use, it is not checked in this session")
         if found is None:
-            self._open.note(f"{prepared.name} was loaded under other settings: where it is still in use, it is not checked in this session")
             return prepared
         self._attach(found, kernel)
         return found

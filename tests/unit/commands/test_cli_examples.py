@@ -11,10 +11,11 @@ import pytest
 
 from consan.__main__ import main
 from consan.reports.catalogue import KINDS
-from consan.reports.explanations import EXPLANATIONS
-from consan.reports.pages import code, document, page
+from consan.reports.explanations import explanations
+from consan.reports.pages import document, page
 from consan.toolchain import find
 
+EXPLANATIONS = explanations()
 REPORTED = [kind for kind, explanation in EXPLANATIONS.items() if explanation.reported]
 NOT_REPORTED = sorted(set(EXPLANATIONS) - set(REPORTED))
 
@@ -23,7 +24,7 @@ needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC 
 
 def check(example: str, launch: str, folder: Path) -> tuple[int, list[str]]:
     file = folder / "k.cu"
-    file.write_text(code(example))
+    file.write_text(example)
     status = main(["check", str(file), *shlex.split(launch), "--device", "cpu", "--strict", "-o", str(folder / "r.json")])
     data = json.loads((folder / "r.json").read_text())
     return status, [finding["kind"] for finding in data["findings"]]
@@ -46,7 +47,7 @@ def test_the_right_example_is_clean(kind: str, tmp_path: Path) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("kind", NOT_REPORTED)
 def test_what_is_said_not_to_be_reported_is_not(kind: str, tmp_path: Path) -> None:
-    """When this fails because the kind is found: `reported=False` of its page has served its time."""
+    """When this fails because the kind is found: `reported = false` of its page has served its time."""
     explanation = EXPLANATIONS[kind]
     for example in (explanation.racy, explanation.fixed):
         status, found = check(example, explanation.launch, tmp_path)

@@ -190,7 +190,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     with cli_fakes.fake_session(monkeypatch, samples.clean) as session:
         assert main(["run", *flags, str(script)]) == 0
     given = session.latest.options
-    assert given.pop("kernel_filter").text == "kns=mm"
+    assert given.pop("kernel_name").text == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
     expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "keep_histories": True}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}

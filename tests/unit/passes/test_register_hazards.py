@@ -13,8 +13,9 @@ import corpus
 import pytest
 
 from consan.instrument.passes.flow import graph_of, repeated_guards
-from consan.instrument.passes.registers import StaticFinding, find_register_hazards
+from consan.instrument.passes.registers import find_register_hazards
 from consan.instrument.ptx import parse
+from consan.instrument.sites import StaticFinding
 from consan.reports.static import static_findings
 from consan.reports.verdict import assemble
 from consan.toolchain.assemble import _tools

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from consan.reports.explanations import EXPLANATIONS
+from consan.reports.explanations import explanations
 from consan.reports.kinds import KINDS, WAITS, describe, infer, place
 from consan.reports.model import SEVERITIES, AsyncInfo, Buffer, Finding
 from consan.reports.pages import markdown, page, summary
@@ -34,7 +34,7 @@ def race(**second: object) -> Finding:
 
 
 def test_the_catalogue_is_that_of_the_specification() -> None:
-    assert sorted(KINDS) == sorted(CATALOGUE) == sorted(EXPLANATIONS)
+    assert sorted(KINDS) == sorted(CATALOGUE) == sorted(explanations())
 
 
 @pytest.mark.parametrize(("kind", "situation"), SITUATIONS)
@@ -138,12 +138,12 @@ def test_every_kind_has_a_page(kind: str) -> None:
         assert part in text
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 110
-    assert EXPLANATIONS[kind].racy != EXPLANATIONS[kind].fixed
+    assert explanations()[kind].racy != explanations()[kind].fixed
 
 
 @pytest.mark.parametrize("kind", CATALOGUE)
 def test_a_kind_that_is_not_looked_for_is_never_called_wrong_without_saying_so(kind: str) -> None:
-    reported = EXPLANATIONS[kind].reported
+    reported = explanations()[kind].reported
     for text, plain in ((page(kind), "\nWrong:\n"), (markdown(kind), "\n**Wrong**\n")):
         assert (plain in text) is reported
         assert ("does not look for this kind yet" in text) is not reported

@@ -12,10 +12,11 @@ import pytest
 import report_samples as samples
 
 from consan.__main__ import main
-from consan.reports import json_format, text, timeline_svg, timeline_text
+from consan.reports import json_format, text
 from consan.reports.kinds import KINDS, describe
 from consan.reports.model import Access, Finding
-from consan.reports.timeline import Timeline, build, steps
+from consan.reports.timeline import Timeline, build, steps, svg
+from consan.reports.timeline import text as drawing
 from consan.reports.verdict import assemble
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())
@@ -118,8 +119,8 @@ def test_any_number_of_culprits_stands_with_what_is_missing_and_at_no_time(numbe
     assert replace(timeline, culprits=()) == _built(samples.RACE)
     assert timeline.culprits == tuple((f"({n + 3}) bar.sync", f"reduce.cu:{6 + n}") for n in range(number))
     assert [step.where for step in steps(timeline) if step.who == "does not order them"] == [place for _, place in timeline.culprits]
-    drawn = "\n".join(line for line, _ in timeline_text.draw(timeline, 96))
-    picture = timeline_svg.draw(timeline, timeline_svg.WIDE)
+    drawn = "\n".join(line for line, _ in drawing.draw(timeline, 96))
+    picture = svg.draw(timeline, svg.WIDE)
     for what, where in timeline.culprits:
         assert f"{what} at {where} does not order them" in drawn
         assert f"{what} at {where} does not order them" in picture
@@ -130,7 +131,7 @@ def test_the_culprit_of_a_deadlock_does_not_end_the_wait() -> None:
     late = Access("culprit", "atom.shared.exch.b32", file="k.cu", line=8)
     timeline = _built(Finding("deadlock", "k", waiters=(waiter,), accesses=(late,), situation="polled"))
     assert "does not end the wait" in [step.who for step in steps(timeline)]
-    for drawn in ("\n".join(line for line, _ in timeline_text.draw(timeline, 96)), timeline_svg.draw(timeline, timeline_svg.WIDE)):
+    for drawn in ("\n".join(line for line, _ in drawing.draw(timeline, 96)), svg.draw(timeline, svg.WIDE)):
         assert "(1) atom.shared.exch.b32 at k.cu:8 does not end the wait" in drawn
 
 
@@ -139,13 +140,13 @@ def test_a_polled_variable_is_no_barrier() -> None:
     assert "poll" in _built(Finding("deadlock", "k", waiters=(waiter,), situation="polled")).caption
 
 
-@pytest.mark.parametrize("width", [timeline_svg.WIDE, timeline_svg.NARROW])
+@pytest.mark.parametrize("width", [svg.WIDE, svg.NARROW])
 def test_lines_about_culprits_stay_in_their_band(width: int) -> None:
     culprit = Access("culprit", "mbarrier.arrive.shared::cluster.b64", file="cluster_arrive_cta_scope.cu", line=20)
-    drawn = timeline_svg.draw(_built(replace(samples.RACE, accesses=(*samples.RACE.accesses, culprit))), width)
+    drawn = svg.draw(_built(replace(samples.RACE, accesses=(*samples.RACE.accesses, culprit))), width)
     lines = re.findall(r'<text class="left culprit" x="30.0" y="[0-9.]+">([^<]*)</text>', drawn)
     assert " ".join(lines).endswith("does not order them")
-    assert max(map(len, lines)) * timeline_svg._BOLD <= width - 40
+    assert max(map(len, lines)) * svg._BOLD <= width - 40
 
 
 def test_ctas_of_a_cluster_are_told_apart() -> None:
@@ -235,7 +236,7 @@ def test_no_kind_fails_on_any_number_of_accesses(kind: str, accesses: tuple[Acce
     for situation in (*KINDS[kind].situations, ""):
         timeline = build(Finding(kind, "k", accesses=accesses, situation=situation.split(":")[0].split("/")[0], missing="an edge"))
         if timeline is not None:
-            assert timeline_svg.draw(timeline, timeline_svg.NARROW).startswith("<svg ")
+            assert svg.draw(timeline, svg.NARROW).startswith("<svg ")
             assert list(steps(timeline))
 
 
@@ -245,10 +246,10 @@ def test_no_kind_fails_on_any_number_of_accesses(kind: str, accesses: tuple[Acce
 @pytest.mark.parametrize("finding", FINDINGS, ids=IDS)
 @pytest.mark.parametrize("width", [56, 96, 116])
 def test_characters_stay_within_the_width_and_plain_ones_are_ascii(finding: Finding, width: int) -> None:
-    for strokes in (timeline_text.ASCII, timeline_text.UNICODE):
-        drawn = [line for line, _ in timeline_text.draw(_built(finding), width, strokes)]
+    for strokes in (drawing.ASCII, drawing.UNICODE):
+        drawn = [line for line, _ in drawing.draw(_built(finding), width, strokes)]
         assert max(map(len, drawn)) <= width
-        assert strokes is timeline_text.UNICODE or "".join(drawn).isascii()
+        assert strokes is drawing.UNICODE or "".join(drawn).isascii()
         marks = {event.mark for event in _built(finding).events if event.mark}
         assert all(any(mark in line for line in drawn) for mark in marks)
 
@@ -269,7 +270,7 @@ def test_the_drawings_are_as_blessed() -> None:
 def _drawings() -> Iterator[str]:
     for finding, name in zip(FINDINGS, IDS, strict=True):
         yield f"== {name}"
-        yield from (line for line, _ in timeline_text.draw(_built(finding), 96, timeline_text.ASCII))
+        yield from (line for line, _ in drawing.draw(_built(finding), 96, drawing.ASCII))
         yield ""
 
 

@@ -95,7 +95,6 @@ class BoundFunction:
         self.arrays: dict[tuple[int, str], Array] = {}  # of registers, by the scope that names them and the name
         self._registers: dict[RegisterVariable, Array] = {}
         self._slots: dict[ParamVariable, Slots] = {}
-        self._aliases: dict[ParamVariable, Slots] = {}
         self._blocks = [BoundBlock(self, block) for block in code.blocks]
         self.dynamic = code.recursive or code.uses_alloca
         self._base: Array | None = None

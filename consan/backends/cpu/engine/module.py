@@ -51,7 +51,6 @@ class EntryInfo:
     static_shared: int
     local_bytes: int
     reqntid: tuple[int, ...] | None
-    maxntid: tuple[int, ...] | None
     reqnctapercluster: tuple[int, ...] | None = None
     maxclusterrank: int | None = None
     explicit_cluster: bool = False
@@ -75,7 +74,6 @@ class LoadedModule:
         self._addresses: dict[MemoryVariable, Allocation] = {}
         self._params: dict[str, Allocation] = {}
         self._plans: dict[tuple[str, Shape], Plan] = {}
-        self._by_address: dict[int, FunctionCode] = {}
         for variable in self.program.names.values():
             if isinstance(variable, MemoryVariable) and variable.space in ("global", "const"):
                 self._place(variable)
@@ -221,7 +219,6 @@ class LoadedModule:
             reach.static_shared,
             reach.static_local + reach.dynamic_local,
             limit("reqntid"),
-            limit("maxntid"),
             cluster,
             rank[0] if rank else None,
             cluster is not None or "explicitcluster" in directives,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.culprit_cases import CulpritRule, is_arrival, is_phase_wait
-from consan.reports.culprit_finders import (
+from consan.reports.culprits.cases import CulpritRule, is_arrival, is_phase_wait
+from consan.reports.culprits.finders import (
     arrives_only,
     barrier_before_wait,
     barrier_without_wait,
@@ -37,7 +37,7 @@ from consan.reports.culprit_finders import (
     wait_of_another,
     warp_barrier,
 )
-from consan.reports.culprit_scopes import narrow_fence, of_cta_scope, released_at_cta
+from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
 _ENGINES: Final = ("operation-unordered",)

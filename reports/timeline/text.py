@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.timeline import MEMORY_WORDS, Edge, Timeline, TimelineEvent
+from consan.reports.timeline.picture import MEMORY_WORDS, Edge, Timeline, TimelineEvent
 
 MISSING: Final = "missing"  # the style of lines that say what is missing
 

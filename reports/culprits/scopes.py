@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.culprit_cases import Case, Found, is_arrival, is_phase_wait, last_of
+from consan.reports.culprits.cases import Case, Found, is_arrival, is_phase_wait, last_of, last_wrong
 
 
-def of_cta_scope(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def of_cta_scope(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
     """Make a finder: the instruction that makes the edge, if its scope is .cta."""
-
-    def find(case: Case) -> Found:
-        last = last_of(getattr(case.around, points), holds)
-        return last if last and last.always and "cluster" not in last.parts else None
-
-    return find
+    return last_wrong(points, chosen, lambda point: "cluster" not in point.parts)
 
 
 def released_at_cta(case: Case) -> Found:
@@ -28,9 +23,4 @@ def released_at_cta(case: Case) -> Found:
 
 def narrow_fence(points: str) -> Callable[[Case], Found]:
     """Make a finder: the last fence, if its scope is .cta. An arrival or wait of .cta scope is looked for before."""
-
-    def find(case: Case) -> Found:
-        last = last_of(getattr(case.around, points), lambda point: point.family == "fence")
-        return last if last and last.always and "cta" in last.parts else None
-
-    return find
+    return last_wrong(points, lambda point: point.family == "fence", lambda point: "cta" in point.parts)

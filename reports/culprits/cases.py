@@ -1,4 +1,4 @@
-"""What a rule about a culprit sees (`culprits.py`): the finding, what synchronises around its accesses, and tests of one instruction."""
+"""What a rule about a culprit sees (`__init__.py`): the finding, what synchronises around its accesses, and tests of one instruction."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
-from consan.reports.model import CULPRIT, Access, Finding
-from consan.reports.places import located
+from consan.reports.model import Access, Finding
+from consan.reports.places import culprit_at
 
 Found = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
 
@@ -92,6 +92,16 @@ def first_of(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) ->
     return next((point for point in points if holds(point)), None)
 
 
+def last_wrong(points: str, chosen: Callable[[SyncPoint], bool], wrong: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+    """Make a finder: the last of the chosen instructions of a stretch, if every path executes it and it is wrong."""
+
+    def find(case: Case) -> Found:
+        last = last_of(getattr(case.around, points), chosen)
+        return last if last and last.always and wrong(last) else None
+
+    return find
+
+
 def is_barrier(point: SyncPoint) -> bool:
     """Whether it is a barrier of the CTA: `bar` or `barrier`."""
     return point.family == "barrier"
@@ -144,4 +154,4 @@ def same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:
 
 def access_of(point: SyncPoint | Signal) -> Access:
     """An instruction as the access of role `culprit`."""
-    return Access(role=CULPRIT, op=point.opcode, proxy="none", space="none", **located(point.place))
+    return culprit_at(point.place, point.opcode)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from consan.instrument.relations import Stores, SyncPoint
-from consan.reports.culprit_cases import access_of, is_proxy_fence, is_wait, last_of, named
-from consan.reports.kinds import place
-from consan.reports.model import CULPRIT, Access, Finding
+from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, last_of, named
+from consan.reports.kinds import place, place_of
+from consan.reports.model import Finding
 from consan.reports.names import base_name
-from consan.reports.places import located
+from consan.reports.places import culprit_at
 
 _STORES: Final = 3  # stores that a sentence names
 
@@ -56,7 +56,7 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "") -> 
             f"let {_listed(found)}, or a statement beside it, also write the rest of what {at} reads, such as {reader.name} (a tail: with"
             f" 0; a halo: with the neighbour's elements), or let {at} read less"
         )
-    store = Access(role=CULPRIT, op=_opcode_of(found), proxy="none", space="none", **located(found.places[0]))
+    store = culprit_at(found.places[0])
     return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)
 
 
@@ -67,9 +67,5 @@ def _copied(finding: Finding, found: Stores) -> int:
 
 
 def _listed(found: Stores) -> str:
-    places = " and ".join(dict.fromkeys(place(Access("", "", **located(each))) for each in found.places[:_STORES]))
+    places = " and ".join(dict.fromkeys(place_of(each) for each in found.places[:_STORES]))
     return places + (f" and at {len(found.places) - _STORES} more places" if len(found.places) > _STORES else "")
-
-
-def _opcode_of(found: Stores) -> str:
-    return next((word for word in found.places[0].ptx.rstrip(";").split() if not word.startswith("@")), "")

@@ -16,14 +16,14 @@ from typing import Any
 
 from consan.instrument.relations import Relations, SyncPoint
 from consan.reports import frameworks
-from consan.reports.culprit_cases import Case, CulpritRule, access_of, named
-from consan.reports.culprit_rules import RULES
+from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
+from consan.reports.culprits.rules import RULES
+from consan.reports.culprits.unwritten import is_array, published_at, with_stores
 from consan.reports.kinds import place, refined, words_of
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
 from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair
 from consan.reports.places import apart
-from consan.reports.unwritten import is_array, published_at, with_stores
 
 
 def blame(

@@ -1,4 +1,4 @@
-"""Finds the instruction between two accesses that does not order them. One function for each rule of `culprit_rules.py`.
+"""Finds the instruction between two accesses that does not order them. One function for each rule of `rules.py`.
 
 A finder names an instruction only if the rule's sentence about it is true for every path that fits the finding.
 """
@@ -10,12 +10,11 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from consan.instrument.relations import SyncPoint
-from consan.reports.culprit_cases import (
+from consan.reports.culprits.cases import (
     COMMITS,
     GROUP_WAITS,
     Case,
     Found,
-    access_of,
     constant_of,
     first_of,
     group_waits,
@@ -25,12 +24,13 @@ from consan.reports.culprit_cases import (
     is_proxy_fence,
     is_wait,
     last_of,
+    last_wrong,
     named,
     same,
     thread_of,
     waits_for_operation,
 )
-from consan.reports.kinds import place
+from consan.reports.kinds import place, place_of
 
 
 def warp_barrier(case: Case) -> Found:
@@ -50,7 +50,7 @@ def two_barriers(case: Case) -> Found:
     numbers = one.number.of(case.first.thread), other.number.of(case.second.thread)
     if None in numbers or numbers[0] == numbers[1] or case.around.repeats:
         return None
-    one_at, other_at = place(access_of(one)), place(access_of(other))
+    one_at, other_at = place_of(one.place), place_of(other.place)
     return other, {
         "one": f"{thread_of(case.first)} {_verb(one)} named barrier {numbers[0]} ({one_at})",
         "other": f"{thread_of(case.second)} {_verb(other)} named barrier {numbers[1]} ({other_at})",
@@ -139,7 +139,7 @@ def other_arrival(case: Case) -> Found:
         return None
     if "relaxed" in (*arrival.parts, *wait.parts) or arrival.family != wait.family:
         return None
-    return wait, {"arrival_at": place(access_of(arrival)), "the_arrival": named(arrival, case.words)}
+    return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}
 
 
 def orders_nothing(family: str) -> Callable[[Case], Found]:
@@ -154,14 +154,9 @@ def orders_nothing(family: str) -> Callable[[Case], Found]:
     return find
 
 
-def relaxed(points: str, holds: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
     """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
-
-    def find(case: Case) -> Found:
-        last = last_of(getattr(case.around, points), holds)
-        return last if last and last.always and "relaxed" in last.parts else None
-
-    return find
+    return last_wrong(points, chosen, lambda point: "relaxed" in point.parts)
 
 
 def leaves(case: Case) -> Found:
@@ -183,7 +178,7 @@ def late_wait(case: Case) -> Found:
         return None
     barrier = last_of(around.between, _orders_all)
     if barrier is not None:
-        return wait, {"before": f"before the {named(barrier, case.words)} at {place(access_of(barrier))}"}
+        return wait, {"before": f"before the {named(barrier, case.words)} at {place_of(barrier.place)}"}
     then = "" if case.first.thread == case.second.thread else f", with {case.words['cta_barrier']} after it"
     return wait, {"before": f"before {place(case.second)}{then}"}
 
@@ -211,7 +206,7 @@ def barrier_without_wait(case: Case) -> Found:
 def _after_commit(case: Case, points: Iterable[SyncPoint]) -> str:
     """` after the cp.async.commit_group at k.cu:9 and`, if (1) is committed there."""
     commit = last_of(points, functools.partial(_commits, case))
-    return f" after the {named(commit, case.words)} at {place(access_of(commit))} and" if commit else ""
+    return f" after the {named(commit, case.words)} at {place_of(commit.place)} and" if commit else ""
 
 
 def _commits(case: Case, point: SyncPoint) -> bool:
@@ -247,7 +242,7 @@ def commit_after_wait(case: Case) -> Found:
 
 def _beside(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
     """The words for a second instruction in a sentence."""
-    return {f"{name}_at": place(access_of(point)), f"the_{name}": named(point, case.words)}
+    return {f"{name}_at": place_of(point.place), f"the_{name}": named(point, case.words)}
 
 
 def never_committed(case: Case) -> Found:
@@ -328,7 +323,7 @@ def fence_of_some(case: Case) -> Found:
     if not fences or any(point.always for point in fences):
         return None
     barrier = _ordering(case)
-    return fences[-1], {"barrier": f"the {named(barrier, case.words)} at {place(access_of(barrier))}" if barrier else "the barrier"}
+    return fences[-1], {"barrier": f"the {named(barrier, case.words)} at {place_of(barrier.place)}" if barrier else "the barrier"}
 
 
 def _ordering(case: Case) -> SyncPoint | None:
@@ -350,7 +345,7 @@ def unfenced(case: Case) -> Found:
         return point, {"after": f"the {case.first.role} at {place(case.first)}"}
     points = case.around.after_first
     waits = [each for each in points[: points.index(point)] if each.opcode.startswith(GROUP_WAITS["cp.async"])]
-    return (point, {"after": f"the {named(waits[-1], case.words)} at {place(access_of(waits[-1]))}"}) if waits else None
+    return (point, {"after": f"the {named(waits[-1], case.words)} at {place_of(waits[-1].place)}"}) if waits else None
 
 
 def fence_before(case: Case) -> Found:

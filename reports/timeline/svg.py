@@ -13,7 +13,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Final
 
-from consan.reports.timeline import MEMORY_WORDS, Cell, Edge, Lane, Timeline, TimelineEvent
+from consan.reports.timeline.picture import MEMORY_WORDS, Cell, Edge, Lane, Timeline, TimelineEvent
 
 WIDE: Final = 560
 NARROW: Final = 324

@@ -12,7 +12,7 @@ from typing import Final
 from consan.instrument.isa import Row, has_action, lookup
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Key, key_of, written
+from consan.instrument.passes.flow import definitions, key_of
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 from consan.instrument.relations import Signal
 
@@ -52,10 +52,12 @@ class _Reader:
 
     def __init__(self, module: Module, function: Function) -> None:
         self._module, self._function = module, function
-        self._definitions: dict[Key, Instruction | None] = {}
-        for instruction in function.instructions():
-            for key in written(instruction):
-                self._definitions[key] = None if key in self._definitions else instruction
+        self._definitions = definitions(function)
+
+    def _definition(self, user: Instruction, register: str) -> Instruction | None:
+        """The one instruction that writes a register."""
+        found = self._definitions.get(key_of(user.scope, register), ())
+        return found[0] if len(found) == 1 else None
 
     def signals(self) -> Iterator[Signal]:
         """The signals of the function, in text order."""
@@ -84,7 +86,7 @@ class _Reader:
     def _number(self, operand: Operand | None, instruction: Instruction) -> int | None:
         """A constant, or a register that one move of a constant writes."""
         if isinstance(operand, Register):
-            definition = self._definitions.get(key_of(instruction.scope, operand.name))
+            definition = self._definition(instruction, operand.name)
             operand = definition.operands[1] if definition is not None and _moves(definition) else None
         return operand.value if isinstance(operand, Immediate) and isinstance(operand.value, int) else None
 
@@ -95,7 +97,7 @@ class _Reader:
             return base.name
         if not isinstance(base, Register) or not depth:
             return ""
-        definition = self._definitions.get(key_of(instruction.scope, base.name))
+        definition = self._definition(instruction, base.name)
         if definition is None or definition.predicate is not None:
             return ""
         return _only(self._symbol(each, definition, depth - 1) for each in definition.operands[1:])

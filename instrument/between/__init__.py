@@ -1,0 +1,118 @@
+"""What lies between two accesses of a kernel, from its control-flow graph (`flow.py`). Computed on demand for a finding.
+
+A function is reduced to the instructions that matter: the two accesses, synchronising instructions, and calls. Accesses of one source
+place count as one access (an unrolled loop has several), because findings name source places.
+
+Decides
+- which of two accesses is intended to come first (`order`): the one that the other can follow, if only one can; in a loop, the one that
+  reaches the other without a barrier; else the write; of two writes, the first in the text. So a race reads the same whatever order the
+  schedule produced;
+- whether a store puts back, changed, what was loaded from its address (`updates`);
+- what synchronises between them, and directly before and after each (`stretches`), and whether every path executes it.
+
+Not handled; the answer is None: accesses in two functions, accesses in a called function (its callers may call it again), and
+`stretches` in a kernel that calls functions that synchronise. A branch is evaluated if it depends only on the thread's index in the CTA.
+Other branches count as independent of each other, so no thread need be able to take a given path of the graph. Therefore `always` is
+certain, and so is that an instruction is not in a stretch; "not always" is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from consan.instrument.between.flow import Flow
+from consan.instrument.between.paths import Vertices
+from consan.instrument.between.signals import signals_of
+from consan.instrument.ptx import Module
+from consan.instrument.relations import Counted, Order, Signal, Stores, Stretches, Threads
+from consan.instrument.sites import Place, Site
+
+__all__ = ["TextRelations"]
+
+
+class TextRelations:
+    """The relations of a module's sites (`relations.Relations`). The text is parsed on the first request."""
+
+    def __init__(self, module: Callable[[], Module]) -> None:
+        self._read = module
+        self._flows: dict[str, Flow | None] = {}
+
+    def order(self, one: Site, other: Site, barriers: str) -> Order | None:
+        """See `relations.Relations`."""
+        found = self._located(one, other)
+        if found is None or found[1] == found[2]:
+            return None
+        flow, first, second = found
+        # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
+        reads = one.access == "read", other.access == "read"
+        wanted = reads[0] if reads[0] != reads[1] else None
+        if flow.are_apart(first, second):
+            return None if wanted is None or flow.repeats(first | second) else Order(wanted)
+        return flow.order(first, second, barriers, wanted)
+
+    def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
+        """See `relations.Relations`."""
+        found = self._located(first, second)
+        return found[0].stretches(*found[1:], threads) if found and not found[0].calls else None
+
+    def in_branches(self, first: Site, second: Site, threads: Threads) -> tuple[bool, bool]:
+        """See `relations.Relations`."""
+        found = self._located(first, second)
+        return found[0].in_branches(*found[1:], threads) if found else (False, False)
+
+    def signals(self, entry: str) -> tuple[Signal, ...]:
+        """See `relations.Relations`."""
+        return signals_of(self._module, entry)
+
+    def follows(self, entry: str, line: int, later: int) -> bool | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.follows(line, later) if flow is not None else None
+
+    def barrier_behind(self, entry: str, line: int, later: int) -> Place | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.barrier_behind(line, later) if flow is not None else None
+
+    def loop(self, entry: str, *lines: int) -> Place | None:
+        """See `relations.Relations`."""
+        flow = self._flow(entry)
+        return flow.loop(lines) if flow is not None else None
+
+    def counted(self, barrier: Site) -> Counted | None:
+        """See `relations.Relations`."""
+        flow = self._flow(barrier.function)
+        return flow.data.counted(barrier.ptx_line) if flow is not None else None
+
+    def updates(self, write: Site) -> int:
+        """See `relations.Relations`."""
+        flow = self._flow(write.function)
+        return flow.data.updates(write.ptx_line) if flow is not None else 0
+
+    def stores(self, access: Site) -> Stores | None:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        return flow.data.stores(access.ptx_line) if flow is not None and not flow.calls else None
+
+    def variable(self, access: Site) -> str:
+        """See `relations.Relations`."""
+        flow = self._flow(access.function)
+        return flow.data.variable(access.ptx_line) if flow is not None else ""
+
+    @cached_property
+    def _module(self) -> Module:
+        return self._read()
+
+    def _located(self, one: Site, other: Site) -> tuple[Flow, Vertices, Vertices] | None:
+        flow = self._flow(one.function) if one.function == other.function else None
+        if flow is None:
+            return None
+        vertices = flow.at(one), flow.at(other)
+        return (flow, *vertices) if all(vertices) else None
+
+    def _flow(self, name: str) -> Flow | None:
+        if name not in self._flows:
+            function = next((f for f in self._module.functions if f.name == name and f.body is not None), None)
+            self._flows[name] = Flow(self._module, function) if function and function.kind == "entry" else None
+        return self._flows[name]

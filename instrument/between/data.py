@@ -1,0 +1,154 @@
+"""What the instructions of a kernel compute and touch: values of operands, variables behind addresses, loads behind stores.
+
+Follows registers that one instruction writes. Control flow does not matter here (`flow.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+from consan.instrument.between.synchronising import is_sync, matters, touched_by
+from consan.instrument.isa import family_of, lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.context import place_of
+from consan.instrument.passes.flow import Key, definitions, key_of
+from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
+from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
+from consan.instrument.sites import Place
+
+_ROLES: Final = ("barrier", "group-count", "mask", "parity")  # the meaning of `SyncPoint.number`
+_DEPTH: Final = 12  # limit of the arithmetic that is followed for one operand
+_CHAIN: Final = 64  # limit of the instructions that are followed from a stored value to a load
+_UNKNOWN: Final = Value("unknown")
+
+
+class DataFlow:
+    """The data flow of one kernel."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self._module, self._function = module, function
+        self._instructions = [instruction for instruction in function.instructions() if matters(instruction)]
+
+    @cached_property
+    def _by_line(self) -> dict[int, Instruction]:
+        """The first instruction of each PTX line."""
+        return {place_of(self._module, instruction).ptx_line: instruction for instruction in reversed(self._instructions)}
+
+    @cached_property
+    def _definitions(self) -> dict[Key, list[Instruction]]:
+        return definitions(self._function)
+
+    def _definition(self, user: Instruction, register: str) -> Instruction | None:
+        """The one instruction that writes a register."""
+        return self._written_by(key_of(user.scope, register))
+
+    def _written_by(self, register: Key) -> Instruction | None:
+        found = self._definitions.get(register, ())
+        return found[0] if len(found) == 1 else None
+
+    def updates(self, line: int) -> int:
+        """The line of the load that the store of a PTX line puts back, changed, at the same address."""
+        store = self._by_line.get(line)
+        if store is None or family_of(store) != "store" or not isinstance(address := store.operands[0], Address):
+            return 0
+        base = address.base
+        if isinstance(base, Register) and self._definition(store, base.name) is None:
+            return 0  # the address may have changed since the load
+        load = self._load_behind(store, address)
+        return place_of(self._module, load).ptx_line if load is not None else 0
+
+    def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
+        """The load from an address from which the value of a store is computed, through registers that are written once."""
+        pending, seen = [store], set[int]()
+        while pending and len(seen) < _CHAIN:
+            instruction = pending.pop()
+            seen.add(id(instruction))
+            if family_of(instruction) == "load" and instruction.operands[1] == address:
+                return instruction
+            sources = (self._definition(instruction, name) for name in names(instruction.operands[1:]))
+            pending += [] if family_of(instruction) == "load" else [each for each in sources if each is not None and id(each) not in seen]
+        return None
+
+    def stores(self, line: int) -> Stores | None:
+        """The places of the stores to the variable that the access of a PTX line touches, each once."""
+        reader = self._by_line.get(line)
+        touched = next(touched_by(reader, ("read", "rmw")), None) if reader is not None else None
+        wanted = self._variables(touched.address, reader) if touched is not None and reader is not None else set[str]()
+        if len(wanted) != 1 or touched is None or reader is None:
+            return None
+        found = [(i, self._variables(each.address, i)) for i in self._instructions for each in touched_by(i, ("write", "rmw"))]
+        stores = [i for i, variables in found if wanted & variables]
+        if not stores and not all(variables for _, variables in found):
+            return None
+        size = touched.total_bytes or (self._value(touched.size, reader).of(None) if touched.size is not None else None)
+        places = {identity(at): at for at in (place_of(self._module, i) for i in stores)}
+        return Stores(tuple(places.values()), size or 0)
+
+    def variable(self, line: int) -> str:
+        """The shared variable that the access of a PTX line is computed from; empty if there are several, or none."""
+        access = self._by_line.get(line)
+        touched = next(touched_by(access, ("read", "write", "rmw")), None) if access is not None else None
+        found = self._variables(touched.address, access) if touched is not None and access is not None else set[str]()
+        return found.pop() if len(found) == 1 else ""
+
+    def _variables(self, address: Operand | None, user: Instruction) -> set[str]:
+        """The variables that an address is computed from, through registers that are written once."""
+        pending, seen, found = [(address, user)], set[int](), set[str]()
+        while pending and len(seen) < _CHAIN:
+            operand, scope = pending.pop()
+            base = operand.base if isinstance(operand, Address | SymbolOffset) else operand
+            if isinstance(base, Symbol):
+                found.add(base.name)
+            definition = self._definition(scope, base.name) if isinstance(base, Register) else None
+            if definition is not None and family_of(definition) != "load" and id(definition) not in seen:
+                seen.add(id(definition))
+                pending += [(each, definition) for each in definition.operands[1:]]
+        return found
+
+    def point(self, instruction: Instruction) -> SyncPoint | None:
+        """The instruction as a point; None if it does not synchronise."""
+        row = lookup(instruction.parts)
+        if row is None or not is_sync(row):
+            return None
+        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait", "mbarrier") or row.action == "wait_group"
+        roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
+        number = next((self._value(roles[role], instruction) for role in _ROLES if role in roles), None)
+        count = self._value(roles["count"], instruction) if "count" in roles and row.family != "mbarrier" else None
+        return SyncPoint(instruction.opcode, row.family, place_of(self._module, instruction), number, count)
+
+    def counted(self, line: int) -> Counted | None:
+        """The thread count of the barrier of a PTX line."""
+        barrier = self._by_line.get(line)
+        row = lookup(barrier.parts) if barrier is not None else None
+        if barrier is None or row is None or row.family != "barrier":
+            return None
+        operand = dict(zip(row.roles(barrier), barrier.operands, strict=False)).get("count")
+        if operand is None:
+            return None
+        definition = self._definition(barrier, operand.name) if isinstance(operand, Register) else None
+        return Counted(self._value(operand, barrier), place_of(self._module, definition) if definition is not None else None)
+
+    def _value(self, operand: Operand, instruction: Instruction, depth: int = _DEPTH) -> Value:
+        """An operand as arithmetic on the thread index, as far as its registers are written once."""
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return Value("", constant=operand.value)
+        if not isinstance(operand, Register) or not depth:
+            return _UNKNOWN
+        if operand.name.startswith("%tid."):
+            return Value(operand.name)
+        return self.value_of(key_of(instruction.scope, operand.name), depth)
+
+    def value_of(self, register: Key, depth: int = _DEPTH) -> Value:
+        """The value of a register, from the one instruction that writes it."""
+        definition = self._written_by(register)
+        if definition is None or definition.predicate is not None or not is_plain(definition.parts):
+            return _UNKNOWN
+        return Value(definition.opcode, tuple(self._value(each, definition, depth - 1) for each in definition.operands[1:]))
+
+
+def identity(place: Place) -> tuple[object, ...]:
+    """The key that instructions of one source place share. Without line information an instruction has its own key."""
+    if not place.file:
+        return place.ptx_line, place.opcode
+    return place.opcode, place.file, place.line, place.column, place.inlined

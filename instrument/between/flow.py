@@ -1,0 +1,247 @@
+"""The control flow of a kernel between two accesses: their order, the barriers behind one, what synchronises around them.
+
+A kernel is reduced to the instructions that matter (`synchronising.py`). Accesses of one source place count as one access (an unrolled
+loop has several), because findings name source places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from consan.instrument.between.data import DataFlow, identity
+from consan.instrument.between.loops import loop_around
+from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices, closure, postorder
+from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls, is_full, matters
+from consan.instrument.isa import flow_of
+from consan.instrument.passes.context import place_of
+from consan.instrument.passes.flow import Graph, Guard, graph_of, guard_of
+from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads
+from consan.instrument.sites import Place, Site
+
+_BARRIERS_TRIED: Final = 8
+
+
+@dataclass
+class Flow:
+    """The control flow of one kernel. Vertices are the instructions that matter, and the entries of the graph's nodes."""
+
+    module: Module
+    function: Function
+    out: list[list[int]] = field(default_factory=lambda: [[], []])
+    instructions: dict[int, Instruction] = field(default_factory=dict)  # by vertex
+    calls: Vertices = field(default_factory=set)  # of functions that synchronise
+    branches: dict[int, NodeExits] = field(default_factory=dict)  # by the last vertex of a node
+    threads: dict[Thread | None, Edges] = field(default_factory=dict)
+    followed: dict[tuple[int, int], bool | None] = field(default_factory=dict)  # by lines: `follows`
+    loops: dict[tuple[int, ...], Place | None] = field(default_factory=dict)  # by lines: `loop`
+
+    def __post_init__(self) -> None:
+        self.data = DataFlow(self.module, self.function)
+        graph = graph_of(self.function)
+        tops = self._add_nodes(graph)
+        for node, (_, last) in zip(graph.nodes, tops, strict=True):
+            taken = tuple(tops[target][0] for target in node.taken)
+            self.branches[last] = NodeExits(node.guard, taken, None if node.falls is None else tops[node.falls][0])
+        self.out[ENTRY] = [tops[entry][0] for entry in graph.entries]
+        self.out = self.edges(None).out
+
+    def _add_nodes(self, graph: Graph) -> list[tuple[int, int]]:
+        """A chain of vertices for each node: its first and its last one."""
+        accesses = SynchronisingCalls(self.module)
+        tops = []
+        for node in graph.nodes:
+            top = self._vertex()
+            for step in node.steps:
+                if matters(step.instruction):
+                    vertex = self._vertex()
+                    self.out[vertex - 1] = [vertex]
+                    self.instructions[vertex] = step.instruction
+                    if flow_of(step.instruction) == "call" and accesses.synchronises(step.instruction):
+                        self.calls.add(vertex)
+            tops.append((top, len(self.out) - 1))
+        return tops
+
+    def _vertex(self) -> int:
+        self.out.append([])
+        return len(self.out) - 1
+
+    def edges(self, thread: Thread | None) -> Edges:
+        """The edges that a thread can take, as far as its index in the CTA decides its branches; None: any thread."""
+        if thread not in self.threads:
+            out = list(self.out)
+            for last, branch in self.branches.items():
+                out[last] = branch.targets(self._decided(branch.guard, thread))
+            reached = closure(out, {ENTRY}, set()) | {ENTRY}
+            out = [targets if vertex in reached else [] for vertex, targets in enumerate(out)]
+            guards = {v: (g, self._decided(g, thread)) for v, i in self.instructions.items() if (g := guard_of(i)) is not None}
+            sure = {v for v in self.instructions if v not in guards or guards[v][1] == guards[v][0].value}
+            skipped = {v for v, (guard, value) in guards.items() if value is not None and value != guard.value}
+            self.threads[thread] = Edges(out, skipped | (self.instructions.keys() - reached), sure)
+        return self.threads[thread]
+
+    def _decided(self, guard: Guard | None, thread: Thread | None) -> bool | None:
+        value = self.data.value_of(guard.register).of(thread) if guard and thread else None
+        return None if value is None else bool(value)
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """The position of each vertex in a reverse postorder: a vertex before another on some acyclic path has the lower rank."""
+        done = postorder(self.out, {ENTRY}, set())
+        ranks = [len(self.out)] * len(self.out)
+        for rank, vertex in enumerate(reversed(done)):
+            ranks[vertex] = rank
+        return ranks
+
+    @cached_property
+    def _onward(self) -> list[list[int]]:
+        """The edges without the back edges of loops."""
+        ranks = self.ranks
+        return [[target for target in targets if ranks[target] > ranks[vertex]] for vertex, targets in enumerate(self.out)]
+
+    @cached_property
+    def points(self) -> list[tuple[SyncPoint, Vertices]]:
+        """The synchronising instructions, grouped by source place, with their vertices."""
+        found: dict[tuple[object, ...], tuple[SyncPoint, Vertices]] = {}
+        for vertex, instruction in self.instructions.items():
+            if (point := self.data.point(instruction)) is not None:
+                key = (identity(point.place), point.number, point.count)
+                found.setdefault(key, (point, set()))[1].add(vertex)
+        return list(found.values())
+
+    @cached_property
+    def _places(self) -> dict[tuple[object, ...], Vertices]:
+        """The accesses by source place."""
+        found: dict[tuple[object, ...], Vertices] = {}
+        for vertex, instruction in self.instructions.items():
+            found.setdefault(identity(place_of(self.module, instruction)), set()).add(vertex)
+        return found
+
+    def at(self, site: Site) -> Vertices:
+        """The vertices of an access: all that belong to its source place."""
+        return self._places.get(identity(_place(site)), set())
+
+    def on_line(self, line: int) -> Vertices:
+        """The vertices of a PTX line."""
+        return self._lines.get(line, set())
+
+    @cached_property
+    def _lines(self) -> dict[int, Vertices]:
+        found: dict[int, Vertices] = {}
+        for vertex, instruction in self.instructions.items():
+            found.setdefault(place_of(self.module, instruction).ptx_line, set()).add(vertex)
+        return found
+
+    # --- order ---
+
+    def follows(self, line: int, later: int) -> bool | None:
+        """See `relations.Relations`."""
+        if (line, later) not in self.followed:
+            one, other = self.on_line(line), self.on_line(later)
+            self.followed[line, later] = self._reaches(one, other, set()) if one and other else None
+        return self.followed[line, later]
+
+    def are_apart(self, one: Vertices, other: Vertices) -> bool:
+        """Whether neither can follow the other."""
+        return not self._reaches(one, other, set()) and not self._reaches(other, one, set())
+
+    def repeats(self, vertices: Vertices) -> bool:
+        """Whether one of them is in a loop."""
+        return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
+
+    def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
+        """The order of two accesses that are not apart. `wanted`: whether to swap them if the graph allows both orders."""
+        walls = self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
+        for blocked in (set[int](), walls):
+            forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)
+            if forth != back:
+                return self._ordered(one, other, swapped=back)
+        return self._ordered(one, other, swapped=self._rank(other) < self._rank(one) if wanted is None else wanted)
+
+    def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
+        first, second = (other, one) if swapped else (one, other)
+        carried = self._rank(second) < self._rank(first)
+        if len(first | second) == 2:  # an unrolled loop has more vertices, and no back edge
+            carried = carried and not closure(self._onward, first, set()) & second
+        return Order(swapped, carried)
+
+    def in_branches(self, first: Vertices, second: Vertices, threads: Threads) -> tuple[bool, bool]:
+        """See `relations.Relations`."""
+        if not closure(self._onward, first, set()) & second:
+            return False, False
+        return self._avoids(threads[1], first), self._avoids(threads[0], second)
+
+    def _avoids(self, thread: Thread | None, access: Vertices) -> bool:
+        """Whether a thread surely never executes an access."""
+        edges = self.edges(thread)
+        return not (closure(edges.out, {ENTRY}, set()) - edges.skipped) & access
+
+    def _rank(self, access: Vertices) -> int:
+        """The rank of the first vertex."""
+        return min(self.ranks[vertex] for vertex in access)
+
+    def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
+        return bool(closure(self.out, first, blocked) & second)
+
+    def loop(self, lines: tuple[int, ...]) -> Place | None:
+        """See `relations.Relations`."""
+        if lines not in self.loops:
+            self.loops[lines] = loop_around(self.module, self.function, lines)
+        return self.loops[lines]
+
+    def barrier_behind(self, line: int, later: int) -> Place | None:
+        """See `relations.Relations`. Of many barriers only the first few are looked at."""
+        one, other = self.on_line(line), self.on_line(later)
+        if not one or not other:
+            return None
+        behind = closure(self.out, one, set()) - closure(self.edges(None).into, one, set())
+        full = [v for v in behind if v in self.instructions and is_full(self.instructions[v]) and self.instructions[v].predicate is None]
+        for vertex in sorted(full)[:_BARRIERS_TRIED]:
+            if not self._reaches({ENTRY}, other, {vertex}):
+                return place_of(self.module, self.instructions[vertex])
+        return None
+
+    # --- stretches ---
+
+    def stretches(self, first: Vertices, second: Vertices, threads: Threads) -> Stretches:
+        """What synchronises around two accesses."""
+        both = first | second
+        of_first, of_second = (self.edges(thread) for thread in threads)
+        forward, backward = closure(self.out, first, both), closure(self.edges(None).into, second, both)
+        between = forward & backward if forward & second else None
+        return Stretches(
+            follows=between is not None,
+            repeats=self.repeats(both),
+            between=() if between is None else self._stretch(self.edges(None), first, both, second, between),
+            before_first=self._stretch(of_first, first, both, back=True),
+            after_first=self._stretch(of_first, first, both, None, between),
+            before_second=self._stretch(of_second, second, both, None, between, back=True),
+            after_second=self._stretch(of_second, second, both),
+        )
+
+    def _stretch(
+        self,
+        edges: Edges,
+        sources: Vertices,
+        both: Vertices,
+        ends: Vertices | None = None,
+        inside: Vertices | None = None,
+        *,
+        back: bool = False,
+    ) -> tuple[SyncPoint, ...]:
+        """The points from the sources to the ends, or back from them, in program order. A point that no path avoids is on all of them."""
+        along, ends = edges.into if back else edges.out, both | {END, ENTRY} if ends is None else ends
+        ranks = {vertex: rank for rank, vertex in enumerate(postorder(along, sources, both))}
+        points = []
+        for point, vertices in self.points:
+            here = {v for v in vertices - both - edges.skipped if v in ranks and (inside is None or v in inside)}
+            if here:
+                always = not closure(along, sources, both | here & edges.sure) & ends
+                points.append((max(ranks[vertex] for vertex in here), replace(point, always=always)))
+        return tuple(point for _, point in sorted(points, key=lambda each: each[0], reverse=not back))
+
+
+def _place(site: Site) -> Place:
+    return Place(site.ptx_line, site.ptx, site.file, site.line, site.column, site.inlined)

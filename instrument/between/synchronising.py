@@ -1,0 +1,87 @@
+"""Which instructions of a kernel matter between two accesses: those that access shared memory or synchronise, and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Final
+
+from consan.instrument.isa import MemoryAccess, Row, family_of, flow_of, has_action, lookup
+from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.passes.analyse import callee
+from consan.instrument.ptx import Function, Immediate, Instruction, Module
+
+_FAMILIES: Final = SYNCHRONISING | {"warp-collective", "cp.async.commit", "cp.async.wait"}
+_GROUPS: Final = ("commit_group", "wait_group", "fence")  # actions of the bulk copies and of wgmma that synchronise
+_MATTER: Final = _FAMILIES | COPIES | {"wgmma", "call"}
+
+
+def matters(instruction: Instruction) -> bool:
+    """Whether an instruction may be an access or synchronises."""
+    row = lookup(instruction.parts)
+    return row is not None and (bool(row.touches) or row.family in _MATTER)
+
+
+def touched_by(instruction: Instruction, kinds: tuple[str, ...]) -> Iterator[MemoryAccess]:
+    """The accesses of an instruction to memory that may be shared."""
+    row = lookup(instruction.parts)
+    for access in row.accesses(instruction) if row is not None and row.touches else ():
+        if access.access in kinds and access.space.startswith(("shared", "generic")):
+            yield access
+
+
+def is_full(instruction: Instruction) -> bool:
+    """A barrier for all threads of the CTA: `bar.sync` without a thread count."""
+    row = lookup(instruction.parts)
+    if row is None or row.family != "barrier" or row.action == "arrive":
+        return False
+    return "count" not in row.roles(instruction)
+
+
+def _is_warp(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    if family_of(instruction) != "warp-barrier":
+        return is_full(instruction)
+    return isinstance(operands[0], Immediate) and int(operands[0].value) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _is_cluster(instruction: Instruction) -> bool:
+    return has_action(instruction, "cluster-barrier", "wait")
+
+
+BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": is_full, "cluster": _is_cluster}
+
+
+class SynchronisingCalls:
+    """The calls that can reach a function that synchronises."""
+
+    def __init__(self, module: Module) -> None:
+        self._bodies = {f.name: f for f in module.functions if f.body is not None}
+
+    def synchronises(self, call: Instruction) -> bool:
+        """Whether a call may synchronise; an indirect call may."""
+        target = callee(call)
+        return target is None or target in self._names
+
+    @cached_property
+    def _names(self) -> set[str]:
+        found = {name for name, f in self._bodies.items() if any(_syncs(i) for i in f.instructions())}
+        while True:
+            more = {name for name, f in self._bodies.items() if name not in found and any(t in found for t in _callees(f))}
+            if not more:
+                return found
+            found |= more
+
+
+def _syncs(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and is_sync(row)
+
+
+def is_sync(row: Row) -> bool:
+    """Whether an instruction of a row synchronises."""
+    return row.family in _FAMILIES or (row.family in ("bulk", "wgmma") and row.action in _GROUPS)
+
+
+def _callees(function: Function) -> Iterator[str | None]:
+    return (callee(instruction) for instruction in function.instructions() if flow_of(instruction) == "call")

@@ -1,0 +1,153 @@
+"""A picture under construction: its lanes, events and edges, and what all pictures say of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from consan.reports.kinds import place
+from consan.reports.model import CULPRIT, Access, Finding
+from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge, Lane, LaneInterval, Timeline, TimelineEvent
+
+_CAPTIONS: Final = {
+    "data-race": "Nothing orders (1) before (2): they can take effect in either order.",
+    "global-race": "Nothing orders (1) before (2): they can take effect in either order.",
+    "missing-wait": "The operation of (1) can still be in flight when (2) touches its bytes.",
+    "missing-proxy-fence": "(1) and (2) are ordered, but no proxy fence makes one proxy see what the other did.",
+    "scope": "An edge leads from (1) to (2), but its scope does not include both threads.",
+    "register-hazard": "The warp and the tensor core use the same registers in no order.",
+    "uninitialized-read": "Nothing has written the bytes that (1) loads.",
+    "out-of-bounds": "(1) touches bytes outside of the memory.",
+    "barrier-misuse": "The barrier is used against its protocol.",
+    "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
+    "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
+    "deadlock/lock": "Nobody who is left releases the lock: the threads try for ever.",
+    "deadlock/loop": "Nothing that is left can end the loop.",
+    "deadlock/timeout": "The launch did not end in time: this is where its threads stood.",
+    "lifetime": "Shared memory exists only while its CTA runs.",
+}
+
+# What is said of a culprit where nothing is to be ordered.
+_BLAMES: Final = {
+    "deadlock": "does not end the wait",
+    "uninitialized-read": "does not write these bytes",
+    "lifetime": "does not wait for the operation",
+    "barrier-misuse": "is to be repaired",
+}
+
+# Who carries out an asynchronous operation: (title, its proxy).
+_ENGINES: Final = {
+    "cp.async": ("cp.async copies", "generic proxy"),
+    "bulk load": ("bulk copy (TMA)", "async proxy"),
+    "bulk store": ("bulk copy (TMA)", "async proxy"),
+    "bulk copy": ("bulk copy (TMA)", "async proxy"),
+    "wgmma": ("tensor core", "async proxy"),
+    "st.async": ("async store", ""),
+}
+
+
+@dataclass
+class Draft:
+    """A timeline under construction. Lanes are created on demand, by key."""
+
+    finding: Finding
+    lanes: dict[Any, Lane] = field(default_factory=dict)
+    events: list[TimelineEvent] = field(default_factory=list)
+    spans: list[LaneInterval] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    gap: int | None = None
+
+    def lane(self, key: Any, lane: Lane) -> int:
+        """The number of a lane."""
+        self.lanes.setdefault(key, lane)
+        return list(self.lanes).index(key)
+
+    def event(self, lane: int, kind: str, text: str, *, mark: str = "", op: str = "", place: str = "") -> int:
+        """The number of a new event."""
+        self.events.append(TimelineEvent(lane, kind, text, mark, op, place))
+        return len(self.events) - 1
+
+    def edge(self, source: int, target: int, label: str = "", *, missing: bool = False) -> None:
+        """An edge between two events."""
+        self.edges.append(Edge(source, target, label, missing))
+
+    def open_gap(self) -> None:
+        """The missing operation belongs here."""
+        self.gap = len(self.events)
+
+    def done(self, strip: tuple[Cell, ...] = ()) -> Timeline:
+        """The picture."""
+        gap = len(self.events) if self.gap is None else self.gap
+        lanes, accesses = tuple(self.lanes.values()), self.finding.accesses
+        culprits = tuple((f"{_mark(self.finding, each)} {each.op}", place(each)) for each in accesses if each.role == CULPRIT)
+        drawn = tuple(self.events), tuple(self.spans), tuple(self.edges)
+        blame = _BLAMES.get(self.finding.kind, Timeline.blame)
+        return Timeline(_caption(self.finding), lanes, *drawn, self.finding.missing, gap, strip, culprits, blame)
+
+    def thread_lane(self, access: Access) -> int:
+        """The lane of the thread that executes an access. A hazard found in the kernel's text has no thread."""
+        if access.thread is None:
+            return self.lane("program", Lane(THREAD, "the warp", "in program order"))
+        warp = "" if access.warp is None else f"warp {access.warp}" + ("" if access.lane is None else f" lane {access.lane}")
+        several = len({side.block for side in self.finding.pair}) > 1 or access.cluster_rank is not None
+        group = f"CTA {triple(access.block)}" if several and access.block else ""
+        return self.lane((access.block, access.thread), Lane(THREAD, f"thread {triple(access.thread)}", warp, group))
+
+    def engine_lane(self, access: Access) -> int:
+        """The lane of the engine that carries out an asynchronous operation."""
+        kind = access.asynchronous.kind if access.asynchronous else ""
+        title, detail = _ENGINES.get(kind, (kind or "asynchronous operation", f"{access.proxy} proxy"))
+        return self.lane(("engine", title), Lane(ENGINE, title, detail))
+
+    def mbarrier_lane(self, offset: object, rank: object = None, name: object = "") -> int:
+        """The lane of an mbarrier."""
+        owner = "" if rank is None else f"CTA of rank {rank}"
+        who = str(name or f"at offset {offset}")
+        return self.lane(("mbarrier", offset, rank), Lane(BARRIER, "mbarrier", ", ".join(filter(None, (who, owner)))))
+
+    def place_event(self, access: Access, lane: int, text: str = "") -> int:
+        """The event of an access on a lane."""
+        told = text or f"{access.role} {access.name.partition(', stage ')[0]}".rstrip()  # a lane is narrow: without the stage
+        return self.event(lane, "access", told, mark=_mark(self.finding, access), op=access.op, place=place(access))
+
+    def executed(self, access: Access) -> int:
+        """The event of an access on the lane of its thread."""
+        return self.place_event(access, self.thread_lane(access))
+
+    def flight(self, access: Access) -> tuple[int, int]:
+        """The issue of (1), and the operation on its engine: their events."""
+        action = access.asynchronous
+        group = f", group {action.group}" if action and action.group is not None else ""
+        issued = self.executed(access)
+        flying = self.event(self.engine_lane(access), "flight", f"in flight{group}")
+        self.edge(issued, flying, "issues")
+        return issued, flying
+
+    def lands(self, access: Access, flying: int, text: str) -> int:
+        """The completion of an operation and of the phase that tracks it: the event that a wait observes."""
+        landed = self.event(self.events[flying].lane, "lands", text)
+        self.spans.append(LaneInterval(self.events[flying].lane, flying, landed))
+        action = access.asynchronous
+        if action and action.barrier is not None:
+            phase = "its phase" if action.phase is None else f"phase {action.phase}"
+            lane = self.mbarrier_lane(action.barrier, (self.finding.barrier or {}).get("cluster_rank"), action.barrier_name)
+            done = self.event(lane, "state", f"{phase} completes")
+            self.edge(landed, done, "signals")
+            return done
+        return landed
+
+
+def _caption(finding: Finding) -> str:
+    special = _CAPTIONS.get(f"{finding.kind}/{finding.situation}")
+    return special or _CAPTIONS.get(finding.kind, "What is known of the finding, in order.")
+
+
+def _mark(finding: Finding, access: Access) -> str:
+    """The number of an access in the report's text."""
+    return f"({next(n for n, each in enumerate(finding.accesses, 1) if each is access)})"
+
+
+def triple(value: Sequence[int]) -> str:
+    """`(1,0,0)`."""
+    return f"({','.join(map(str, value))})"
