@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Dim3
 from consan.checker.build import compiler, library
-from consan.checker.recorder import Checked, Histories, Place, RecordedLaunch, Tally, check, start
+from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, Refusal, record
@@ -66,9 +66,9 @@ class Recording:
     def start(self, backend: Any, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
         """Make the memory for a launch. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        place = Place(prepared.number, prepared.entries.index(entry), grid, block)
-        launch = start(backend, prepared.loaded, prepared.recorded, place, self.most_bytes(backend))
-        return Started(launch, place, prepared.recorded, self.histories, self.exhaustive)
+        launched = LaunchedKernel(prepared.number, prepared.entries.index(entry), grid, block)
+        launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
+        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive)
 
     def note(self, prepared: Prepared, entry: str, checked: Checked, found: list[model.Finding]) -> None:
         """Keep what was found, and count what was checked."""
@@ -102,14 +102,14 @@ class Started:
     """A recorded launch."""
 
     launch: RecordedLaunch
-    place: Place
+    launched: LaunchedKernel
     recorded: Recorded
     histories: Histories
     exhaustive: bool = False
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay what it did. `limit`: only the first CTAs (0: all)."""
-        return check(self.launch, self.recorded, self.place, self.histories, limit=limit, exhaustive=self.exhaustive)
+        return check(self.launch, self.recorded, self.launched, self.histories, limit=limit, exhaustive=self.exhaustive)
 
     def free(self) -> None:
         """Free its memory."""
