@@ -10,9 +10,9 @@ a GPU: its record is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from consan.backends.base import Dim3
+from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
 from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
 from consan.instrument import Instrumented, Places, communicates
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 INLINE: Final = "inline"
 RECORD: Final = "record"
 _GiB = 1 << 30
-_MOST_ON_CPU = 4 * _GiB  # memory of the virtual machine costs nothing until it is touched
+_MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _MERGE_FROM = 512  # findings: a program may have one in each of a million launches
 _SHARE = 8  # of a GPU's memory
 
@@ -57,13 +57,13 @@ class Recording:
         library()
         return _as_instrumented(ptx, name, done), done
 
-    def most_bytes(self, backend: Any) -> int:
+    def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""
         if self.trace_memory is not None:
             return self.trace_memory
-        return _most_bytes(None if backend.device_name == "cpu" else int(backend.memory_bytes))
+        return _most_bytes(None if backend.allocates_zeros else backend.memory_bytes)
 
-    def start(self, backend: Any, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
+    def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
         """Make the memory for a launch. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, prepared.entries.index(entry), grid, block)
@@ -117,7 +117,7 @@ class Started:
 
 
 def _most_bytes(gpu_memory: int | None) -> int:
-    """The default limit on the memory for logs. `gpu_memory`: None for the virtual machine."""
+    """The default limit on the memory for logs. `gpu_memory`: None where memory costs nothing until it is touched."""
     return _MOST_ON_CPU if gpu_memory is None else gpu_memory // _SHARE
 
 
