@@ -46,7 +46,7 @@ ROOMS = {
     ),
     "consan.adapters": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
-        *("consan.backends", "consan.session"),
+        *("consan.backends", "consan.launching.placement", "consan.session"),
     ),
     "consan.process": (ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters"),
     "consan.api": (
