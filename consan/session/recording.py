@@ -9,6 +9,7 @@ a GPU: its record is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +17,13 @@ from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
 from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
 from consan.instrument import Instrumented, Places, communicates
-from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.runtime import Variant
 from consan.reports import model
 from consan.reports.merging import merge_findings
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
 INLINE: Final = "inline"
@@ -46,16 +47,16 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
 
-    def rewritten(self, ptx: str, name: str) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded."""
+    def rewritten(self, read: Callable[[], Module]) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = record(ptx, name)
+            done = record(read())
         except Refusal as reason:
             return str(reason)
         library()
-        return _as_instrumented(ptx, name, done), done
+        return _as_instrumented(read(), done), done
 
     def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""
@@ -132,7 +133,7 @@ def gaps_of(entry: str, checked: Checked) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in checked.gaps.items()]
 
 
-def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
+def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
     """A recorded module as the rest of a session knows modules."""
     return Instrumented(
         ptx=done.ptx,
@@ -143,6 +144,6 @@ def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
         variant=Variant(),
         external=done.external,
         lines=done.lines,
-        places=Places(lambda: parse(ptx, name)),
-        communicates=communicates(parse(ptx, name)),
+        places=Places(lambda: module),
+        communicates=communicates(module),
     )
