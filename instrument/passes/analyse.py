@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, is_memory_or_sync, lookup
@@ -146,7 +147,8 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
         epoch_bits=base.epoch_bits,
         epoch_limit=base.epoch_limit,
     )
-    return replace(variant, **dict.fromkeys(fields, True))
+    given: dict[str, Any] = dict.fromkeys(fields, True)
+    return replace(variant, **given)
 
 
 def _is_counted(work: Work) -> bool:
