@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from consan import adapters
 from consan._errors import UsageError
@@ -29,7 +28,7 @@ from consan.files import read_file
 from consan.instrument.ptx import Function, Param
 from consan.launching.entries import choose_entry
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import Placement
+from consan.launching.placement import Value, placed, pointer
 from consan.launching.signature import kinds_of
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.reports.combine import combine
@@ -151,8 +150,9 @@ def launch(
     session = Session(device=device, seed=seed, timeout=timeout, engine=engine, **checking, **recording)
     with session.turn():
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
-        with _arguments(session, kernel.function, args) as values:
-            session.address_name = name_addresses(prepared, kernel.entry, "argument", args, values)
+        with placed(session) as placement:
+            values = placement.parameters(_arguments(kernel.function, args), "argument")
+            session.address_name = name_addresses(prepared, kernel.entry, placement.buffers, len(values))
             session.launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
             )
@@ -175,25 +175,17 @@ def _dim3(shape: Shape) -> Dim3:
     return (x, y, z)
 
 
-@contextlib.contextmanager
-def _arguments(session: Session, function: Function, args: Sequence[Any]) -> Iterator[list[bytes]]:
-    """The bytes of each parameter. Inside the block NumPy arrays are on the device; afterwards they are copied back and freed."""
+def _arguments(function: Function, args: Sequence[Any]) -> list[Value]:
+    """What to place for each parameter."""
     if not isinstance(args, Sequence):
         raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
     if len(args) != len(function.params):
         raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
-    placed = Placement(session.backend)
-    try:
-        given = zip(args, function.params, kinds_of(function), strict=True)
-        yield [placed.parameter(_fitting(value, parameter, kind)) for value, parameter, kind in given]
-        if not session.device_lost:
-            placed.copy_back()
-    finally:
-        if not session.device_lost:
-            placed.free()
+    given = zip(args, function.params, kinds_of(function), strict=True)
+    return [_fitting(value, parameter, kind) for value, parameter, kind in given]
 
 
-def _fitting(value: Any, parameter: Param, kind: CType) -> bytes | npt.NDArray[Any] | TensorMap:
+def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
     """A value that fits its parameter: a scalar as bytes."""
     if isinstance(value, TensorMap):
         if parameter.nbytes != NBYTES:
@@ -213,13 +205,13 @@ def _fitting(value: Any, parameter: Param, kind: CType) -> bytes | npt.NDArray[A
 _FORMATS = {4: "<f", 8: "<d"}
 
 
-def _scalar(value: Any, parameter: Param, kind: CType) -> bytes:
-    """The bytes of a scalar (Python or NumPy), of a struct, or of a device array's pointer."""
+def _scalar(value: Any, parameter: Param, kind: CType) -> Value:
+    """The bytes of a scalar (Python or NumPy), of a struct, or a device array's pointer."""
     if isinstance(value, (bytes, bytearray)):
         return _sized(bytes(value), parameter, value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
-        return int(interface["data"][0]).to_bytes(8, "little")
+        return pointer(int(interface["data"][0]), getattr(value, "nbytes", None) if getattr(value, "ndim", 0) else None)
     if isinstance(value, (int, np.integer)) and kind.kind == FLOAT:
         return _packed(float(value), parameter)
     if isinstance(value, (np.generic, np.ndarray)) and not (value.dtype.kind == "f" and kind.kind in _WHOLE):

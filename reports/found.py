@@ -48,9 +48,14 @@ def reason_of(found: Found) -> Reason:
     return Reason(int(found.event["reason"]))
 
 
+def fields_of(found: Found) -> tuple[str, ...]:
+    """The names of the fields of its own type."""
+    return (found.own.dtype.names or ()) if found.own is not None else ()
+
+
 def operation_numbers(found: Found) -> tuple[int, int]:
     """The operations (their kinds) of the other side and of the own one; 0 where there is none, or a cp.async."""
-    names = found.own.dtype.names if found.own is not None else ()
+    names = fields_of(found)
     other, own = (int(found.own[name]) if name in names else 0 for name in ("operation", "own_operation"))
     return other, own
 
@@ -100,8 +105,7 @@ def layout_of(found: Found, module: ModuleSites) -> Layout:
 
 def completion_of(found: Found) -> Any:
     """How the operation in flight completes, if the finding has one."""
-    names = found.own.dtype.names if found.own is not None else ()
-    return found.own["completion"] if "completion" in names else None
+    return found.own["completion"] if "completion" in fields_of(found) else None
 
 
 def barrier_of(found: Found) -> Any:

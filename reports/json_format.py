@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any, Final
 
+from consan.reports.catalogue import KINDS
 from consan.reports.consequences import roots
 from consan.reports.model import (
     SCHEMA,
@@ -41,9 +42,11 @@ class ReportError(ValueError):
 
 
 def schema(name: str = SCHEMA_FILE) -> Json:
-    """A JSON Schema (draft 2020-12) shipped with the package; default: `consan.report/1`."""
+    """A JSON Schema (draft 2020-12) shipped with the package; default: `consan.report/1`. Kinds of findings are those of the catalogue."""
     text = resources.files("consan.reports.schema").joinpath(name).read_text(encoding="utf-8")
     loaded: Json = json.loads(text)
+    if name == SCHEMA_FILE:
+        loaded["$defs"]["finding"]["properties"]["kind"]["enum"] = list(KINDS)
     return loaded
 
 

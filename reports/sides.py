@@ -14,6 +14,7 @@ from consan.reports.found import (
     barrier_state,
     completion_of,
     entry_of,
+    fields_of,
     is_global,
     layout_of,
     operation_numbers,
@@ -59,7 +60,6 @@ _BARRIER_ROLES: Final = {
 }
 # Instructions that a whole warp executes together, without barriers.
 _WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "special", "tcgen05")
-_ALONE: Final = (Kind.UNINITIALIZED_READ, Kind.OUT_OF_BOUNDS, Kind.LIFETIME)  # kinds with one access
 _OF_BARRIERS: Final = (Kind.BARRIER_MISUSE, Kind.DIVERGENCE)
 
 
@@ -68,7 +68,7 @@ def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Acce
     event = found.event
     action, own_action = _actions(found, module)
     own = _access(found, "site", int(event["thread"]), module, own_action)
-    if found.kind in _ALONE or (found.kind in _OF_BARRIERS and not event["other_site"]):
+    if "other_thread" not in fields_of(found) or (found.kind in _OF_BARRIERS and not event["other_site"]):
         return (own,)
     other = _access(found, "other_site", int(found.own["other_thread"]), module, action)
     if int(event["flags"]) & FindingFlags.OTHER_ATOMIC and not other.role:

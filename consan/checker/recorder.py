@@ -32,7 +32,7 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 
 @dataclass(frozen=True)
-class Place:
+class LaunchedKernel:
     """The kernel that a launch is of: its module's number, its number in the module, its block and grid."""
 
     module: int
@@ -67,8 +67,8 @@ _Key = tuple[int, int, int, int, int]
 class Collected:
     """Findings of one launch, merged over its histories."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, launched: LaunchedKernel) -> None:
+        self.launched = launched
         self.records: list[Any] = []
         self.rows: list[list[int]] = []  # count, CTAs, low, high
         self._known: dict[_Key, int] = {}
@@ -90,10 +90,10 @@ class Collected:
         record = np.zeros(1, dtype(FINDING))
         event = record["event"]
         _copy(found, event)
-        event["valid"], event["module"], event["entry"], event["table"] = 1, self.place.module, self.place.entry, number
-        x, y, _ = self.place.grid
+        event["valid"], event["module"], event["entry"], event["table"] = 1, self.launched.module, self.launched.entry, number
+        x, y, _ = self.launched.grid
         event["ctaid"] = (cta % x, cta // x % y, cta // (x * y))
-        event["ntid"], event["shared_bytes"] = self.place.block, shared_bytes
+        event["ntid"], event["shared_bytes"] = self.launched.block, shared_bytes
         _, own = TYPES[Kind(int(found["kind"]))]
         if own.fields:
             _fill(found, record["words"].view(np.uint8)[:, : size(own)].view(dtype(own))[:, 0])
@@ -160,9 +160,9 @@ def _preferred(found: list[Any]) -> list[Any]:
     return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
 
 
-def start(backend: Any, handle: Any, recorded: Recorded, place: Place, most_bytes: int) -> Launch:
+def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
-    launch = Launch(backend, place.grid, place.block, recorded.words, most_bytes)
+    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes)
     backend.write(backend.symbol(handle, LAUNCH)[0], launch.address.to_bytes(8, "little"))
     return launch
 
@@ -197,7 +197,7 @@ class RecordedLaunch(Protocol):
 
 
 def check(
-    launch: RecordedLaunch, recorded: Recorded, place: Place, histories: Histories, *, limit: int = 0, exhaustive: bool = False
+    launch: RecordedLaunch, recorded: Recorded, launched: LaunchedKernel, histories: Histories, *, limit: int = 0, exhaustive: bool = False
 ) -> Checked:
     """Replay what a launch did. It has ended, or stands still. `limit`: only the first CTAs (0: all).
 
@@ -208,7 +208,7 @@ def check(
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    checker = _Checker(launch, tables(list(recorded.templates)), Collected(place), histories, exhaustive)
+    checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive)
     for group in found.groups:
         checker.check(group)
     for cta in found.unended[:MOST_UNENDED]:
@@ -232,8 +232,8 @@ class _Checker:
         self._window = self.launch.window()
 
     def check(self, group: Group) -> None:
-        place = self.collected.place
-        name = (place.module, place.entry, place.block, self._window, group.name)
+        launched = self.collected.launched
+        name = (launched.module, launched.entry, launched.block, self._window, group.name)
         if name not in self.histories:
             self.histories[name] = self.replayed(group.members[0])
         known = self.histories[name]

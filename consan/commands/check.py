@@ -124,8 +124,8 @@ class RequestedLaunch:
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
         prepared = session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
-        values = [placed.parameter(value) for value in arrays]
-        session.address_name = name_addresses(prepared, entry.name, "--arg", arrays, values)
+        values = placed.parameters(arrays, "--arg")
+        session.address_name = name_addresses(prepared, entry.name, placed.buffers, len(values))
         status = 0
         with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))

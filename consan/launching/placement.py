@@ -1,42 +1,98 @@
-"""Places the arguments of a launch: the one way from a value to the bytes of its parameter."""
+"""Places the arguments of a launch: the one way from a value to the bytes of its parameter, its memory on the device, and its name.
+
+Who launches says what the arguments are (consan/api.py, the adapters, ...). Here host memory is copied to the device and back, and the
+buffers that the launch was given are kept, for the names in its report.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.backends.base import Backend
+from consan.reports.variables import Argument
 from consan.tensormap.argument import TensorMap
+from consan.tensormap.description import TensorMapInfo
+from consan.tensormap.rules import validate
 
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class OnDevice:
+    """An argument that refers to device memory: the bytes of its parameter, and the buffer. `nbytes` None: nobody knows its size."""
+
+    data: bytes
+    begin: int
+    nbytes: int | None
+
+
+def pointer(address: int, nbytes: int | None = None) -> OnDevice:
+    """A pointer to the begin of a buffer."""
+    return OnDevice(address.to_bytes(8, "little"), address, nbytes)
+
+
+Value = bytes | Array | TensorMap | OnDevice
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A host array and its copy: it begins `shift` bytes into its allocation."""
+
+    array: Array
+    address: int
+    shift: int
+
+
 class Placement:
-    """Copies of host arrays on a device. An array that is given twice has one copy."""
+    """The arguments of a launch on a device. An array that is given twice has one copy."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._copies: list[tuple[int, Array]] = []
+        self._copies: list[_Copy] = []
+        self._scratch: list[int] = []
+        self.buffers: list[Argument] = []  # those of the parameters that have a label
 
-    def parameter(self, value: bytes | Array | TensorMap) -> bytes:
+    def parameters(self, values: Iterable[Value], label: str) -> list[bytes]:
+        """The bytes of each parameter; the report calls them `label` and a number from one."""
+        return [self.parameter(value, f"{label} {number}") for number, value in enumerate(values, 1)]
+
+    def parameter(self, value: Value, label: str = "", name: str = "") -> bytes:
         """The bytes of a parameter: a value unchanged, an array as the address of its copy, a tensor map of such a copy."""
         if isinstance(value, bytes):
             return value
         if isinstance(value, TensorMap):
-            return self._backend.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
-        return self.address(value).to_bytes(8, "little")
+            return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
+        found = value if isinstance(value, OnDevice) else pointer(self.address(value), value.nbytes)
+        if label and found.nbytes is not None:
+            self.buffers.append(Argument(label, found.begin, found.nbytes, name))
+        return found.data
 
-    def address(self, array: Array) -> int:
-        """Where the array's copy is; it is made on the first request."""
-        for address, other in self._copies:
-            if other is array:
-                return address
-        address = self._backend.alloc(array.nbytes)
-        self._copies.append((address, array))
+    def tensor_map(self, info: TensorMapInfo) -> bytes:
+        """The bytes of a tensor map. UsageError if the driver would refuse it."""
+        validate(info)
+        return self._backend.tensor_map(info)
+
+    def address(self, array: Array, alignment: int = 1) -> int:
+        """Where the array's copy is; it is made on the first request, as far beyond a multiple of `alignment` as the array is."""
+        for copy in self._copies:
+            if copy.array is array:
+                return copy.address
+        shift = int(array.__array_interface__["data"][0]) % alignment
+        address = self._backend.alloc(array.nbytes + shift) + shift
+        self._copies.append(_Copy(array, address, shift))
         self._backend.write(address, np.ascontiguousarray(array))
         return address
+
+    def scratch(self, nbytes: int) -> int:
+        """Device memory that the launch needs beside its arguments."""
+        self._scratch.append(self._backend.alloc(nbytes))
+        return self._scratch[-1]
 
     def read(self, array: Array) -> Array:
         """What a kernel has made of the array."""
@@ -44,17 +100,43 @@ class Placement:
 
     def refresh(self) -> None:
         """Give all copies the contents of their arrays."""
-        for address, array in self._copies:
-            self._backend.write(address, np.ascontiguousarray(array))
+        for copy in self._copies:
+            self._backend.write(copy.address, np.ascontiguousarray(copy.array))
 
     def copy_back(self) -> None:
         """Give the arrays what a kernel has made of them, but for those that must not be written."""
-        for _, array in self._copies:
-            if array.flags.writeable:
-                array[...] = self.read(array)
+        for copy in self._copies:
+            if copy.array.flags.writeable:
+                copy.array[...] = self.read(copy.array)
 
     def free(self) -> None:
-        """Free the copies."""
-        for address, _ in self._copies:
+        """Free the copies and the scratch memory."""
+        for address in (*(copy.address - copy.shift for copy in self._copies), *self._scratch):
             self._backend.free(address)
         self._copies.clear()
+        self._scratch.clear()
+
+
+class Launches(Protocol):
+    """The part of a session that a placement needs."""
+
+    @property
+    def backend(self) -> Any:
+        """The device: a `Backend`."""
+
+    @property
+    def device_lost(self) -> bool:
+        """Whether nothing can be read back or freed."""
+
+
+@contextlib.contextmanager
+def placed(session: Launches) -> Iterator[Placement]:
+    """A placement for the launch inside of the block. At its end arrays have the kernel's results, and the copies are freed."""
+    placement = Placement(session.backend)
+    try:
+        yield placement
+        if not session.device_lost:
+            placement.copy_back()
+    finally:
+        if not session.device_lost:
+            placement.free()

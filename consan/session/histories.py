@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
-from consan.checker.recorder import Place
+from consan.checker.recorder import LaunchedKernel
 from consan.instrument.record.templates import tables
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
@@ -56,7 +56,7 @@ class Keeper:
         names = prepared.address_name
         buffers = [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | GivenBuffers) else []
         about = {"module": list(self._modules).index(prepared.number), "entry": entry, "exhaustive": started.exhaustive}
-        self._archive.add(started.launch, {**about, "buffers": buffers, "grid": started.place.grid, "block": started.place.block})
+        self._archive.add(started.launch, {**about, "buffers": buffers, "grid": started.launched.grid, "block": started.launched.block})
 
     def written(self, report: Report) -> Report:
         """Write the file, and name it in the report's notes. A file that cannot be written is a note too."""
@@ -146,9 +146,9 @@ def _prepared(session: Session, name: str, version: str, module: dict[str, Any])
 def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[Prepared, str, Started, NamedBuffers]:
     """What `Session.replayed` takes."""
     about = launch.about
-    place = Place(prepared.number, prepared.entries.index(about["entry"]), _dim3(about["grid"]), _dim3(about["block"]))
+    launched = LaunchedKernel(prepared.number, prepared.entries.index(about["entry"]), _dim3(about["grid"]), _dim3(about["block"]))
     assert prepared.recorded is not None
-    started = Started(launch, place, prepared.recorded, session.recording.histories, bool(about["exhaustive"]))
+    started = Started(launch, launched, prepared.recorded, session.recording.histories, bool(about["exhaustive"]))
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
 
 

@@ -13,8 +13,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from consan.reports.declarations import SourceTexts
 from consan.reports.names import function_name
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 AddressName = Callable[[int, int], str]
-_POINTER = 8  # bytes
 _NAMED_LAUNCHES = 64  # of one kernel: after more no address is told by arguments
 
 
@@ -83,17 +82,14 @@ class AddressNames:
         return found.pop() if len(found) == 1 else ""
 
 
-def name_addresses(prepared: Prepared, entry: str, label: str, given: Sequence[Any], values: Sequence[bytes]) -> GivenBuffers:
-    """For `Session.address_name`: tells global addresses by the buffers a launch was `given`, whose addresses are among the `values`."""
-    arguments = [
-        (number, int.from_bytes(value, "little"), array.nbytes)
-        for number, (array, value) in enumerate(zip(given, values, strict=True), 1)
-        if len(value) == _POINTER and _is_buffer(array)
-    ]
+def name_addresses(prepared: Prepared, entry: str, given: Sequence[Argument], parameters: int) -> GivenBuffers:
+    """For `Session.address_name`: tells global addresses by the buffers that a launch with so many parameters was `given`."""
+    buffers = tuple(given)
+    numbers = [int(buffer.label.rsplit(" ", 1)[1]) for buffer in buffers]
 
     def named() -> tuple[Argument, ...]:
-        names = _parameters(prepared, entry, len(values))
-        return tuple(Argument(f"{label} {number}", begin, nbytes, names[number - 1]) for number, begin, nbytes in arguments)
+        names = _parameters(prepared, entry, parameters)
+        return tuple(replace(buffer, name=names[number - 1]) for buffer, number in zip(buffers, numbers, strict=True))
 
     return GivenBuffers(named)
 
@@ -123,10 +119,6 @@ class GivenBuffers:
     def __call__(self, begin: int, end: int) -> str:
         """The name of these bytes."""
         return address_name(self.buffers, begin, end)
-
-
-def _is_buffer(value: Any) -> bool:
-    return hasattr(value, "nbytes") and bool(getattr(value, "ndim", 0))
 
 
 def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:

@@ -48,8 +48,9 @@ class Modules:
         wanted = (plain, base, self._fast, recorded)
         found = self._device.recall(wanted)
         if found is None:
-            made = self._recorded(plain, name) if recorded else None
-            made = made or self._instrument(plain, name, base, lambda: parse(ptx, name) if isinstance(ptx, str) else ptx)
+            read = functools.cache(lambda: parse(ptx, name) if isinstance(ptx, str) else ptx)
+            made = self._recorded(plain, name, read) if recorded else None
+            made = made or self._instrument(plain, name, base, read)
             found = self._device.keep(wanted, made)
         if recorded and found.recorded is None:
             self._recording.takes_hooks(name, self._recording.refusals.get(plain, ""))
@@ -72,11 +73,11 @@ class Modules:
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
-    def _recorded(self, ptx: str, name: str) -> Prepared | None:
+    def _recorded(self, ptx: str, name: str, read: Callable[[], Module]) -> Prepared | None:
         """The module for the recording engine; None if the engine does not take it."""
         with self.progress.module(name):
             try:
-                done = self._recording.rewritten(ptx, name)
+                done = self._recording.rewritten(read)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):

@@ -9,26 +9,27 @@ a GPU: its record is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from consan.backends.base import Dim3
+from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
-from consan.checker.recorder import Checked, Histories, Place, RecordedLaunch, Tally, check, start
+from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
 from consan.instrument import Instrumented, Places, communicates
-from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.runtime import Variant
 from consan.reports import model
 from consan.reports.merging import merge_findings
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
 INLINE: Final = "inline"
 RECORD: Final = "record"
 _GiB = 1 << 30
-_MOST_ON_CPU = 4 * _GiB  # memory of the virtual machine costs nothing until it is touched
+_MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _MERGE_FROM = 512  # findings: a program may have one in each of a million launches
 _SHARE = 8  # of a GPU's memory
 
@@ -46,29 +47,29 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
 
-    def rewritten(self, ptx: str, name: str) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded."""
+    def rewritten(self, read: Callable[[], Module]) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = record(ptx, name)
+            done = record(read())
         except Refusal as reason:
             return str(reason)
         library()
-        return _as_instrumented(ptx, name, done), done
+        return _as_instrumented(read(), done), done
 
-    def most_bytes(self, backend: Any) -> int:
+    def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""
         if self.trace_memory is not None:
             return self.trace_memory
-        return _most_bytes(None if backend.device_name == "cpu" else int(backend.memory_bytes))
+        return _most_bytes(None if backend.allocates_zeros else backend.memory_bytes)
 
-    def start(self, backend: Any, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
+    def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
         """Make the memory for a launch. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        place = Place(prepared.number, prepared.entries.index(entry), grid, block)
-        launch = start(backend, prepared.loaded, prepared.recorded, place, self.most_bytes(backend))
-        return Started(launch, place, prepared.recorded, self.histories, self.exhaustive)
+        launched = LaunchedKernel(prepared.number, prepared.entries.index(entry), grid, block)
+        launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
+        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive)
 
     def note(self, prepared: Prepared, entry: str, checked: Checked, found: list[model.Finding]) -> None:
         """Keep what was found, and count what was checked."""
@@ -102,14 +103,14 @@ class Started:
     """A recorded launch."""
 
     launch: RecordedLaunch
-    place: Place
+    launched: LaunchedKernel
     recorded: Recorded
     histories: Histories
     exhaustive: bool = False
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay what it did. `limit`: only the first CTAs (0: all)."""
-        return check(self.launch, self.recorded, self.place, self.histories, limit=limit, exhaustive=self.exhaustive)
+        return check(self.launch, self.recorded, self.launched, self.histories, limit=limit, exhaustive=self.exhaustive)
 
     def free(self) -> None:
         """Free its memory."""
@@ -117,7 +118,7 @@ class Started:
 
 
 def _most_bytes(gpu_memory: int | None) -> int:
-    """The default limit on the memory for logs. `gpu_memory`: None for the virtual machine."""
+    """The default limit on the memory for logs. `gpu_memory`: None where memory costs nothing until it is touched."""
     return _MOST_ON_CPU if gpu_memory is None else gpu_memory // _SHARE
 
 
@@ -132,7 +133,7 @@ def gaps_of(entry: str, checked: Checked) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in checked.gaps.items()]
 
 
-def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
+def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
     """A recorded module as the rest of a session knows modules."""
     return Instrumented(
         ptx=done.ptx,
@@ -143,6 +144,6 @@ def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
         variant=Variant(),
         external=done.external,
         lines=done.lines,
-        places=Places(lambda: parse(ptx, name)),
-        communicates=communicates(parse(ptx, name)),
+        places=Places(lambda: module),
+        communicates=communicates(module),
     )

@@ -20,7 +20,7 @@ from consan.reports.positions import RUNNING
 from consan.reports.waiters import Waiter
 
 if TYPE_CHECKING:
-    from consan.instrument.sites import Place
+    from consan.instrument.sites import Place, Site
     from consan.session.prepared import Prepared
 
 Waiters = list[dict[str, Any]]
@@ -57,6 +57,6 @@ def _at(prepared: Prepared, place: int) -> tuple[str, dict[str, Any]]:
     return _WAITING if waiting else RUNNING, shown_at(found) if found is not None else {}
 
 
-def _site(prepared: Prepared, number: int) -> Place | Any | None:
+def _site(prepared: Prepared, number: int) -> Place | Site | None:
     sites = prepared.instrumented.sites
     return sites[number - 1] if 1 <= number <= len(sites) else None

@@ -42,8 +42,10 @@ def _parts(table: str) -> tuple[Part, ...]:
 # Per block: last operation listed, its place if it begins here, whether the whole block was found written, and the words that
 # generic writes have reached (8 bytes). Per superblock: start of the interval of the last generic read, epoch of the last generic write.
 # Per warp and block, and per warp and superblock: last read, last write, group of the last cp.async.
+# CTA_CELLS: granules of a CTA's shared memory, rounded up so that similar launches share slots.
 FORMULAS = {
     "ALIGN_UP(value, to)": "((value) + (to) - 1) / (to) * (to)",
+    "CTA_CELLS(shared)": "ALIGN_UP(max(shared, 1), max(CELLS_STEP, POWER_OF_TWO(shared) / 8)) / GRANULE",
     "COARSE_ROW(bytes)": "((bytes) / BLOCK_BYTES + 3) / 4 * 16",
     "SUPER_ROW(row)": "((row) / 64 + 4) / 4 * 16",
     "COARSE_BYTES(bytes, rows)": "ALIGN_UP(COARSE_ROW(bytes) * (7 + 3 * (rows)) + SUPER_ROW(COARSE_ROW(bytes)) * (3 * (rows)), 128)",
@@ -78,6 +80,7 @@ def numbers(variant: Variant) -> dict[str, int]:
     ctas, known = variant.ctas, sizes(variant.ctas)
     return {
         "GRANULE": variant.granule,
+        "CELLS_STEP": 2048 if variant.cluster else 256,  # bytes; in clusters a block of the coarse table must not span two CTAs
         "THREAD_BYTES": thread_bytes(variant),  # of a thread's record that the variant uses
         # Entries of a clock. With asynchronous engines: epochs of the warps, epochs that have passed a proxy fence, phases of mbarriers.
         "VECTOR": known["CLOCK"] if variant.engine else known["MAX_WARPS"],
@@ -105,7 +108,7 @@ def slot_bytes(variant: Variant, threads: int, shared: int, ctas: int = 1) -> in
     warps = -(-threads // 32)
     warps = ctas << max(2, _log2(warps)) if variant.cluster else 1 << _log2(warps)
     rows = warps if variant.cluster else min(warps, -(-threads // 64) * 2)
-    launch = {"warps": warps, "rows": rows, "cells": _cells(variant, shared, ctas)}
+    launch = {"warps": warps, "rows": rows, "cells": _cells(variant, shared) * (ctas if variant.cluster else 1)}
     tables = sum(_bytes(part, variant, launch) for part in TABLES if part.is_in(variant))
     return _up(places(variant)["threads"] + tables, SLOT_ALIGNMENT)
 
@@ -123,12 +126,18 @@ def class_bytes(wanted: int) -> int:
     return next((size for size in classes if size >= wanted), 0)
 
 
-def _bytes(part: Part, variant: Variant, launch: dict[str, int]) -> int:
+def _known(variant: Variant) -> dict[str, Any]:
+    """The names in the expressions, but for those of a launch."""
     known: dict[str, Any] = {"sizeof": lambda record: size(record, variant.ctas), **RECORDS, **sizes(variant.ctas), **numbers(variant)}
+    known["POWER_OF_TWO"] = lambda value: 1 << _log2(max(value, 1))
     for formula, text in FORMULAS.items():
         name, _, parameters = formula.rstrip(")").partition("(")
         known[name] = eval(f"lambda {parameters}: {_integral(text)}", known)
-    result: int = eval(_integral(part.bytes), known, launch)
+    return known
+
+
+def _bytes(part: Part, variant: Variant, launch: dict[str, int]) -> int:
+    result: int = eval(_integral(part.bytes), _known(variant), launch)
     return result
 
 
@@ -137,12 +146,9 @@ def _integral(text: str) -> str:
     return text.replace("/", "//")
 
 
-def _cells(variant: Variant, shared: int, ctas: int) -> int:
-    """`shape_of` of runtime/slot.cuh: granules, rounded up so that similar launches share slots."""
-    step = 2048 if variant.cluster else 256
-    while shared > step * 8:
-        step *= 2
-    return _up(max(shared, 1), step) // variant.granule * (ctas if variant.cluster else 1)
+def _cells(variant: Variant, shared: int) -> int:
+    result: int = _known(variant)["CTA_CELLS"](shared)
+    return result
 
 
 def _log2(count: int) -> int:

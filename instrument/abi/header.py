@@ -19,7 +19,8 @@ typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char 
 #undef offsetof
 // NVRTC up to 13.0 lacks __builtin_offsetof. Its front end's own intrinsic is a constant expression in all versions.
 #define offsetof(type, member) ((u64)__INTADDR__(&(((type *)0)->member)))
-#define DEVICE static __device__ __forceinline__"""
+#define DEVICE static __device__ __forceinline__
+#define POWER_OF_TWO(value) ((value) <= 1 ? 1u : 1u << (32 - __clz((value) - 1)))"""
 _ENUMERATIONS: dict[type[enum.IntEnum] | type[enum.IntFlag], str] = {
     Kind: "KIND_",
     Hazard: "HAZARD_",

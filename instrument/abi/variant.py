@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,25 +13,40 @@ _CTAS = 16  # of the largest cluster
 
 @dataclass(frozen=True)
 class Choice:
-    """A field of `Variant` that is a macro of the runtime: its values, and the fields that must be set where it is."""
+    """A field of `Variant` that is a macro of the runtime: its values, and the fields that must be set where it is.
+
+    `families`: of the instruction table. A module with an instruction of one of them needs the field.
+    """
 
     field: str
     macro: str
     values: tuple[int, ...]
     meaning: str
     needs: tuple[str, ...] = ()
+    families: frozenset[str] = frozenset()
 
 
+_ENGINES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
+# The lanes of a warp synchronise to copy a tensor map.
+_BY_LANES = frozenset({"warp-barrier", "tensormap"})
 CHOICES = (
     Choice("granule", "CONSAN_GRANULE", (1, 2, 4), "bytes of a shadow cell: the narrowest access of the module"),
-    Choice("partial", "CONSAN_PARTIAL", (0, 1), "named, counted or warp barriers: vector clocks; without, one counter"),
-    Choice("asynchronous", "CONSAN_ASYNC", (0, 1), "cp.async"),
+    Choice("partial", "CONSAN_PARTIAL", (0, 1), "named, counted or warp barriers: vector clocks; without, one counter", (), _BY_LANES),
+    Choice("asynchronous", "CONSAN_ASYNC", (0, 1), "cp.async", (), frozenset({"cp.async"})),
     Choice("cluster", "CONSAN_CLUSTER", (0, 2, 4, 8, _CTAS), "CTAs of the largest cluster: they share a slot, in .gpu scope", ("engine",)),
-    Choice("engine", "CONSAN_ENGINE", (0, 1), "mbarriers, bulk copies, operands of wgmma, proxies", ("partial", "asynchronous")),
+    Choice("engine", "CONSAN_ENGINE", (0, 1), "mbarriers, bulk copies, operands of wgmma, proxies", ("partial", "asynchronous"), _ENGINES),
     Choice("named", "CONSAN_NAMED", (0, 1, 2, 4, 8, _BARRIERS), "upper bound of the ids of barriers with a thread count", ("engine",)),
     Choice("isa", "CONSAN_ISA", (0, 1), "the stricter reading of the ISA (--policy isa)", ("engine",)),
 )
 """What a module can ask for (`passes.analyse.choose_variant`). All combinations that meet the needs are built by the tests."""
+
+
+def needed(families: Collection[str]) -> set[str]:
+    """The fields that a module with instructions of these families needs."""
+    found = {choice.field for choice in CHOICES if not choice.families.isdisjoint(families)}
+    while more := {need for choice in CHOICES if choice.field in found for need in choice.needs} - found:
+        found |= more
+    return found
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,10 @@ thread count takes all threads of the CTA).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
+from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, is_memory_or_sync, lookup
 from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.passes.context import FunctionPlan, Work
@@ -18,8 +21,6 @@ from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, UnmodelledInstruction
 
 MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
-SYNC_FAMILIES = frozenset({"barrier", "warp-barrier", "fence", "cp.async.commit", "cp.async.wait"})
-ENGINE_FAMILIES = frozenset({"mbarrier", "bulk", "tensor", "wgmma", "proxy-fence", "mbarrier-fence", "cluster-barrier"})
 MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
 _MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
 _SHARED_SPACES = frozenset({"shared", "generic"})
@@ -86,7 +87,7 @@ def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instructio
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:
     """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, if the module has copies."""
     if row.family not in MEMORY_FAMILIES | MAP_FAMILIES:
-        return row.family in SYNC_FAMILIES | ENGINE_FAMILIES
+        return True
     return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
 
 
@@ -131,13 +132,14 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     works = [work for plan in plans for work in plan.work]
     touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.event.accesses]
     widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
-    engine = bool(base.cluster) or any(work.row.family in ENGINE_FAMILIES for work in works)
+    fields = needed({work.row.family for work in works})
+    engine = bool(base.cluster) or "engine" in fields
     flags = engine or _synchronises_by_flags(works)
-    return Variant(
+    variant = Variant(
         granule=min([*(1 << (min(width, 4).bit_length() - 1) for width in widths), 4]),
-        partial=flags or any(_is_partial(work) for work in works),
+        partial=flags or any(_is_counted(work) for work in works),
         flags=flags,
-        asynchronous=engine or any(work.row.family == "cp.async" for work in works),
+        asynchronous=engine,
         cluster=base.cluster,
         engine=engine,
         named=_named_barriers(works) if engine else 0,
@@ -145,11 +147,12 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
         epoch_bits=base.epoch_bits,
         epoch_limit=base.epoch_limit,
     )
+    given: dict[str, Any] = dict.fromkeys(fields, True)
+    return replace(variant, **given)
 
 
-def _is_partial(work: Work) -> bool:
-    if work.row.family == "warp-barrier" or work.row.family in MAP_FAMILIES:
-        return True  # the lanes of a warp synchronise to copy a map
+def _is_counted(work: Work) -> bool:
+    """Whether it is a barrier with a thread count."""
     return work.row.family == "barrier" and "count" in work.event.roles
 
 
@@ -159,7 +162,7 @@ def _named_barriers(works: list[Work]) -> int:
     named = [(work, work.instruction.operands[work.event.roles.index("barrier")]) for work in barriers]
     # With bar.arrive in the module, a barrier whose id is in a register may be counted too, with or without a thread count.
     arrivals = any(work.row.action == "arrive" for work in barriers)
-    names = [name for work, name in named if _is_partial(work) or (arrivals and not isinstance(name, Immediate))]
+    names = [name for work, name in named if _is_counted(work) or (arrivals and not isinstance(name, Immediate))]
     numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]
     return min(1 << max(numbers).bit_length(), _MOST_BARRIERS) if numbers else 0
 

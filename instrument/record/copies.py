@@ -15,13 +15,13 @@ from consan.instrument.ptx import Immediate, Instruction, Operand
 from consan.instrument.record.templates import Event, TemplateEvent
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import Kernel
+    from consan.instrument.record.rewrite import KernelRewrite
 
 _WRITERS = frozenset({"store", "atomic", "reduction"})
 _GLOBAL = ("global", "generic")
 
 
-def add_copy(kernel: Kernel, work: Work) -> None:
+def add_copy(kernel: KernelRewrite, work: Work) -> None:
     """A cp.async at its issue."""
     instruction, block = work.instruction, kernel.open_block()
     written, read = (next(each for each in work.event.accesses if each.access == access) for access in ("write", "read"))
@@ -36,7 +36,7 @@ def add_copy(kernel: Kernel, work: Work) -> None:
     kernel.plan.stats.memory_sites += 1
 
 
-def _size(kernel: Kernel, work: Work, whole: int) -> tuple[int, int]:
+def _size(kernel: KernelRewrite, work: Work, whole: int) -> tuple[int, int]:
     """The bytes that a copy reads: a number, or a word."""
     snippet = Snippet()
     size = source_bytes(work, whole, snippet)
@@ -47,12 +47,12 @@ def _size(kernel: Kernel, work: Work, whole: int) -> tuple[int, int]:
     return 0, word
 
 
-def add_commit(kernel: Kernel, work: Work) -> None:
+def add_commit(kernel: KernelRewrite, work: Work) -> None:
     """A commit of a group."""
     _group(kernel, work, Event.COPY_COMMIT, None)
 
 
-def add_wait(kernel: Kernel, work: Work) -> None:
+def add_wait(kernel: KernelRewrite, work: Work) -> None:
     """A wait for groups. wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all")."""
     if work.row.action == "wait_all":
         _group(kernel, work, Event.COPY_COMMIT, None)
@@ -61,7 +61,7 @@ def add_wait(kernel: Kernel, work: Work) -> None:
         _group(kernel, work, Event.COPY_WAIT, work.instruction.operands[0])
 
 
-def _group(kernel: Kernel, work: Work, kind: Event, pending: Operand | None) -> None:
+def _group(kernel: KernelRewrite, work: Work, kind: Event, pending: Operand | None) -> None:
     block = kernel.open_block()
     guard = kernel.guard(block, work.instruction)
     a, a_word = (0, -1) if pending is None else kernel.number_of(block, work.instruction, pending)
@@ -75,7 +75,7 @@ def writes_global(instruction: Instruction) -> bool:
     return row is not None and row.family in _WRITERS and row.describe(instruction).space in _GLOBAL
 
 
-def add_write(kernel: Kernel, instruction: Instruction) -> None:
+def add_write(kernel: KernelRewrite, instruction: Instruction) -> None:
     """A write to global memory. One to a generic address is in the log also where it is in another space: it meets no source there."""
     row = lookup(instruction.parts)
     assert row is not None
@@ -89,7 +89,7 @@ def add_write(kernel: Kernel, instruction: Instruction) -> None:
     block.add(TemplateEvent(Event.GLOBAL_WRITE, 0, site, access.total_bytes, guard_word=guard, value_word=address))
 
 
-def _address(kernel: Kernel, instruction: Instruction, address: Operand, space: str) -> int:
+def _address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
     """The first of two words with an address in global memory."""
     snippet = Snippet()
     wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")

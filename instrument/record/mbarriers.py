@@ -14,7 +14,7 @@ from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
-    from consan.instrument.record.rewrite import Kernel
+    from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"mbarrier", "mbarrier-fence"})
 _KINDS = {
@@ -39,7 +39,7 @@ def refused(work: Work) -> bool:
     return work.row.family == "mbarrier" and work.row.action in _ORDERING and "relaxed" in work.words
 
 
-def add(kernel: Kernel, work: Work) -> None:
+def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation that is no wait."""
     found = _KINDS.get(work.row.name)
     if found is None:  # fence.mbarrier_init, and what changes nothing
@@ -52,12 +52,12 @@ def add(kernel: Kernel, work: Work) -> None:
     _add(kernel, work, TemplateEvent(kind, int(flags), a=a, a_word=a_word, b=b, b_word=b_word))
 
 
-def _operand(kernel: Kernel, work: Work, role: str | None, default: int) -> tuple[int, int]:
+def _operand(kernel: KernelRewrite, work: Work, role: str | None, default: int) -> tuple[int, int]:
     operand = operand_of(work, role) if role else None
     return (default, -1) if operand is None else kernel.number_of(kernel.open_block(), work.instruction, operand)
 
 
-def _add(kernel: Kernel, work: Work, event: TemplateEvent) -> None:
+def _add(kernel: KernelRewrite, work: Work, event: TemplateEvent) -> None:
     instruction, block = work.instruction, kernel.open_block()
     access = next(each for each in work.event.accesses if each.address is operand_of(work, "mbar"))
     if access.address is None:
@@ -69,7 +69,7 @@ def _add(kernel: Kernel, work: Work, event: TemplateEvent) -> None:
     kernel.plan.stats.sync_sites += 1
 
 
-def add_wait(kernel: Kernel, work: Work, node: int) -> None:
+def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
     """A wait, behind the instruction."""
     instruction = work.instruction
     result = operand_of(work, "dst")
@@ -87,7 +87,7 @@ def add_wait(kernel: Kernel, work: Work, node: int) -> None:
     kernel.pending += kernel.closed(node) + f"{label}:\n"
 
 
-def _parity(kernel: Kernel, work: Work, instruction: Instruction) -> tuple[int, int]:
+def _parity(kernel: KernelRewrite, work: Work, instruction: Instruction) -> tuple[int, int]:
     """The parity of a wait; that of a state operand is its highest bit (passes/mbarriers.py)."""
     parity, block = operand_of(work, "parity"), kernel.open_block()
     if parity is not None:

@@ -63,7 +63,7 @@ def record(source: str | Module, name: str = "<ptx>") -> Recorded:
     context = Context(module, Edits(module), Variant(), plans, RuntimeLibrary({}, {}))
     templates: list[Template] = []
     has_copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
-    kernels = [Kernel(context, plan, number, templates, has_copies=has_copies) for number, plan in enumerate(context.entries())]
+    kernels = [KernelRewrite(context, plan, number, templates, has_copies=has_copies) for number, plan in enumerate(context.entries())]
     try:
         words = max((kernel.rewrite() for kernel in kernels), default=1)
     except Unsupported as error:
@@ -105,7 +105,7 @@ def _header(context: Context) -> str:
 
 
 @dataclass
-class Kernel:
+class KernelRewrite:
     """One kernel being rewritten; `templates`: of the module, so that block numbers are unique in it."""
 
     context: Context

@@ -20,15 +20,13 @@
 DEVICE Shape shape_of(u32 threads, u32 shared_bytes) {
     Shape s;
 #if CONSAN_CLUSTER
-    // A block of the coarse table must not span two CTAs.
-    u32 warps = cluster_size() << shift_of(threads), step = 2048;
+    u32 warps = cluster_size() << shift_of(threads);
 #else
-    u32 warps = (threads + 31) / 32, step = 256;
+    u32 warps = (threads + 31) / 32;
 #endif
-    s.warps = warps <= 1 ? 1 : 1u << (32 - __clz(warps - 1));
+    s.warps = POWER_OF_TWO(warps);
     s.rows = CONSAN_CLUSTER ? s.warps : min(s.warps, (warps + 1) & ~1u);
-    while (shared_bytes > step * 8) step *= 2;
-    s.cells = (u32)ALIGN_UP((u64)(shared_bytes ? shared_bytes : 1), step) / CONSAN_GRANULE;
+    s.cells = CTA_CELLS(shared_bytes);
 #if CONSAN_CLUSTER
     s.cells *= cluster_size();
 #endif

@@ -16,6 +16,7 @@ from consan.backends.cpu import LaunchStats
 from consan.backends.cpu.state.faults import Blocked
 from consan.backends.cpu.state.wave import Wave
 from consan.backends.virtual import VirtualBackend
+from consan.launching.placement import placed
 
 
 def with_endings(verdict: Verdict, stats: LaunchStats) -> Verdict:
@@ -60,7 +61,8 @@ def start(
 ) -> LaunchStats:
     """Run a loaded kernel as it is."""
     holder: Any = SimpleNamespace(backend=backend, device_lost=False)
-    with api._arguments(holder, kernel.function, args) as values:
+    with placed(holder) as placement:
+        values = placement.parameters(api._arguments(kernel.function, args), "argument")
         return backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
 
 

@@ -80,18 +80,20 @@ def test_wrong_arguments(entry: str, args: list[Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_wrong_argument_frees_the_ones_before_it() -> None:
+def test_nothing_is_copied_before_all_arguments_fit() -> None:
     from consan.session.device import shared_device
 
-    backend, freed = shared_device("cpu").backend, list[int]()
-    free = backend.free
-    backend.free = lambda address: (freed.append(address), free(address))
+    backend, asked = shared_device("cpu").backend, list[int]()
+    alloc = backend.alloc
+    backend.alloc = lambda nbytes: (asked.append(nbytes), alloc(nbytes))[1]
     try:
         with pytest.raises(UsageError):
             launch("clean", [OUT, "x"])
+        assert asked == []
+        launch("clean", [OUT, 16])
     finally:
-        del backend.free
-    assert len(freed) == 1
+        del backend.alloc
+    assert asked == [OUT.nbytes]
 
 
 @pytest.mark.parametrize("shape", [{"grid": ()}, {"block": (1, 2, 3, 4)}])

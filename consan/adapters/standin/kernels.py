@@ -24,6 +24,7 @@ from consan.adapters.standin.context import MemoryPointer, StandinContext, Windo
 from consan.adapters.standin.cuda import CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
+from consan.launching.placement import OnDevice, placed, pointer
 from consan.session.layouts import name_addresses
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -43,14 +44,6 @@ class Entry:
 
     sizes: tuple[int, ...]
     cluster: Dim3
-
-
-@dataclass(frozen=True)
-class ArrayExtent:
-    """How far an array goes, without keeping it alive."""
-
-    nbytes: int
-    ndim: int
 
 
 @dataclass(frozen=True)
@@ -109,14 +102,15 @@ def _dim3(extents: Sequence[Any]) -> Dim3:
     return x, y, z
 
 
-def argument_bytes(value: Any) -> bytes:
-    """The bytes that CuPy would point the driver at."""
+def argument(value: Any) -> bytes | OnDevice:
+    """What CuPy would point the driver at."""
     if value is None:
         return bytes(8)
     if isinstance(value, ndarray):
-        return value.data.ptr.to_bytes(8, "little")
+        # Only of an array whose bytes follow each other the end is known.
+        return pointer(value.data.ptr, value._host.nbytes if value._host.flags.c_contiguous and value._host.ndim else None)
     if isinstance(value, MemoryPointer):
-        return value.ptr.to_bytes(8, "little")
+        return pointer(value.ptr)
     if isinstance(value, np.ndarray) and value.size != 1:
         raise TypeError(
             f"You are trying to pass a numpy.ndarray of shape {value.shape} as a kernel parameter. Only numpy.ndarrays of size one can be "
@@ -134,13 +128,6 @@ def _python_scalar(value: Any) -> bytes:
     if type(value) in kinds:
         return bytes(kinds[type(value)](value).tobytes())
     raise TypeError(f"Unsupported type {type(value)}")
-
-
-def _solid(value: Any) -> Any:
-    """An array whose bytes follow each other, else nothing: only of those the end is known."""
-    if not isinstance(value, ndarray) or not value._host.flags.c_contiguous:
-        return None
-    return ArrayExtent(value._host.nbytes, value._host.ndim)
 
 
 def pack(values: Sequence[bytes], sizes: Sequence[int], kernel: str) -> list[bytes]:
@@ -183,28 +170,29 @@ class RawKernel:
 
     def __call__(self, grid: Any, block: Any, args: Any = (), *, shared_mem: int = 0, stream: Any = None) -> None:
         """Launch, and wait for the end."""
-        self.launch(grid, block, [argument_bytes(value) for value in args], shared_mem, args)
+        self.launch(grid, block, [argument(value) for value in args], shared_mem)
 
-    def launch(self, grid: Any, block: Any, values: Sequence[bytes], shared_mem: int = 0, given: Sequence[Any] = ()) -> None:
-        """Launch with arguments that are bytes already; reports tell addresses by the arrays that were `given`."""
+    def launch(self, grid: Any, block: Any, values: Sequence[bytes | OnDevice], shared_mem: int = 0) -> None:
+        """Launch with values as `argument` gives them."""
         compiled = self._compiled()
         name, entry = compiled.entry(self.name)
         threads = _dim3(block)
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
-        packed = pack(values, entry.sizes, self.name)
-        session.launch(
-            compiled.prepared,
-            name,
-            _dim3(grid),
-            threads,
-            packed,
-            shared=int(shared_mem),
-            cluster=entry.cluster,
-            cooperative=self.enable_cooperative_groups,
-            address_name=name_addresses(compiled.prepared, name, "argument", [_solid(value) for value in given], packed) if given else None,
-        )
+        with placed(session) as placement:
+            packed = pack(placement.parameters(values, "argument"), entry.sizes, self.name)
+            session.launch(
+                compiled.prepared,
+                name,
+                _dim3(grid),
+                threads,
+                packed,
+                shared=int(shared_mem),
+                cluster=entry.cluster,
+                cooperative=self.enable_cooperative_groups,
+                address_name=name_addresses(compiled.prepared, name, placement.buffers, len(packed)),
+            )
 
     def compile(self, log_stream: Any = None) -> None:
         """Compile now instead of at the first launch."""

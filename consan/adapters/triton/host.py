@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
-from consan.tensormap.description import TensorMapInfo
-from consan.tensormap.rules import validate
+from consan.launching.placement import Placement
 
 Array = npt.NDArray[Any]
 _ALIGNMENT = 16  # what Triton specialises pointers on: a copy keeps it
@@ -76,17 +75,17 @@ def wrapped(value: Any) -> Any:
 
 @dataclass
 class HostBlock:
-    """Host memory from `start` on, and the address of its copy on the device."""
+    """Host memory from `start` on."""
 
     start: int
     end: int
     writeable: bool
-    device: int = 0
-    allocation: int = 0
 
     def bytes(self) -> npt.NDArray[np.uint8]:
         """The host memory as an array."""
-        return np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
+        array = np.ctypeslib.as_array((ctypes.c_uint8 * (self.end - self.start)).from_address(self.start))
+        array.flags.writeable = self.writeable
+        return array
 
 
 def block_of(value: Any, label: str) -> HostBlock | None:
@@ -122,40 +121,15 @@ def _of_tensor(value: Any, label: str) -> HostBlock | None:
     return HostBlock(storage.data_ptr(), storage.data_ptr() + storage.nbytes(), True) if storage.nbytes() else None
 
 
-class Copies:
-    """The copies on the device for one launch."""
+class HostMemory:
+    """Where the host memory that a launch may touch is on the device."""
 
-    def __init__(self, backend: Any, blocks: Iterable[HostBlock]) -> None:
-        self._backend = backend
-        self._blocks = _merged(blocks)
-        for block in self._blocks:
-            shift = block.start % _ALIGNMENT
-            block.allocation = backend.alloc(block.end - block.start + shift)
-            block.device = block.allocation + shift
-            backend.write(block.device, block.bytes())
+    def __init__(self, placement: Placement, blocks: Iterable[HostBlock]) -> None:
+        self._placed = [(block, placement.address(block.bytes(), _ALIGNMENT)) for block in _merged(blocks)]
 
     def address(self, host: int) -> int:
         """Device address of the copy of a host byte; 0 for a null pointer."""
-        found = next((block for block in self._blocks if block.start <= host < block.end), None)
-        return found.device + host - found.start if found else 0
-
-    def tensor_map(self, info: TensorMapInfo) -> bytes:
-        """The bytes of a tensor map. UsageError if the driver would refuse it."""
-        validate(info)
-        data: bytes = self._backend.tensor_map(info)
-        return data
-
-    def give_back(self) -> None:
-        """Copy the kernel's results back to the host."""
-        for block in self._blocks:
-            if block.writeable:
-                block.bytes()[...] = np.frombuffer(self._backend.read(block.device, block.end - block.start), np.uint8)
-
-    def free(self) -> None:
-        """Free the copies."""
-        for block in self._blocks:
-            self._backend.free(block.allocation)
-        self._blocks = []
+        return next((device + host - block.start for block, device in self._placed if block.start <= host < block.end), 0)
 
 
 def _merged(blocks: Iterable[HostBlock]) -> list[HostBlock]:

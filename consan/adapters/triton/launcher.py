@@ -11,21 +11,19 @@ scratch, which Proton's intra-kernel instrumentation asks for.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.triton.code import framework_of_source
-from consan.adapters.triton.host import Copies, block_of, wrapped
-from consan.reports.variables import Argument
+from consan.adapters.triton.host import HostMemory, block_of, wrapped
+from consan.launching.placement import OnDevice, Placement, placed, pointer
 from consan.session.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 
-Bytes = Callable[[Copies], bytes]  # computes a parameter's bytes, given the copies
 _FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _BY_PTX = {dtype.ptx: dtype for dtype in DTYPES.values()}
 _L2_PROMOTION = 128
@@ -52,6 +50,16 @@ class Leaf:
     type: str
     value: Any
     label: str
+
+    @property
+    def refers(self) -> bool:
+        """Whether it refers to memory."""
+        return _is_pointer(self) or _is_descriptor(self)
+
+    @property
+    def base(self) -> Any:
+        """What tells its memory: a descriptor has it."""
+        return self.value.base if _is_descriptor(self) else self.value
 
 
 def leaves(types: Sequence[Any], values: Sequence[Any], labels: Sequence[str]) -> Iterator[Leaf]:
@@ -91,28 +99,11 @@ class Launcher:
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
         prepared.framework = self._framework
-        pointers = [leaf.value if _is_pointer(leaf) else leaf.value.base for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
-        named = [leaf.label for leaf in found if _is_pointer(leaf) or _is_descriptor(leaf)]
-        blocks = [block for value, label in zip(pointers, named, strict=True) if (block := block_of(value, label)) is not None]
-        copies, scratch = Copies(session.backend, blocks), _Scratch(session.backend)
-        try:
-            values = [make(copies) for make in self._parameters(found)]
+        with placed(session) as placement:
+            values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
-            values += scratch.pointers(told, grid, count - len(values))
-            self._run(prepared, function.name, grid, values, NamedBuffers(tuple(self._buffers(pointers, named, copies))))
-            copies.give_back()
-        finally:
-            copies.free()
-            scratch.free()
-
-    def _buffers(self, pointers: Sequence[Any], labels: Sequence[str], copies: Copies) -> Iterator[Argument]:
-        """The buffers as the program passes them; an item of a tuple has the number of the tuple."""
-        for value, label in zip(pointers, labels, strict=True):
-            block = block_of(value, label)
-            if block is not None:
-                number = next(i for i, known in enumerate(self._labels, 1) if label == known or label.startswith(f"{known}["))
-                name = label.removeprefix(f"{self._metadata.name}: ")
-                yield Argument(f"argument {number}", copies.address(block.start), block.end - block.start, name)
+            values += _scratch(placement, told, grid, count - len(values))
+            self._run(prepared, function.name, grid, values, NamedBuffers(tuple(placement.buffers)))
 
     def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes], names: NamedBuffers) -> None:
         told = self._metadata
@@ -129,43 +120,37 @@ class Launcher:
             address_name=names,
         )
 
-    def _parameters(self, found: Sequence[Leaf]) -> Iterator[Bytes]:
+    def _parameters(self, found: Sequence[Leaf], placement: Placement) -> Iterator[bytes]:
+        memory = HostMemory(placement, [block for leaf in found if leaf.refers and (block := block_of(leaf.base, leaf.label)) is not None])
         maps = iter(self._maps)
         for leaf in found:
-            if _is_descriptor(leaf):
-                yield from _descriptor(leaf, next(maps) if self._maps else None)
-            else:
-                yield _pointer(leaf.value) if _is_pointer(leaf) else functools.partial(_fixed, _number(leaf.type, leaf.value, leaf.label))
+            label, name = self._name(leaf)
+            told = next(maps) if self._maps and _is_descriptor(leaf) else None
+            yield from (placement.parameter(value, label, name) for value in _values(leaf, told, memory, placement))
+
+    def _name(self, leaf: Leaf) -> tuple[str, str]:
+        """What reports call an argument; an item of a tuple has the number of the tuple."""
+        number = next(i for i, known in enumerate(self._labels, 1) if leaf.label == known or leaf.label.startswith(f"{known}["))
+        return f"argument {number}", leaf.label.removeprefix(f"{self._metadata.name}: ")
 
 
-class _Scratch:
-    """The scratch buffers that follow the arguments."""
+def _scratch(placement: Placement, told: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:
+    """The `count` pointers that follow the arguments: global scratch, profiler scratch."""
+    if getattr(told, "profile_scratch_size", 0):
+        raise NotSupported(f"{told.name} was instrumented by Proton, whose scratch memory the virtual machine does not have")
+    ctas = grid[0] * grid[1] * grid[2] * int(getattr(told, "num_ctas", 1))
+    size = int(told.global_scratch_size or 0) * ctas
+    if size and count > 0:
+        _ask_for_scratch(size, told.global_scratch_align)
+    return [placement.parameter(pointer(placement.scratch(size) if size and not i else 0)) for i in range(count)]
 
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
-        self._addresses: list[int] = []
 
-    def pointers(self, told: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:
-        """As many pointers as the kernel takes: global scratch, profiler scratch."""
-        if getattr(told, "profile_scratch_size", 0):
-            raise NotSupported(f"{told.name} was instrumented by Proton, whose scratch memory the virtual machine does not have")
-        ctas = grid[0] * grid[1] * grid[2] * int(getattr(told, "num_ctas", 1))
-        size = int(told.global_scratch_size or 0) * ctas
-        return [(self._alloc(size, told) if size and not i else 0).to_bytes(8, "little") for i in range(count)]
-
-    def _alloc(self, size: int, told: Any) -> int:
-        _allocation = importlib.import_module("triton.runtime._allocation")
-        allocator = _allocation._allocator.get()
-        if isinstance(allocator, _allocation.NullAllocator):
-            allocator(size, told.global_scratch_align, 0)  # raises as on a GPU: the program must set an allocator
-        self._addresses.append(self._backend.alloc(size))
-        return self._addresses[-1]
-
-    def free(self) -> None:
-        """Free what was allocated."""
-        for address in self._addresses:
-            self._backend.free(address)
-        self._addresses = []
+def _ask_for_scratch(size: int, alignment: int) -> None:
+    """Raises as on a GPU if the program has set no allocator."""
+    _allocation = importlib.import_module("triton.runtime._allocation")
+    allocator = _allocation._allocator.get()
+    if isinstance(allocator, _allocation.NullAllocator):
+        allocator(size, alignment, 0)
 
 
 def _is_pointer(leaf: Leaf) -> bool:
@@ -176,13 +161,20 @@ def _is_descriptor(leaf: Leaf) -> bool:
     return leaf.type.startswith("tensordesc")
 
 
-def _fixed(data: bytes, copies: Copies) -> bytes:
-    return data
+def _values(leaf: Leaf, told: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
+    """The parameters of an argument. `told`: of a tensor descriptor that becomes a tensor map."""
+    if _is_descriptor(leaf):
+        yield from _descriptor(leaf, told, memory, placement)
+    else:
+        yield _reference(leaf, memory) if leaf.refers else _number(leaf.type, leaf.value, leaf.label)
 
 
-def _pointer(value: Any) -> Bytes:
-    host = 0 if value is None or isinstance(value, int) else int(value.data_ptr())
-    return lambda copies: copies.address(host).to_bytes(8, "little")
+def _reference(leaf: Leaf, memory: HostMemory) -> OnDevice:
+    """The pointer of an argument, and the memory that the program may reach by it."""
+    host = 0 if leaf.base is None or isinstance(leaf.base, int) else int(leaf.base.data_ptr())
+    block = block_of(leaf.base, leaf.label)
+    found = pointer(memory.address(host))
+    return found if block is None else replace(found, begin=memory.address(block.start), nbytes=block.end - block.start)
 
 
 def _number(kind: str, value: Any, label: str) -> bytes:
@@ -201,15 +193,16 @@ def _number(kind: str, value: Any, label: str) -> bytes:
 # -- tensor descriptors --------------------------------------------------------------------------------------------------------------
 
 
-def _descriptor(leaf: Leaf, told: Mapping[str, Any] | None) -> Iterator[Bytes]:
-    descriptor = leaf.value
+def _descriptor(leaf: Leaf, told: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
+    descriptor, base = leaf.value, _reference(leaf, memory)
     shape, strides = [int(extent) for extent in descriptor.shape], [int(step) for step in descriptor.strides]
     if told is None:
-        yield _pointer(descriptor.base)
+        yield base
         yield from _numbers("i64", [*shape, *strides], leaf.label)
         yield from _numbers("i1", _flags(descriptor), leaf.label)
     else:
-        yield lambda copies: copies.tensor_map(tensor_map(descriptor, told, copies.address(descriptor.base.data_ptr())))
+        address = memory.address(descriptor.base.data_ptr())
+        yield replace(base, data=placement.tensor_map(tensor_map(descriptor, told, address)))
     yield from _numbers("i32", shape, leaf.label)
     yield from _numbers("i64", strides, leaf.label)
 
@@ -219,8 +212,8 @@ def _flags(descriptor: Any) -> list[int]:
     return [int(descriptor.padding == "nan"), *([] if rounds is None else [int(rounds)])]
 
 
-def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[Bytes]:
-    return (functools.partial(_fixed, _number(kind, value, label)) for value in values)
+def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[bytes]:
+    return (_number(kind, value, label) for value in values)
 
 
 def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> TensorMapInfo:

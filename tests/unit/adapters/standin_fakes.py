@@ -48,6 +48,7 @@ class FakeSession:
     prepared: list[tuple[str, str]] = field(default_factory=list)
     launches: list[SimpleNamespace] = field(default_factory=list)
     play: Callable[[SimpleNamespace], None] | None = None
+    device_lost = False
 
     @property
     def backend(self) -> Any:

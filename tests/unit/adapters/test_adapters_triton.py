@@ -19,9 +19,10 @@ from consan.adapters.base import Patches
 from consan.adapters.triton import harness, versions
 from consan.adapters.triton.code import ptx_of, settled
 from consan.adapters.triton.driver import VirtualDriver
-from consan.adapters.triton.host import Copies, HostArray, block_of, wrapped
+from consan.adapters.triton.host import HostArray, HostMemory, block_of, wrapped
 from consan.adapters.triton.launcher import Launcher, leaves, tensor_map
 from consan.backends.virtual import VirtualBackend
+from consan.launching.placement import Placement
 
 # -- versions ----------------------------------------------------------------------------------------------------------------------
 
@@ -84,18 +85,18 @@ def test_no_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_views_share_one_copy_that_keeps_their_distance_and_alignment() -> None:
     backend, array = VirtualBackend(), np.arange(100, dtype=np.float32)
     views = [array[4:50], array[60:], array[::-2]]
-    copies = Copies(backend, [block for view in views if (block := block_of(HostArray(view), "x"))])
+    placement = Placement(backend)
+    memory = HostMemory(placement, [block for view in views if (block := block_of(HostArray(view), "x"))])
     hosts = [HostArray(view).data_ptr() for view in views]
-    device = [copies.address(host) for host in hosts]
+    device = [memory.address(host) for host in hosts]
     assert [d - device[0] for d in device] == [h - hosts[0] for h in hosts]
     assert [d % 16 for d in device] == [h % 16 for h in hosts]
-    assert len(copies._blocks) == 1
+    assert len(memory._placed) == 1
     backend.write(device[1], np.full(40, 7, np.float32))
-    copies.give_back()
+    placement.copy_back()
     assert (array[60:] == 7).all()
     assert (array[:60] == np.arange(60)).all()
-    copies.free()
-    assert copies.address(hosts[0]) == 0
+    assert memory.address(0) == 0
 
 
 def test_read_only_arrays_stay_as_they_are() -> None:
@@ -103,9 +104,9 @@ def test_read_only_arrays_stay_as_they_are() -> None:
     array.flags.writeable = False
     block = block_of(HostArray(array), "x")
     assert block is not None
-    copies = Copies(backend, [block])
-    backend.write(copies.address(block.start), np.ones(8, np.float32))
-    copies.give_back()
+    placement = Placement(backend)
+    backend.write(HostMemory(placement, [block]).address(block.start), np.ones(8, np.float32))
+    placement.copy_back()
     assert not array.any()
 
 
@@ -141,9 +142,7 @@ def parameters(signature: dict[str, Any], values: list[Any], maps: Any = None) -
     metadata = SimpleNamespace(name="k", tensordesc_meta=maps)
     launcher = Launcher(SimpleNamespace(session=None), SimpleNamespace(signature=signature), metadata)
     found = list(leaves(launcher._types, values, launcher._labels))
-    blocks = [block_of(getattr(v, "base", v), "x") for v in values if hasattr(v, "base") or isinstance(v, HostArray)]
-    copies = Copies(VirtualBackend(), [block for block in blocks if block])
-    return [make(copies) for make in launcher._parameters(found)]
+    return list(launcher._parameters(found, Placement(VirtualBackend())))
 
 
 def test_the_bytes_of_scalars() -> None:

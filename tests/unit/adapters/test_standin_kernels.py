@@ -15,7 +15,7 @@ from standin_fakes import FakeSession
 
 from consan._errors import NotSupported, UsageError
 from consan.adapters.standin import CupyStandIn
-from consan.adapters.standin.kernels import argument_bytes, pack
+from consan.adapters.standin.kernels import argument, pack
 
 SAXPY = r"""
 struct Pair { int a; double b; };
@@ -128,8 +128,8 @@ def test_errors(cp: Any) -> None:
         (None, bytes(8)),
     ],
 )
-def test_argument_bytes_follow_cupy(value: Any, expected: bytes) -> None:
-    assert argument_bytes(value) == expected
+def test_arguments_follow_cupy(value: Any, expected: bytes) -> None:
+    assert argument(value) == expected
 
 
 def test_arguments_are_cut_to_the_parameter(cp: Any, session: FakeSession) -> None:

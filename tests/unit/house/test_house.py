@@ -46,7 +46,7 @@ ROOMS = {
     ),
     "consan.adapters": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
-        *("consan.backends", "consan.session"),
+        *("consan.backends", "consan.launching.placement", "consan.session"),
     ),
     "consan.process": (ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters"),
     "consan.api": (
@@ -262,8 +262,6 @@ def test_tests_use_few_private_names() -> None:
 SHARED_NAMES = {
     "Device": "the stand-in has CuPy's name; the session's is a device of this process",
     "Event": "the stand-ins have the names of CuPy and torch; the other is what a recorded thread did",
-    "Kernel": "that of the Python API; the other is one kernel of a module while recording is added to it",
-    "Place": "the recorder's is the kernel of a launch; the other is an instruction and its source line",
     "Stream": "the stand-ins have the names of CuPy and torch",
 }
 

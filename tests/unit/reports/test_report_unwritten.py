@@ -6,8 +6,8 @@ import pytest
 
 from consan.instrument.relations import Stores, SyncPoint
 from consan.instrument.sites import Place
-from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.culprits.unwritten import is_array, published_at, with_stores
+from consan.reports.model import Access, AsyncInfo, Finding
 
 BULK = Access("bulk store", "cp.async.bulk", file="k.cu", line=8, name="tile[48..51]", asynchronous=AsyncInfo("bulk store"))
 READ = Access("read", "ld.shared.f32", file="k.cu", line=9, name="tile[36]")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.sites import SharedVariable
+from consan.reports.variables import Argument
 from consan.session.layouts import layout_of, name_addresses
 
 ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)
@@ -75,14 +76,11 @@ def test_beside_one_symbol_of_two_functions_no_variable_is_alone() -> None:
 
 
 def test_arguments_have_the_names_of_the_signature(tmp_path: Path) -> None:
-    import numpy as np
-
     source = tmp_path / "k.cu"
     source.write_text("__global__ void k(float* in, int n, float* out) { }")
     module = prepared(plain=f'.file 1 "{source}"\n')
-    given = [np.zeros(4, np.float32), np.int32(7), np.zeros(8, np.float32)]
     first, third = 1 << 40, 1 << 41
-    values = [first.to_bytes(8, "little"), b"\7\0\0\0", third.to_bytes(8, "little")]
-    name = name_addresses(module, "_Z1kPfiS_", "argument", given, values)
+    given = [Argument("argument 1", first, 16), Argument("argument 3", third, 32)]
+    name = name_addresses(module, "_Z1kPfiS_", given, 3)
     assert name(third + 4, third + 8) == "bytes 4..7 of argument 3 (out)"
     assert name(7, 8) == ""
