@@ -145,4 +145,6 @@ def _as_instrumented(ptx: str, name: str, done: Recorded) -> Instrumented:
         lines=done.lines,
         places=Places(lambda: parse(ptx, name)),
         communicates=communicates(parse(ptx, name)),
+        hazards=done.hazards,
+        debug=done.debug,
     )

@@ -2,14 +2,9 @@
 //
 // Of the warps that can go on, the first one does (or the last one, in the other order), until it cannot. Both orders are lawful, and
 // their findings are united, so a finding does not depend on the order of one run.
+#include "asynchronous.hpp"
 #include "barriers.hpp"
-#include "bounds.hpp"
-#include "copies.hpp"
 #include "divergence.hpp"
-#include "initialised.hpp"
-#include "log.hpp"
-#include "mbarriers.hpp"
-#include "races.hpp"
 #include "warp_barriers.hpp"
 
 namespace {
@@ -17,10 +12,11 @@ namespace {
 class Replay {
   public:
     Replay(const Input &input, Output &output)
-        : input_(input), output_(output), findings_(input.records, input.capacity), clocks_(input.threads),
+        : input_(input), output_(output), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)), clocks_(input.threads, asynchronous_events_),
           races_(input.shared_bytes, clocks_, findings_), initialised_(input.shared_bytes, clocks_, findings_), bounds_(input.shared_bytes, findings_),
           barriers_(input.threads, clocks_, races_, findings_), warp_barriers_(input.threads, clocks_), divergence_(input, findings_),
-          mbarriers_(input, clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
+          mbarriers_(clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_),
+          asynchronous_(input, asynchronous_events_, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
         for (u32 thread = 0; thread < input.threads; ++thread) {
             logs_.emplace_back(input, thread);
             set_ready(thread);
@@ -30,6 +26,8 @@ class Replay {
         again_.assign(input.threads, false);
         meets_.assign(input.threads, 0);
         arrivals_.resize(ready_.size());
+        issues_.resize(ready_.size());
+        issuing_.assign(input.threads, false);
     }
 
     void run() {
@@ -52,6 +50,7 @@ class Replay {
         u32 warps = (u32)ready_.size();
         for (u32 i = 0; i < warps; ++i) {
             u32 warp = input_.descending ? warps - 1 - i : i;
+            if (!ready_[warp] && issues_[warp].event) issue_together(warp);
             if (!ready_[warp] && !arrivals_[warp].empty()) arrive_together(warp);
             if (!ready_[warp]) continue;
             u32 lane = (u32)__builtin_ctz(ready_[warp]);
@@ -71,7 +70,7 @@ class Replay {
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             if (state == LaneLog::FINISHED) exit(thread, released);
-            if (state != LaneLog::EVENT) break;
+            if (state != LaneLog::EVENT || waits_for_lanes(thread, log.event())) break;
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
         }
@@ -100,7 +99,23 @@ class Replay {
             barriers_.touch(thread);
             copies_.wait(thread, log.a());
             return true;
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); return true;
+        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case GLOBAL_READ: output_.by_address |= asynchronous_.global_access(thread, log); return true;
+        case BULK_LOAD:
+        case TENSOR_LOAD:
+            if (!mbarriers_.exists(log.b_address() - input_.window) && !forced_) return park(thread);
+            [[fallthrough]];
+        case PROXY_FENCE:
+        case BULK_STORE:
+        case BULK_COMMIT:
+        case BULK_WAIT:
+        case TENSOR_STORE:
+        case PRODUCT:
+        case PRODUCT_COMMIT:
+        case PRODUCT_WAIT:
+            barriers_.touch(thread);
+            output_.by_address |= asynchronous_.handle(thread, log, released);
+            return true;
         case MBARRIER_INIT:
         case MBARRIER_INVAL:
         case MBARRIER_ARRIVE:
@@ -128,7 +143,7 @@ class Replay {
         access.thread = thread;
         access.site = (u32)event.site;
         access.offset = log.address() - input_.window;
-        access.bytes = (u8)event.bytes;
+        access.bytes = (u32)event.bytes;
         access.element = (u8)event.a;
         access.reads = event.kind != WRITE;
         access.writes = event.kind != READ;
@@ -139,6 +154,7 @@ class Replay {
         barriers_.touch(thread);
         if (mbarriers_.data(access)) return;
         copies_.meet(access);
+        asynchronous_.access(access);
         races_.add(access);
         initialised_.add(access);
     }
@@ -153,6 +169,7 @@ class Replay {
         access.writes = true;
         if (!bounds_.holds(access)) return;
         barriers_.touch(thread);
+        asynchronous_.access(access, true);
         copies_.issue(access, log.wide_value(), log.b());
         initialised_.add(access);
     }
@@ -172,6 +189,7 @@ class Replay {
         case MBARRIER_INIT:
             barriers_.touch(thread);
             copies_.meet(bytes);
+            asynchronous_.meet(bytes);
             races_.meet(bytes);
             initialised_.add(bytes);
             mbarriers_.init(thread, site, place, log.a());
@@ -180,7 +198,7 @@ class Replay {
             return true;
         case MBARRIER_INVAL:
             barriers_.touch(thread);
-            mbarriers_.inval(thread, site, place, released);
+            mbarriers_.inval(thread, site, place, asynchronous_.signalling(place, thread), released);
             races_.add(bytes);
             return true;
         case MBARRIER_TX: mbarriers_.transact(thread, site, place, event.flags & COMPLETE ? -(i32)log.a() : (i32)log.a(), released); return true;
@@ -215,6 +233,27 @@ class Replay {
     void tie(u32 thread, u32 place) {
         Mbarriers::Phase phase;
         if (mbarriers_.current(place, phase)) copies_.tie(thread, phase);
+    }
+
+    // The lanes of a warp that go on together come to an issue together: one that issues waits until the others have done all that
+    // stands before it in the text, and they do not go beyond it.
+    bool waits_for_lanes(u32 thread, const Event &event) {
+        Issue &issue = issues_[thread / LANES];
+        bool issues = Asynchronous::is_issue(event) && !issuing_[thread];
+        issuing_[thread] = false;
+        if (!issues && !(issue.event && &event > issue.event)) return false;
+        if (issues && (!issue.event || &event < issue.event)) issue.event = &event;
+        issue.lanes |= 1u << thread % LANES;
+        again_[thread] = true;
+        return true;
+    }
+
+    void issue_together(u32 warp) {
+        Issue issue = issues_[warp];
+        issues_[warp] = Issue{};
+        ready_[warp] = issue.lanes;
+        for (u32 lane = 0; lane < LANES; ++lane)
+            if (issue.lanes >> lane & 1) issuing_[warp * LANES + lane] = &logs_[warp * LANES + lane].event() == issue.event;
     }
 
     // A thread waits until the mbarrier that it uses is initialised.
@@ -257,7 +296,7 @@ class Replay {
 
     // No thread can continue. If the launch ended, all threads have exited.
     void settle() {
-        if (exited_ == input_.threads) return;
+        if (exited_ == input_.threads) return asynchronous_.finish();
         output_.status = STUCK;
         output_.stuck_lane = exited_;
     }
@@ -265,6 +304,7 @@ class Replay {
     const Input &input_;
     Output &output_;
     Findings findings_;
+    bool asynchronous_events_;
     Clocks clocks_;
     Races races_;
     Initialised initialised_;
@@ -274,6 +314,13 @@ class Replay {
     Divergence divergence_;
     Mbarriers mbarriers_;
     Copies copies_;
+    Asynchronous asynchronous_;
+    struct Issue {
+        const Event *event = nullptr;
+        u32 lanes = 0;  // those that wait
+    };
+    std::vector<Issue> issues_;  // by warp: the first in the text
+    std::vector<bool> issuing_;  // threads that execute theirs now
     struct Pending {
         const Event *event;
         u32 place;
