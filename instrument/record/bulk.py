@@ -1,7 +1,7 @@
 """The recording of bulk and tensor copies, their groups, and proxy fences (ISA "cp.async.bulk", "cp.async.bulk.tensor", "fence.proxy").
 
-Not taken: copies to other CTAs (multicasts, CTA pairs, shared memory to shared memory), st.async, red.async, st.bulk, tensor copies in other
-modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+Not taken: copies to other CTAs (multicasts, CTA pairs, shared memory to shared memory), st.async, red.async, st.bulk, tensor copies in
+other modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Words are stored before the instruction that they describe, because it may overw
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,11 @@ from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph, graph_of, written
+from consan.instrument.passes.flow import CONTROL, Graph, Key, graph_of, written
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.passes.registers import StaticFinding, is_debug
 from consan.instrument.passes.static import static_findings
+from consan.instrument.passes.tensor_operands import definitions
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
 from consan.instrument.record import bulk, copies, matrix, mbarriers, sides, text
@@ -130,6 +132,11 @@ class Kernel:
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
 
+    @functools.cached_property
+    def definitions(self) -> dict[Key, list[Instruction]]:
+        """The instructions that write each register."""
+        return definitions(self.plan.function)
+
     def rewrite(self) -> int:
         """Insert everything; returns the most words between two cuts."""
         body = self.plan.function.body
@@ -204,7 +211,7 @@ class Kernel:
             self._barrier(work)
         if (self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction)):
             sides.add_access(self, instruction)
-        if point is not None or family in BARRIERS:
+        if point is not None or family in BARRIERS or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + text.stop()
 
     def open_block(self) -> Words:

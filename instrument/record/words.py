@@ -95,10 +95,9 @@ class Words:
         snippet.add((text.store(word, register) + text.hash_word(register)).strip())
         return word, snippet.text()
 
-    def append(self, register: str, snippet: Snippet, *, hashed: bool) -> None:
-        """The same within a snippet that goes on; the word need not be hashed."""
-        word = self._next()
-        snippet.add((text.store(word, register) + (text.hash_word(register) if hashed else "")).strip())
+    def append(self, register: str, snippet: Snippet) -> None:
+        """A word of its own within a snippet that goes on. It is not hashed."""
+        snippet.add(text.store(self._next(), register).strip())
 
     def halves(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
         """The words of a 64-bit register, lower half first, and the text."""

@@ -23,11 +23,6 @@ class Asynchronous {
         return false;
     }
 
-    // The lanes of a warp come to these together, as far as they come to them at all.
-    static bool is_issue(const Event &event) {
-        return event.kind == BULK_LOAD || event.kind == BULK_STORE || event.kind == TENSOR_LOAD || event.kind == TENSOR_STORE || event.kind == PRODUCT;
-    }
-
     // An access to shared memory, or (`copy`) a cp.async about to be issued.
     void access(const Access &access, bool copy = false) {
         operations_.meet(access);

@@ -23,10 +23,12 @@ class Proxies {
         made.copy = copy;
         if (copy) made.group = copies_.group(access.thread), made.number = copies_.next(access.thread);
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
-            made.mask = Races::mask_of(access, cell);
+            made.mask = Races::mask_of(access, cell), made.cell = cell;
             for (u32 at = heads_[cell]; at; at = items_[at].next) {
                 Item &item = items_[at];
-                if (item.mask & made.mask && ordered(item, access.thread)) item.after.push_back({made.mask, access.thread, made.time, races_.generation(), {}});
+                if (!(item.mask & made.mask)) continue;
+                bool known = ordered(item, access.thread), in_step = clocks_.warps_before(item.thread, item.warp_time, access.thread);
+                if (known || in_step) item.after.push_back({made.mask, known, access.thread, made.time, made.warp_time, races_.generation(), {}});
             }
             keep(heads_[cell], made);
         }
@@ -37,7 +39,7 @@ class Proxies {
         each_left(use, [&](Item &item) {
             bool known = ordered(item, use.thread);
             if (item.copy && (use.operation == WGMMA_OPERATION || !known)) return;
-            if (known ? fenced(item, use.thread) : !item.in_step(clocks_, use.thread)) return;
+            if (known ? fenced(item, use.thread) : !lacks_in_step(item, use)) return;
             Record found{};
             found.kind = MISSING_PROXY_FENCE;
             found.reason = NO_PROXY_FENCE;
@@ -53,27 +55,23 @@ class Proxies {
     // A copy replaces bytes, for whoever knows that it is complete.
     void load(const Access &use, const Mbarriers::Phase &phase) {
         each_left(use, [&](Item &item) {
-            if (ordered(item, use.thread) && fenced(item, use.thread)) item.after.push_back({15, NOTHING, 0, NOTHING, phase});
+            if (ordered(item, use.thread) && fenced(item, use.thread)) item.after.push_back({15, true, NOTHING, 0, 0, NOTHING, phase});
         });
     }
 
   private:
-    // A later write of some bytes, by a thread, or by a copy that completes with a phase.
+    // A later write of some bytes, by a thread, or by a copy that completes with a phase. `exact`: also where each lane is one thread.
     struct Later {
         u8 mask;
-        u32 thread, time, generation;
+        bool exact;
+        u32 thread, time, warp_time, generation;
         Mbarriers::Phase phase;
     };
     struct Item {
-        u32 next, thread, site, time, warp_time, group, number;
+        u32 next, cell, thread, site, time, warp_time, group, number;
         u8 mask;
         bool copy;
         std::vector<Later> after;
-
-        // Ordered once each warp is one thread, but without a fence even then.
-        bool in_step(const Clocks &clocks, u32 thread) const {
-            return clocks.warps_before(this->thread, warp_time, thread) && !clocks.warps_fenced(this->thread, warp_time, thread, SHARED_MEMORY);
-        }
     };
 
     template <typename Use> void each_left(const Access &use, Use f) {
@@ -97,12 +95,21 @@ class Proxies {
         return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread) : clocks_.fenced(item.thread, item.time, thread, SHARED_MEMORY);
     }
 
+    // Whether a write is ordered once each warp is one thread, its bytes are still there then, and a fence is missing even then.
+    bool lacks_in_step(const Item &item, const Access &use) const {
+        u8 mask = item.mask;
+        for (const Later &each : item.after)
+            if (each.thread != NOTHING && clocks_.warps_before(each.thread, each.warp_time, use.thread)) mask &= ~each.mask;
+        if (!(mask & Races::mask_of(use, item.cell))) return false;
+        return clocks_.warps_before(item.thread, item.warp_time, use.thread) && !clocks_.warps_fenced(item.thread, item.warp_time, use.thread, SHARED_MEMORY);
+    }
+
     // The bytes that nothing has replaced which a thread knows of.
     u8 left(const Item &item, u32 thread) const {
         u8 mask = item.mask;
         for (const Later &each : item.after) {
             bool known = each.thread == NOTHING ? mbarriers_.knows(thread, each.phase) : clocks_.before(each.thread, each.time, thread);
-            if (known) mask &= ~each.mask;
+            if (each.exact && known) mask &= ~each.mask;
         }
         return mask;
     }
@@ -111,7 +118,7 @@ class Proxies {
     bool gone(const Item &item) const {
         u8 mask = item.mask;
         for (const Later &each : item.after)
-            if (each.generation < races_.generation()) mask &= ~each.mask;
+            if (each.exact && each.generation < races_.generation()) mask &= ~each.mask;
         return mask == 0;
     }
 

@@ -26,14 +26,10 @@ class Replay {
         again_.assign(input.threads, false);
         meets_.assign(input.threads, 0);
         arrivals_.resize(ready_.size());
-        issues_.resize(ready_.size());
-        issuing_.assign(input.threads, false);
     }
 
     void run() {
-        u32 thread;
-        while (output_.status == OK && !undefined_ && ((thread = next_ready()) != NOTHING || unpark())) {
-            if (thread != NOTHING) step(thread);
+        while (output_.status == OK && !undefined_ && ((asynchronous_events_ ? next_together() : next_alone()) || unpark())) {
         }
         if (output_.status == OK && !undefined_) settle();
         initialised_.finish();
@@ -45,19 +41,61 @@ class Replay {
   private:
     void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
 
-    // The first lane that can continue, in the first such warp of this replay's order; NOTHING if there is none.
-    u32 next_ready() {
-        u32 warps = (u32)ready_.size();
-        for (u32 i = 0; i < warps; ++i) {
-            u32 warp = input_.descending ? warps - 1 - i : i;
-            if (!ready_[warp] && issues_[warp].event) issue_together(warp);
+    u32 nth_warp(u32 i) const { return input_.descending ? (u32)ready_.size() - 1 - i : i; }
+
+    // Run the first lane that can continue, in the first such warp of this replay's order. Returns whether there is one.
+    bool next_alone() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i);
             if (!ready_[warp] && !arrivals_[warp].empty()) arrive_together(warp);
             if (!ready_[warp]) continue;
             u32 lane = (u32)__builtin_ctz(ready_[warp]);
             ready_[warp] &= ready_[warp] - 1;
-            return warp * LANES + lane;
+            step(warp * LANES + lane);
+            return true;
         }
-        return NOTHING;
+        return false;
+    }
+
+    // The same where it matters when a copy or a product is issued: the lanes of a warp run together, as on a chip. Those whose next event
+    // is the first in the text execute it.
+    bool next_together() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i), now = ready_[warp];
+            if (!now && arrivals_[warp].empty()) continue;
+            const Event *first = nullptr;
+            for (; now; now &= now - 1) {
+                u32 thread = warp * LANES + (u32)__builtin_ctz(now);
+                if (fetch(thread) && (!first || &logs_[thread].event() < first)) first = &logs_[thread].event();
+            }
+            if (!arrivals_[warp].empty() && !(first && first <= arrivals_[warp].front().event)) arrive_together(warp);
+            else for (now = first ? ready_[warp] : 0; now; now &= now - 1) step_at(first, warp * LANES + (u32)__builtin_ctz(now));
+            return true;
+        }
+        return false;
+    }
+
+    // Read a thread's next event. Returns whether it has one.
+    bool fetch(u32 thread) {
+        if (again_[thread]) return true;
+        LaneLog::State state = logs_[thread].next();
+        if (state == LaneLog::EVENT) return again_[thread] = true;
+        if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        released_.clear();
+        if (state == LaneLog::FINISHED) exit(thread, released_);
+        for (u32 each : released_) set_ready(each);
+        return false;
+    }
+
+    void step_at(const Event *first, u32 thread) {
+        if (!again_[thread] || &logs_[thread].event() != first || undefined_) return;
+        again_[thread] = false;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        ++output_.lane_events;
+        released_.clear();
+        if (handle(thread, logs_[thread], released_)) set_ready(thread);
+        for (u32 each : released_) set_ready(each);
     }
 
     // Run a thread until it waits or has exited.
@@ -70,7 +108,7 @@ class Replay {
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             if (state == LaneLog::FINISHED) exit(thread, released);
-            if (state != LaneLog::EVENT || waits_for_lanes(thread, log.event())) break;
+            if (state != LaneLog::EVENT) break;
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
         }
@@ -235,27 +273,6 @@ class Replay {
         if (mbarriers_.current(place, phase)) copies_.tie(thread, phase);
     }
 
-    // The lanes of a warp that go on together come to an issue together: one that issues waits until the others have done all that
-    // stands before it in the text, and they do not go beyond it.
-    bool waits_for_lanes(u32 thread, const Event &event) {
-        Issue &issue = issues_[thread / LANES];
-        bool issues = Asynchronous::is_issue(event) && !issuing_[thread];
-        issuing_[thread] = false;
-        if (!issues && !(issue.event && &event > issue.event)) return false;
-        if (issues && (!issue.event || &event < issue.event)) issue.event = &event;
-        issue.lanes |= 1u << thread % LANES;
-        again_[thread] = true;
-        return true;
-    }
-
-    void issue_together(u32 warp) {
-        Issue issue = issues_[warp];
-        issues_[warp] = Issue{};
-        ready_[warp] = issue.lanes;
-        for (u32 lane = 0; lane < LANES; ++lane)
-            if (issue.lanes >> lane & 1) issuing_[warp * LANES + lane] = &logs_[warp * LANES + lane].event() == issue.event;
-    }
-
     // A thread waits until the mbarrier that it uses is initialised.
     bool park(u32 thread) {
         parked_.push_back(thread);
@@ -315,12 +332,6 @@ class Replay {
     Mbarriers mbarriers_;
     Copies copies_;
     Asynchronous asynchronous_;
-    struct Issue {
-        const Event *event = nullptr;
-        u32 lanes = 0;  // those that wait
-    };
-    std::vector<Issue> issues_;  // by warp: the first in the text
-    std::vector<bool> issuing_;  // threads that execute theirs now
     struct Pending {
         const Event *event;
         u32 place;
