@@ -11,19 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import measure
+from oracle_programs import Batch
 import pytest
 
 import consan
 
-STRATEGIES = ("synchronous", "with_copies", "lanes")
+STRATEGIES = ("synchronous", "with_copies", "lanes", "asynchronous", "matrix")
+
+
+_PTX = Batch.ptx.fget
+
+
+def _without_relaxed(batch: Batch) -> str:
+    """A kernel whose mbarrier operations have their default order: relaxed ones are not recorded."""
+    assert _PTX is not None
+    return str(_PTX(batch).replace(".relaxed.cta", ""))
 
 
 def _measured(strategy: str, programs: int, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(measure.consan, "launch", functools.partial(consan.launch, engine="record"))
+    monkeypatch.setattr(Batch, "ptx", property(_without_relaxed))
     return measure.measure(strategy, programs, number, tmp_path)
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "with_copies"])
+@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "matrix"])
 def test_programs(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = _measured(strategy, 8, 1000, tmp_path, monkeypatch)
     assert (row.shadowed, row.examples) == (0, [])
