@@ -64,7 +64,7 @@ def _parameter(work: Work, tensor: TensorAddress, made: dict[Key, list[Instructi
         if len(definitions) != 1 or not _passes_on(definitions[0]):
             return ""
         (definition,) = definitions
-        base, scope = definition.operands[-1], definition.scope  # type: ignore[assignment]
+        base, scope = definition.operands[-1], definition.scope
     return base.name if isinstance(base, Symbol) else ""
 
 

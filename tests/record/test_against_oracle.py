@@ -7,12 +7,13 @@ hooks, for which that does not hold, so only programs of kinds that are recorded
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
 import measure
-from oracle_programs import Batch
 import pytest
+from oracle_programs import Batch
 
 import consan
 
@@ -25,7 +26,7 @@ _PTX = Batch.ptx.fget
 def _without_relaxed(batch: Batch) -> str:
     """A kernel whose mbarrier operations have their default order: relaxed ones are not recorded."""
     assert _PTX is not None
-    return str(_PTX(batch).replace(".relaxed.cta", ""))
+    return re.sub(r"(mbarrier\.[a-z_.]+)\.relaxed\.cta", r"\1", _PTX(batch))
 
 
 def _measured(strategy: str, programs: int, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
