@@ -119,6 +119,11 @@ def test_a_write_that_a_copy_has_overwritten_needs_no_second_fence() -> None:
     assert _proxies(writer, [3, 10, 1040, 7, 11, 1072, 0, 0, 1040, END], store) == {(7, 2)}
 
 
+def test_a_fence_of_another_thread_covers_the_own_writes() -> None:
+    assert _proxies([1, 1024, 3, 3, 8, 1024, 0, 0, END], [3, 7, 3, END]) == set()
+    assert _proxies([1, 1024, 3, 3, 8, 1024, 0, 0, END], [3, 3, 7, END]) == {(7, 2)}
+
+
 def test_lanes_of_a_warp_lack_the_fence_before_the_warp_barrier() -> None:
     store = [8, 1024, 0, 0, END]
     assert _proxies(store, [1, 1024, END]) == {(7, 2)}

@@ -52,7 +52,8 @@ class Clocks {
 
     // Whether a moment is behind a proxy fence for what a thread does next.
     bool fenced(u32 other, u32 time, u32 thread, Memory memory) const {
-        return (other == thread ? fenced_[2 * thread + memory] : (*seen_[thread])[other * stride_ + 1 + memory]) >= time;
+        if (other == thread && fenced_[2 * thread + memory] >= time) return true;
+        return (*seen_[thread])[other * stride_ + 1 + memory] >= time;  // of its own accesses too: another thread's fence may cover them
     }
     bool warps_fenced(u32 other, u32 warp_time, u32 thread, Memory memory) const {
         return warp_seen_[thread / LANES * row_ + other / LANES * stride_ + 1 + memory] >= warp_time;
