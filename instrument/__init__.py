@@ -8,7 +8,7 @@ compiler of the shadow runtime.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,8 +19,8 @@ from consan.instrument.passes.context import Context, FunctionPlan, place_of
 from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
-from consan.instrument.passes.ignored import find_ignored_waits
-from consan.instrument.passes.registers import find_register_hazards, is_debug
+from consan.instrument.passes.registers import is_debug
+from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -131,7 +131,7 @@ def instrument(
         variant=variant,
         lines=tuple(context.edits.line_map()),
         places=Places(lambda: module),
-        hazards=_hazards(module, plans.values()),
+        hazards=static_findings(module, {family for plan in plans.values() for family in plan.stats.families}),
         debug=is_debug(module),
         communicates=waits_elsewhere,
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
@@ -144,13 +144,6 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
         plan.stats.families |= {work.row.family for work in plan.work}
         if any(family_of(instruction) == "cluster-address" for instruction in plan.function.body.instructions()):
             plan.stats.families.add("cluster-address")
-
-
-def _hazards(module: Module, plans: Iterable[FunctionPlan]) -> tuple[StaticFinding, ...]:
-    """The findings that follow from the text alone."""
-    families = {family for plan in plans for family in plan.stats.families}
-    registers = find_register_hazards(module) if "wgmma" in families else ()
-    return (*registers, *(find_ignored_waits(module) if "mbarrier" in families else ()))
 
 
 def cluster_tier(ctas: int) -> int:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from consan.checker.launch import Dim3, Group, Grouped, Launch
 from consan.checker.replay import History, Replayed, Status, Tables, replay
-from consan.instrument.abi.events import FINDING, TYPES, Kind
+from consan.instrument.abi.events import FINDING, TYPES, Kind, Reason
 from consan.instrument.abi.records import TABLE_ENTRY, dtype, size
 from consan.instrument.record import Recorded
 from consan.instrument.record.templates import tables
@@ -154,10 +154,24 @@ def _united(done: list[Replayed]) -> list[Any]:
 
 
 def _preferred(found: list[Any]) -> list[Any]:
-    """One kind for each pair (SEMANTICS section 8): an unordered copy and access are a race in one order, a missing wait in the other."""
-    waits = {_key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT}
-    left = [record for record in found if record["kind"] != Kind.DATA_RACE or _key(record)[3:] not in waits]
+    """One kind for each pair (SEMANTICS section 8).
+
+    An unordered copy and access are a race in one order, a missing wait in the other. A missing proxy fence is reported rather than a
+    missing `bar.warp.sync`.
+    """
+    waits, fences = (_pairs_of(found, kind) for kind in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE))
+    left = [record for record in found if record["kind"] != Kind.DATA_RACE or not _is_other(record, waits, fences)]
     return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
+
+
+def _pairs_of(found: list[Any], kind: Kind) -> set[tuple[int, ...]]:
+    return {_key(record)[3:] for record in found if record["kind"] == kind}
+
+
+def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
+    """Whether the pair of a race has a finding of another kind that comes first."""
+    pair = _key(race)[3:]
+    return pair in waits or (pair in fences and race["reason"] == Reason.NO_WARP_SYNC)
 
 
 def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:

@@ -14,8 +14,8 @@ from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA
 _FIELDS = (
-    "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how group commits retired "
-    "address_low address_high place phase expected state_low state_high count low high"
+    "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
+    "group commits retired address_low address_high place phase expected state_low state_high count low high"
 )
 RECORD = np.dtype([(name, "<u4") for name in _FIELDS.split()])
 

@@ -106,7 +106,9 @@ class Modules:
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument and load a module."""
-        why = "it runs in clusters" if cluster > 1 else "its warps are delayed" if self._device.delay_seed is not None else ""
+        delayed = self._device.delay_seed is not None
+        reasons = {"it runs in clusters": cluster > 1, "its warps are delayed": delayed, "the policy is isa": self._base.isa}
+        why = next((reason for reason, holds in reasons.items() if holds), "")
         wanted = self._recording.engine == RECORD
         if wanted and why:
             self._recording.takes_hooks(name, why)

@@ -146,4 +146,6 @@ def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
         lines=done.lines,
         places=Places(lambda: module),
         communicates=communicates(module),
+        hazards=done.hazards,
+        debug=done.debug,
     )

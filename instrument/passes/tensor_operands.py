@@ -40,14 +40,14 @@ def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
             source = instruction.operands[-1]
             if has_action(instruction, "arithmetic", "move") and isinstance(source, (Register, Symbol)):
                 pending.append(key_of(instruction.scope, source.name))
-            elif not _gives_parameter(instruction):
+            elif not gives_parameter(instruction):
                 return False
         if key not in made:
             return False
     return True
 
 
-def _gives_parameter(instruction: Instruction) -> bool:
+def gives_parameter(instruction: Instruction) -> bool:
     """Whether the result is the generic address of a kernel parameter."""
     row = lookup(instruction.parts)
     if row is None or (row.family, row.action) != ("address", "convert"):

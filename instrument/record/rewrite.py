@@ -6,6 +6,7 @@ Words are stored before the instruction that they describe, because it may overw
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,22 +15,26 @@ from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph, graph_of, written
+from consan.instrument.passes.flow import CONTROL, Graph, Key, graph_of, written
 from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.passes.registers import is_debug
+from consan.instrument.passes.static import static_findings
+from consan.instrument.passes.tensor_operands import definitions
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
-from consan.instrument.record import copies, mbarriers, text
+from consan.instrument.record import bulk, copies, matrix, mbarriers, sides, text
 from consan.instrument.record.cuts import cut_nodes, longest_path
-from consan.instrument.record.takes import ACCESSES, BARRIERS, refusal
+from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
 from consan.instrument.runtime import RuntimeLibrary, Variant
-from consan.instrument.sites import FunctionStats, Site
+from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
+_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS
 
 
 class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
@@ -49,6 +54,8 @@ class Recorded:
     words: int  # the most that a thread stores between two cuts
     lines: tuple[int, ...]
     external: tuple[str, ...]
+    hazards: tuple[StaticFinding, ...] = ()
+    debug: bool = False  # a debug build: its registers were not checked
 
 
 def record(source: str | Module, name: str = "<ptx>") -> Recorded:
@@ -62,8 +69,8 @@ def record(source: str | Module, name: str = "<ptx>") -> Recorded:
         plan.stats.families |= {work.row.family for work in plan.work}
     context = Context(module, Edits(module), Variant(), plans, RuntimeLibrary({}, {}))
     templates: list[Template] = []
-    has_copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
-    kernels = [KernelRewrite(context, plan, number, templates, has_copies=has_copies) for number, plan in enumerate(context.entries())]
+    reads, writes = recorded_sides(plans)
+    kernels = [KernelRewrite(context, plan, number, templates, reads=reads, writes=writes) for number, plan in enumerate(context.entries())]
     try:
         words = max((kernel.rewrite() for kernel in kernels), default=1)
     except Unsupported as error:
@@ -81,6 +88,8 @@ def record(source: str | Module, name: str = "<ptx>") -> Recorded:
         words=words,
         lines=tuple(context.edits.line_map()),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
+        hazards=static_findings(module, {family for plan in plans.values() for family in plan.stats.families}),
+        debug=is_debug(module),
     )
 
 
@@ -120,7 +129,13 @@ class KernelRewrite:
     words: dict[int, int] = field(default_factory=dict)  # stored in each node
     cuts: set[int] = field(default_factory=set)
     pending: str = ""
-    has_copies: bool = False  # cp.async reads global memory
+    reads: bool = False  # loads from global memory can meet an asynchronous copy
+    writes: bool = False  # writes to it can
+
+    @functools.cached_property
+    def definitions(self) -> dict[Key, list[Instruction]]:
+        """The instructions that write each register."""
+        return definitions(self.plan.function)
 
     def rewrite(self) -> int:
         """Insert everything; returns the most words between two cuts."""
@@ -188,15 +203,15 @@ class KernelRewrite:
             self._point(point)
         if work is not None and family in ACCESSES:
             self._access(work)
-        elif work is not None and family in copies.HANDLERS:
-            copies.HANDLERS[family](self, work)
+        elif work is not None and family in _HANDLERS:
+            _HANDLERS[family](self, work)
         elif work is not None and family in mbarriers.FAMILIES and not mbarriers.is_wait(work):
             mbarriers.add(self, work)
         elif work is not None and family in BARRIERS:
             self._barrier(work)
-        if self.has_copies and copies.writes_global(instruction):
-            copies.add_write(self, instruction)
-        if point is not None or family in BARRIERS:
+        if (self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction)):
+            sides.add_access(self, instruction)
+        if point is not None or family in BARRIERS or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + text.stop()
 
     def open_block(self) -> Words:

@@ -1,9 +1,10 @@
 """What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
-Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, barriers of a CTA and of a
-warp, and warp-synchronous instructions. Not taken: bulk and tensor copies, matrix products that read shared memory, clusters, accesses
-in device functions, synchronisation through memory (a strong store and a strong load with an order), because the order of such accesses
-is not in the log, and loops that poll memory: each round would be written down.
+Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
+copies in tile mode, proxy fences, `wgmma`, barriers of a CTA and of a warp, and warp-synchronous instructions. Not taken: clusters and
+copies to other CTAs (bulk.py), changes of tensor maps, accesses in device functions, synchronisation through memory (a strong store and
+a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
+written down.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import math
 from collections.abc import Iterable, Iterator
 
 from consan.instrument.isa import MemoryAccess, destinations, family_of, flow_of, lookup, polls
-from consan.instrument.passes.context import FunctionPlan
+from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Instruction, Module
-from consan.instrument.record import mbarriers
-from consan.instrument.record.copies import writes_global
+from consan.instrument.record import bulk, matrix, mbarriers
+from consan.instrument.record.sides import reads_global, writes_global
 
 ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix"})
 BARRIERS = frozenset({"barrier", "warp-barrier"})
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _IGNORED = frozenset({"fence"})
+_REFUSED = {"mbarrier": mbarriers.refused, "wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
+_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | _IGNORED | _REFUSED.keys()
 _UNORDERED = ("weak", "relaxed", "volatile", "mmio")
 
 
@@ -31,13 +34,30 @@ def refusal(module: Module, plans: dict[str, FunctionPlan]) -> str:
 
 
 def _reasons(module: Module, plans: dict[str, FunctionPlan]) -> Iterator[str]:
-    has_copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
+    reads, writes = recorded_sides(plans)
     for plan in plans.values():
         yield from _reasons_of(plan, plans)
-        if has_copies and not plan.is_entry and any(map(writes_global, plan.function.instructions())):
-            yield f"the function {plan.function.name} writes to global memory, from which cp.async reads"
+        if not plan.is_entry and any(_is_side(instruction, reads, writes) for instruction in plan.function.instructions()):
+            yield f"the function {plan.function.name} accesses global memory, as asynchronous copies do"
+    if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
+        yield "a tensor map may be in global memory, which the module writes"
     if _synchronises(module):
         yield "threads may synchronise through memory"
+
+
+def recorded_sides(plans: dict[str, FunctionPlan]) -> tuple[bool, bool]:
+    """Whether loads from global memory, and writes to it, can meet an asynchronous copy."""
+    results = any(map(bulk.results, plans.values()))
+    copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
+    return results, results or copies or any(map(bulk.reads_global, plans.values()))
+
+
+def _is_side(instruction: Instruction, reads: bool, writes: bool) -> bool:
+    return (reads and reads_global(instruction)) or (writes and writes_global(instruction))
+
+
+def _writes(plans: dict[str, FunctionPlan]) -> bool:
+    return any(writes_global(instruction) for plan in plans.values() for instruction in plan.function.instructions())
 
 
 def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterator[str]:
@@ -45,7 +65,7 @@ def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterator[
     if plan.stats.unmodelled:
         yield f"{plan.stats.unmodelled[0].opcode} is not modelled"
     for work in plan.work:
-        if work.row.family not in ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | _IGNORED or mbarriers.refused(work):
+        if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):
             yield f"{work.instruction.opcode} is not recorded yet"
     if not plan.is_entry and (plan.needs_slot or _ends_threads(plan)):
         yield f"the function {name} touches shared memory, synchronises or ends threads"
@@ -56,6 +76,10 @@ def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterator[
     cluster = plan.function.directives.get("reqnctapercluster", ())
     if isinstance(cluster, tuple) and math.prod(cluster) > 1:
         yield f"{name} runs in clusters"
+
+
+def _nothing(work: Work) -> bool:
+    return False
 
 
 def _polls(plan: FunctionPlan, graph: Graph) -> bool:

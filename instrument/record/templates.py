@@ -33,13 +33,24 @@ class Event(enum.IntEnum):
     COPY = 8  # a cp.async is issued
     COPY_COMMIT = 9
     COPY_WAIT = 10
-    GLOBAL_WRITE = 11  # only in modules whose copies read global memory
+    GLOBAL_WRITE = 11  # only in modules with copies that have a side in global memory
     MBARRIER_INIT = 12
     MBARRIER_INVAL = 13
     MBARRIER_ARRIVE = 14
     MBARRIER_TX = 15
     MBARRIER_WAIT = 16  # one that returned true
     MBARRIER_COPIES = 17  # cp.async.mbarrier.arrive
+    PROXY_FENCE = 18
+    BULK_LOAD = 19  # a bulk copy to shared memory is issued
+    BULK_STORE = 20  # one from shared memory, or a reduction
+    BULK_COMMIT = 21
+    BULK_WAIT = 22
+    GLOBAL_READ = 23  # only in modules with bulk stores
+    TENSOR_LOAD = 24
+    TENSOR_STORE = 25
+    PRODUCT = 26  # an operand of wgmma.mma_async in shared memory
+    PRODUCT_COMMIT = 27
+    PRODUCT_WAIT = 28
 
 
 class Flag(enum.IntFlag):
@@ -55,6 +66,9 @@ class Flag(enum.IntFlag):
     NO_COMPLETE = 128  # an arrival that must not complete the phase
     NOINC = 256  # cp.async.mbarrier.arrive: an arrival that the count includes
     COMPLETE = 512  # a transaction: bytes have come, not announced
+    READ_ONLY = 1024  # a wait for bulk groups: only their sources have been read
+    ADDS = 2048  # a reduction or an atomic, to global memory
+    MAJOR = 4096  # an operand whose major dimension is not K
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,9 @@ class TemplateEvent:
     is the key and `offset` the number of the join; for joins `a` is the set of joins. For copies `b` is the bytes that are read; for waits
     `a` is the groups that may stay in flight. The value of a copy or a write to global memory is an address: two words, not hashed.
     For mbarriers `a` is a count, bytes (transactions) or a parity (waits), `b` the bytes that an arrival expects.
+    For proxy fences `a` has a bit for each memory (1: shared, 2: global). For bulk copies `a` is the bytes, and the sum of `b` and its word
+    the mbarrier of a load; the value is the address in global memory. For tensor copies `bytes` is the number of dimensions, and the
+    value's words are those of tensors.py. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
     """
 
     kind: int

@@ -95,6 +95,19 @@ class Words:
         snippet.add((text.store(word, register) + text.hash_word(register)).strip())
         return word, snippet.text()
 
+    def append(self, register: str, snippet: Snippet) -> None:
+        """A word of its own within a snippet that goes on. It is not hashed."""
+        snippet.add(text.store(self._next(), register).strip())
+
+    def halves(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
+        """The words of a 64-bit register, lower half first, and the text."""
+        if not isinstance(operand, (Register, Symbol)) or register_bits(operand.name, instruction.scope) != 64:
+            raise Unsupported(f"operand {operand!r}")
+        low, code = self.word(("low",), instruction, [operand], f"cvt.u32.u64 {_WORD}, {operand.name};\n")
+        shift = f"shr.u64 %__consan_v, {operand.name}, 32; cvt.u32.u64 {_WORD}, %__consan_v;\n"
+        high, more = self.word(("high",), instruction, [operand], shift)
+        return low, high, code + more
+
     def word(self, what: tuple[object, ...], instruction: Instruction, registers: list[Register | Symbol], load: str) -> tuple[int, str]:
         """A hashed word, stored now unless the block has it already. `load` brings the value into the temporary."""
         scope, predicate = instruction.scope, instruction.predicate

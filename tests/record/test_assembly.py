@@ -13,10 +13,11 @@ from consan.toolchain.nvrtc import compile_ptx
 from consan.toolchain.registers import assemble_recorded
 
 BENCH = Path(__file__).parents[1] / "bench"
+TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 MORE = 16
 FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
 NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
-NAMES += ("cp_async_off_by_one", "mbarrier_pipeline")
+NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
 
 
 def _check(ptx: str, arch: str) -> None:
@@ -30,6 +31,16 @@ def _check(ptx: str, arch: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels(name: str) -> None:
     _check(kernel(name).ptx, "sm_90a")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TAKEN)
+def test_every_kernel(name: str) -> None:
+    _check(kernel(name).ptx, "sm_90a")
+
+
+def test_a_warp_specialised_gemm() -> None:
+    _check(compile_ptx((BENCH / "tma_gemm.cu").read_text(), name="tma_gemm.cu", arch="sm_90a").ptx, "sm_90a")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])

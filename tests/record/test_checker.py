@@ -11,7 +11,7 @@ from consan._errors import EnvironmentFailure, UsageError
 from consan.checker import build
 from consan.checker.launch import History
 from consan.checker.replay import RECORD, Status, replay
-from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Reason
+from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
 from consan.session.session import Session
 
@@ -22,7 +22,14 @@ COPY = TemplateEvent(Event.COPY, site=4, bytes=4, address_word=1, value_word=2, 
 INIT = TemplateEvent(Event.MBARRIER_INIT, site=5, bytes=8, address_word=1, a=2)
 ARRIVE = TemplateEvent(Event.MBARRIER_ARRIVE, site=6, bytes=8, address_word=1, a=1)
 BARRIER = TemplateEvent(Event.BARRIER, Flag.WAITS, site=3, b=-1)
-TEMPLATES = [(1, 2, WRITE), (2, 2, READ), (3, 1, BARRIER), (4, 4, COPY), (5, 2, INIT), (6, 2, ARRIVE)]
+FENCE = TemplateEvent(Event.PROXY_FENCE, a=1)
+STORE = TemplateEvent(Event.BULK_STORE, site=7, address_word=1, value_word=2, a=16)
+OTHER_WRITE = TemplateEvent(Event.WRITE, site=8, bytes=4, address_word=1, a=4, b=32)
+EXPECT = TemplateEvent(Event.MBARRIER_ARRIVE, site=9, bytes=8, address_word=1, a=2, b=16)
+LOAD = TemplateEvent(Event.BULK_LOAD, site=10, address_word=1, value_word=2, a=16, b_word=4)
+WAIT = TemplateEvent(Event.MBARRIER_WAIT, site=11, bytes=8, address_word=1, a=0)
+TEMPLATES = [(1, 2, WRITE), (2, 2, READ), (3, 1, BARRIER), (4, 4, COPY), (5, 2, INIT), (6, 2, ARRIVE), (7, 1, FENCE), (8, 4, STORE)]
+TEMPLATES += [(9, 2, OTHER_WRITE), (10, 2, EXPECT), (11, 5, LOAD), (12, 2, WAIT)]
 TABLES = tables([Template(number, words, [event]) for number, words, event in TEMPLATES])
 
 
@@ -37,13 +44,13 @@ def _enumeration(name: str) -> dict[str, int]:
     return found
 
 
-NUMBERS = {"Kind": Kind, "Reason": Reason, "FindingFlag": FindingFlags, "EventKind": Event, "EventFlag": Flag}
+NUMBERS = {"Kind": Kind, "Reason": Reason, "FindingFlag": FindingFlags, "EventKind": Event, "EventFlag": Flag, "OperationKind": Operation}
 
 
 @pytest.mark.parametrize(("name", "numbers"), NUMBERS.items())
 def test_numbers_of_the_source(name: str, numbers: type) -> None:
     for word, value in _enumeration(name).items():
-        assert numbers[word.replace("NO_REASON", "NONE").removesuffix("_REASON")] == value  # type: ignore[index]
+        assert numbers[word.replace("NO_REASON", "NONE").removesuffix("_REASON").removesuffix("_OPERATION")] == value  # type: ignore[index]
 
 
 def test_more_numbers_of_the_source() -> None:
@@ -94,6 +101,36 @@ def test_an_mbarrier_whose_init_is_not_published() -> None:
     assert _replay([5, 1024, 3, END], [3, 6, 1024, END]) == (Status.OK, [])
 
 
+def _proxies(*lanes: list[int]) -> set[tuple[int, int]]:
+    found = [_replay(*lanes, descending=descending, lines=40)[1] for descending in (False, True)]
+    return {(site, other) for each in found for kind, site, other in each if kind == Kind.MISSING_PROXY_FENCE}
+
+
+def test_a_write_matters_to_a_proxy_fence_until_it_is_overwritten() -> None:
+    first, second, store = [1, 1024, 3, 3, END], [3, 9, 1024, 3, END], [3, 3, 8, 1024, 0, 0, END]
+    assert _proxies(first, second, store) == {(7, 8)}
+    assert _proxies(first, [3, 9, 1026, 3, END], store) == {(7, 2), (7, 8)}
+    assert _proxies(first, [3, 9, 1024, 7, 3, END], store) == set()
+
+
+def test_a_write_that_a_copy_has_overwritten_needs_no_second_fence() -> None:
+    writer, store = [1, 1024, 5, 1040, 3, END], [3, 12, 1040, 8, 1024, 0, 0, END]
+    assert _proxies(writer, [3, 10, 1040, 7, 11, 1024, 0, 0, 1040, END], store) == set()
+    assert _proxies(writer, [3, 10, 1040, 7, 11, 1072, 0, 0, 1040, END], store) == {(7, 2)}
+
+
+def test_a_fence_of_another_thread_covers_the_own_writes() -> None:
+    assert _proxies([1, 1024, 3, 3, 8, 1024, 0, 0, END], [3, 7, 3, END]) == set()
+    assert _proxies([1, 1024, 3, 3, 8, 1024, 0, 0, END], [3, 3, 7, END]) == {(7, 2)}
+
+
+def test_lanes_of_a_warp_lack_the_fence_before_the_warp_barrier() -> None:
+    store = [8, 1024, 0, 0, END]
+    assert _proxies(store, [1, 1024, END]) == {(7, 2)}
+    assert _proxies(store, [1, 1024, 7, END]) == set()
+    assert _proxies(store, [9, 1024, END]) == set()  # the write stands behind the store in the text
+
+
 def test_what_did_not_happen_is_no_access() -> None:
     assert _replay([1, 1024, END], [2, 0xFFFFFFFF, END])[1] == []
 
@@ -106,7 +143,7 @@ def test_bytes_that_nobody_writes_and_bytes_outside() -> None:
 @pytest.mark.parametrize(
     ("lanes", "status"),
     [
-        (([7, END],), Status.CORRUPT),
+        (([99, END],), Status.CORRUPT),
         (([1, 1024],), Status.STUCK),
         (([3, STOP], [3, STOP]), Status.STUCK),
         (([1, 1024] * 8,), Status.FULL),

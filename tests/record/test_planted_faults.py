@@ -16,9 +16,9 @@ from consan.instrument.record import text, words
 
 # ruff: noqa: E501 - one rule a line
 
-# Rule by rule, but bounds (the virtual machine reports such an access too) what came before a copy, and unpublished inits (test_checker.py has all three): the file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
+# Rule by rule, but bounds (the virtual machine reports such an access too), what came before a copy, unpublished inits, and which writes still matter to a proxy fence (test_checker.py has all four): the file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
-    "races: unordered": ("races.hpp", "            report(item, access);", "", "raw", True),
+    "races: unordered": ("races.hpp", "            findings_.add(found);", "", "raw", True),
     "races: reads before a write": ("races.hpp", "if (access.writes) compare(cell.reads", "if (false) compare(cell.reads", "war_loop", True),
     "races: morally strong": ("races.hpp", "return old.strong && now.strong &&", "return false &&", "shared_atomics", False),
     "races: same bytes": ("races.hpp", "morally_strong(item.access, access) ||", "(item.access.strong && access.strong) ||", "mixed_size_atomics", True),
@@ -30,7 +30,7 @@ RULES = {
     "barriers: arrivals get nothing": ("replay.cpp", "(event.flags & WAITS) != 0}", "true}", "named_barrier_arrive_is_no_wait", True),
     "barriers: counts": ("barriers.hpp", "needed(round.count) != needed(arrival.count)", "false", "named_barrier_counts_disagree", True),
     "barriers: last round": ("barriers.hpp", "return misuse(arrival, SHARED_ID", "if (false) misuse(arrival, SHARED_ID", "named_barrier_shared_id", True),
-    "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, Clocks::join(pasts));", "", "reduction_no_syncwarp", False),
+    "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, clocks_.join(pasts));", "", "reduction_no_syncwarp", False),
     "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
     "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
     "copies: in flight": ("copies.hpp", "                    findings_.add(found);\n", "", "cp_async_no_wait", True),
@@ -41,8 +41,8 @@ RULES = {
     "copies: sources": ("copies.hpp", "any |= store_beside(source, issuer, thread, site, address, bytes);", "(void)site, (void)address, (void)bytes, (void)source, (void)thread;", "cp_async_source_overwritten", True),
     "copies: at the exit": ("replay.cpp", "        copies_.exit(thread);\n", "", "cp_async_at_exit", True),
     "copies: initialise": ("replay.cpp", "log.b());\n        initialised_.add(access);", "log.b());", "cp_async_sizes", False),
-    "mbarriers: order": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], actor(object), phase + 1);", "clocks_.take(thread, nullptr, actor(object), phase + 1);", "mbarrier_pipeline", False),
-    "mbarriers: known phases": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], actor(object), phase + 1);", "clocks_.take(thread, object.done[phase], actor(object), 0);", "mbarrier_pipeline", False),
+    "mbarriers: order": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], object.actor, phase + 1);", "clocks_.take(thread, nullptr, object.actor, phase + 1);", "mbarrier_pipeline", False),
+    "mbarriers: known phases": ("mbarriers.hpp", "clocks_.take(thread, object.done[phase], object.actor, phase + 1);", "clocks_.take(thread, object.done[phase], object.actor, 0);", "mbarrier_pipeline", False),
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) return true;", "", "mbarrier_stale_token", True),
     "mbarriers: arrivals together": ("replay.cpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
     "mbarriers: laps": ("mbarriers.hpp", "before && object.waited < before)", "false)", "mbarrier_phase_lap", True),
@@ -55,11 +55,43 @@ RULES = {
     "mbarriers: no complete": ("mbarriers.hpp", "if (flags & NO_COMPLETE && object->phase != before)", "if (false)", "mbarrier_no_complete", True),
     "mbarriers: copies": ("replay.cpp", "copies_.tie(thread, phase);", "(void)phase;", "mbarrier_cp_async", False),
     "mbarriers: lanes meet": ("replay.cpp", "return meet_at_point(thread, log.a(), released);", "return true;", "mbarrier_other_lane_stores", True),
+    "proxies: fences": ("asynchronous.hpp", "case PROXY_FENCE: clocks_.fence(thread, (u32)event.a); break;", "case PROXY_FENCE: break;", "fence_of_other_buffer", False),
+    "proxies: memories": ("asynchronous.hpp", "clocks_.fence(thread, (u32)event.a)", "clocks_.fence(thread, 3)", "global_store_no_proxy_fence", True),
+    "proxies: kept beyond barriers": ("proxies.hpp", "if (known ? fenced(item, use.thread) : ", "if (known ? true : ", "wgmma_no_proxy_fence", True),
+    "proxies: copies": ("proxies.hpp", "if (item.copy && (use.operation", "if (item.copy || (use.operation", "cp_async_then_bulk_store", True),
+    "operations: in flight": ("operations.hpp", "                findings_.add(conflict(other, access));", "", "bulk_load_not_waited", True),
+    "operations: issue": ("operations.hpp", "races_.meet(use, [&]", "if (false) races_.meet(use, [&]", "mbarrier_lanes_release", True),
+    "operations: early release": ("operations.hpp", "overtakes(load, reader, time)) return;", "true) return;", "mbarrier_lanes_release", True),
+    "operations: uninitialised": ("operations.hpp", "            initialised_.add(use);\n", "", "bulk_store_uninitialised", True),
+    "operations: at the exit": ("replay.cpp", "return asynchronous_.finish();", "return;", "bulk_load_at_exit", True),
+    "operations: bytes come": ("asynchronous.hpp", "mbarriers_.transact(thread, made.site, mbarrier, -(i32)bytes, released);", "(void)released;", "mbarrier_bulk_pipeline", False),
+    "operations: signals at inval": ("operations.hpp", "if (each.by_phase() && each.phase.object == now.object", "if (false && each.phase.object == now.object", "mbarrier_inval_in_flight", True),
+    "groups: issuers": ("groups.hpp", "known(thread, bulk_[issuer].sources) > group", "bulk_[issuer].read > group || (thread != issuer && bulk_[thread].waits)", "bulk_store_wait_by_other", True),
+    "groups: only read": ("groups.hpp", "if (!read_only && done > own.retired)", "if (done > own.retired)", "bulk_result_read_wait", True),
+    "groups: four warps": ("groups.hpp", "return inside ? seen == end - warp : seen != 0;", "return seen != 0;", "wgmma_waited_per_warp", True),
+    "groups: products": ("groups.hpp", "if (own.commits <= pending || own.commits - pending <= own.retired) return;", "return;", "wgmma_one_wait_for_two", False),
+    "globals: sources": ("globals.hpp", "            if (access.writes) any |= meet(side, access, address);", "", "bulk_source_overwritten", True),
+    "globals: results": ("globals.hpp", "for (const Side &side : results_) any |= meet(side, access, address);", "", "bulk_result_no_wait", True),
+    "globals: fences": ("globals.hpp", "        if (access.writes && keeps_) remember(access, address);", "", "global_store_no_proxy_fence", True),
+    "regions: rows": ("regions.hpp", "        if (d == 0) return true;\n        u64 reach", "        return true;\n        u64 reach", "tensor_results", False),
+    "tensors: clipped": ("tensors.hpp", "in &= rest % counts_[d] < seen[d], rest /= counts_[d];", "rest /= counts_[d];", "tma_store_clipped", False),
+    "matrix: swizzle": ("matrix.hpp", "return at ^ (((at >> 7) - base_) & (width_ - 1)) << 4;", "return at;", "wgmma_footprint_swizzled", True),
+    "matrix: blocks": ("matrix.hpp", "row / 8 * stride_ + ", "row / 8 * 16 + ", "wgmma_footprint_blocks", True),
+    "matrix: major": ("matrix.hpp", "if (major) mn_major", "if (false) mn_major", "wgmma_footprint_transposed", True),
+    "replay: lanes together": ("replay.cpp", "(asynchronous_events_ ? next_together() : next_alone())", "next_alone()", "bulk_store_no_barrier", True),
     "clocks: own time": ("clocks.hpp", "        ++time_[thread];\n", "", "raw", True),
 }  # fmt: skip
 
 
-QUICK = ("races: unordered", "barriers: order", "divergence", "copies: waits of others", "mbarriers: order")  # the others compile the checker for minutes
+QUICK = (
+    "races: unordered",
+    "barriers: order",
+    "divergence",
+    "copies: waits of others",
+    "mbarriers: order",
+    "proxies: fences",
+    "operations: in flight",
+)  # the others compile the checker for minutes
 
 
 @pytest.mark.parametrize("fault", [pytest.param(RULES[rule], id=rule, marks=[] if rule in QUICK else pytest.mark.slow) for rule in RULES])

@@ -87,7 +87,7 @@ class Barriers {
     }
 
     void complete(Round &round, std::vector<u32> &released) {
-        Vector joined = Clocks::join(round.pasts);
+        Vector joined = clocks_.join(round.pasts);
         clocks_.acquire_warps(round.waiting, round.pasts);
         clocks_.acquire(round.waiting, joined);
         round.forgets = forgets_;
@@ -107,7 +107,7 @@ class Barriers {
 
     // Whether a joined clock covers the last accesses of all exited threads.
     bool covers_exited(const std::vector<u32> &joined) {
-        auto covered = [&](u32 thread) { return joined[thread] >= last_access_[thread]; };
+        auto covered = [&](u32 thread) { return clocks_.time_in(joined, thread) >= last_access_[thread]; };
         exited_.erase(std::remove_if(exited_.begin(), exited_.end(), covered), exited_.end());
         return exited_.empty();
     }

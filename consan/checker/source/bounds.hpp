@@ -9,14 +9,16 @@ class Bounds {
     Bounds(u32 shared_bytes, Findings &findings) : shared_bytes_(shared_bytes), findings_(findings) {}
 
     // Whether the access lies inside.
-    bool holds(const Access &access) {
-        if (access.offset < shared_bytes_ && access.bytes <= shared_bytes_ - access.offset) return true;
+    bool holds(const Access &access) { return holds(access.thread, access.site, access.offset, access.bytes); }
+
+    bool holds(u32 thread, u32 site, u32 offset, u32 bytes) {
+        if (offset < shared_bytes_ && bytes <= shared_bytes_ - offset) return true;
         Record found{};
         found.kind = OUT_OF_BOUNDS;
-        found.site = access.site;
-        found.thread = found.other_thread = access.thread;
-        found.offset = access.offset;
-        found.bytes = access.bytes;
+        found.site = site;
+        found.thread = found.other_thread = thread;
+        found.offset = offset;
+        found.bytes = bytes;
         findings_.add(found);
         return false;
     }

@@ -41,6 +41,19 @@ class Copies {
         own.waits.push_back({own.retired, clocks_.time(thread), races_.generation()});
     }
 
+    // The number of a thread's next copy, and its group.
+    u32 next(u32 thread) const { return threads_[thread].issued; }
+    u32 group(u32 thread) const { return threads_[thread].commits; }
+
+    // Whether a thread has observed a copy, and if so, whether that is behind a proxy fence.
+    bool observed(u32 issuer, u32 group, u32 number, u32 thread) const { return observed(covering(issuer, group), issuer, number, thread); }
+    bool fenced(u32 issuer, u32 group, u32 number, u32 thread) const {
+        const Wait *wait = covering(issuer, group);
+        if (wait && clocks_.fenced(issuer, wait->time, thread, SHARED_MEMORY)) return true;
+        const std::vector<Tie> &ties = threads_[issuer].ties;
+        return std::any_of(ties.rbegin(), ties.rend(), [&](const Tie &tie) { return tie.copies > number && mbarriers_.fenced(thread, tie.phase); });
+    }
+
     // An access meets copies in flight (R-CP1, R-CP2).
     void meet(const Access &access, Reason reason = NO_REASON) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
@@ -55,6 +68,7 @@ class Copies {
                 if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
                     Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason);
                     found.hazard = access.writes ? WAW : RAW;
+                    found.own_operation = access.operation;
                     found.offset = access.offset;
                     found.bytes = access.bytes;
                     findings_.add(found);

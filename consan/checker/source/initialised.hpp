@@ -22,6 +22,7 @@ class Initialised {
             Record found{};
             found.kind = UNINITIALIZED_READ;
             found.site = read.access.site;
+            found.own_operation = read.access.operation;
             found.thread = found.other_thread = read.access.thread;
             found.offset = read.access.offset;
             found.bytes = read.access.bytes;

@@ -27,9 +27,11 @@ class LaneLog {
     u32 address() const { return (event_->address_word < 0 ? 0 : word(event_->address_word)) + (u32)event_->offset; }
     u32 a() const { return event_->a_word < 0 ? (u32)event_->a : word(event_->a_word); }
     u32 b() const { return event_->b_word < 0 ? (u32)event_->b : word(event_->b_word); }
+    u32 b_address() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
     bool has_value() const { return event_->value_word >= 0; }
     u32 value() const { return word(event_->value_word); }
-    u64 wide_value() const { return (u64)word(event_->value_word + 1) << 32 | value(); }
+    u64 wide_value() const { return (u64)value_at(1) << 32 | value(); }
+    u32 value_at(u32 place) const { return word(event_->value_word + (i32)place); }
 
     // Whether the log ran out of room: then its last line is not zero.
     bool full() const { return words_[(input_->lines - 1) * LANES] != 0; }

@@ -15,7 +15,7 @@ struct MbarrierArrival {
 
 class Mbarriers {
   public:
-    Mbarriers(const Input &input, Clocks &clocks, Findings &findings) : threads_(input.threads), clocks_(clocks), findings_(findings) {}
+    Mbarriers(Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings) {}
 
     // Whether these eight bytes have ever been initialised.
     bool exists(u32 place) const { return places_.count(place) != 0; }
@@ -29,8 +29,10 @@ class Mbarriers {
             old.live = false;
         }
         places_[place] = (u32)objects_.size();
+        low_ = std::min(low_, place), high_ = std::max(high_, place + 8);
         Object made;
         made.live = true;
+        made.actor = clocks_.new_actor();
         made.place = place;
         made.pending = made.expected = count;
         made.site = made.last_site = site;
@@ -39,7 +41,8 @@ class Mbarriers {
         objects_.push_back(made);
     }
 
-    void inval(u32 thread, u32 site, u32 place, std::vector<u32> &released) {
+    // `signal`: the site and thread of an operation that will signal it, of which the thread does not know that it is over; 0 if there is none.
+    void inval(u32 thread, u32 site, u32 place, std::pair<u32, u32> signal, std::vector<u32> &released) {
         Object *object = use(thread, site, place);
         if (!object) return;
         for (const auto &each : object->observers)
@@ -48,6 +51,7 @@ class Mbarriers {
                 break;
             }
         if (object->tx) misuse(thread, site, place, object, SIGNALS_PENDING, object->last_site, object->thread);
+        else if (signal.first) misuse(thread, site, place, object, SIGNALS_PENDING, signal.first, signal.second);
         for (const Waiter &waiter : object->waiters) {
             misuse(thread, site, place, object, WAITERS_PENDING, 0, waiter.thread);
             released.push_back(waiter.thread);
@@ -103,7 +107,7 @@ class Mbarriers {
     bool wait(u32 thread, u32 site, u32 place, u32 parity) {
         Object *object = use(thread, site, place);
         if (!object) return true;
-        u32 phase = clocks_.known(thread, actor(*object));
+        u32 phase = clocks_.known(thread, object->actor);
         if (((phase - 1) & 1) == (parity & 1)) return true;
         if (object->phase > phase) {
             observe(*object, thread, phase);
@@ -116,6 +120,7 @@ class Mbarriers {
     // An access touches bytes of a live object (R-M2). Returns whether it does.
     bool data(const Access &access) {
         bool found = false;
+        if (access.offset >= high_ || access.offset + access.bytes <= low_) return false;
         for (const auto &each : places_) {
             const Object &object = objects_[each.second];
             if (!object.live || each.first >= access.offset + access.bytes || access.offset >= each.first + 8) continue;
@@ -138,7 +143,16 @@ class Mbarriers {
         found = {known->second, objects_[known->second].phase};
         return true;
     }
-    bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, threads_ + phase.object) > phase.phase; }
+    bool waited(const Phase &phase) const { return objects_[phase.object].waited > phase.phase; }
+    // Whether a thread has seen all earlier phases, and `time` is still the moment of the last one: it has released nothing since.
+    bool nothing_since(u32 thread, const Phase &phase, u32 time) const {
+        const Object &object = objects_[phase.object];
+        auto last = object.seen_at.find(thread);
+        return clocks_.known(thread, object.actor) >= phase.phase && last != object.seen_at.end() && last->second == time;
+    }
+    u32 phases_known(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor); }
+    bool fenced(u32 thread, const Phase &phase) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, SHARED_MEMORY) > phase.phase; }
+    bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor) > phase.phase; }
     void describe(Record &record, const Phase &phase) const { describe(record, objects_[phase.object], phase.phase); }
 
   private:
@@ -150,7 +164,7 @@ class Mbarriers {
     };
     struct Object {
         bool live = false;
-        u32 place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
+        u32 actor = 0, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
         i32 tx = 0;
         Vector gathered;  // published by all arrivals so far
         std::vector<u32> warps;
@@ -158,9 +172,8 @@ class Mbarriers {
         std::vector<std::vector<u32>> warps_done;
         std::vector<Waiter> waiters;
         std::unordered_map<u32, Moment> observers;  // the last wait of each warp
+        std::unordered_map<u32, u32> seen_at;       // the time of each thread then
     };
-
-    u32 actor(const Object &object) const { return threads_ + (u32)(&object - objects_.data()); }
 
     Object *use(u32 thread, u32 site, u32 place) {
         auto known = places_.find(place);
@@ -178,7 +191,7 @@ class Mbarriers {
     }
 
     void give(Object &object, const Past &past) {
-        object.gathered = object.gathered ? Clocks::join(object.gathered, past) : Clocks::join({past});
+        object.gathered = object.gathered ? clocks_.join(object.gathered, past) : clocks_.join({past});
         clocks_.add_warp(past, object.warps);
     }
 
@@ -203,10 +216,11 @@ class Mbarriers {
     }
 
     void observe(Object &object, u32 thread, u32 phase) {
-        clocks_.take(thread, object.done[phase], actor(object), phase + 1);
+        clocks_.take(thread, object.done[phase], object.actor, phase + 1);
         clocks_.take_warp(thread, object.warps_done[phase]);
         object.waited = std::max(object.waited, phase + 1);
         object.observers[thread / LANES] = {thread, clocks_.time(thread)};
+        object.seen_at[thread] = clocks_.time(thread);
     }
 
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
@@ -245,9 +259,9 @@ class Mbarriers {
         record.state_high = (u32)(state >> 32);
     }
 
-    u32 threads_;
     Clocks &clocks_;
     Findings &findings_;
     std::vector<Object> objects_;
     std::unordered_map<u32, u32> places_;  // the latest object of each place
+    u32 low_ = NOTHING, high_ = 0;         // the bytes that have all places
 };

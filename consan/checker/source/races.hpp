@@ -11,8 +11,8 @@
 #include "findings.hpp"
 
 struct Access {
-    u32 thread, site, offset, value;
-    u8 bytes, element;
+    u32 thread, site, offset, value, bytes;
+    u8 element, operation;  // operation: an OperationKind, if it is no access
     bool reads, writes, strong, has_value;
 };
 
@@ -32,13 +32,18 @@ class Races {
     // Grows when all accesses so far are forgotten.
     u32 generation() const { return generation_; }
 
-    // Compare an asynchronous write with what came before it.
+    // Compare an asynchronous access with what came before it.
     void meet(const Access &access) {
+        meet(access, [](Record &, const Access &, u32) {});
+    }
+
+    // The same. `name(found, old, time)` may give a finding another kind; `time`: of the old access.
+    template <typename Name> void meet(const Access &access, Name name) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             const Cell &known = cells_[cell];
             if (known.generation != generation_) continue;
-            compare(known.writes, mask_of(access, cell), access);
-            compare(known.reads, mask_of(access, cell), access);
+            compare(known.writes, mask_of(access, cell), access, name);
+            if (access.writes) compare(known.reads, mask_of(access, cell), access, name);
         }
     }
 
@@ -70,11 +75,17 @@ class Races {
     }
 
     void compare(u32 head, u8 mask, const Access &access) {
+        compare(head, mask, access, [](Record &, const Access &, u32) {});
+    }
+
+    template <typename Name> void compare(u32 head, u8 mask, const Access &access, Name name) {
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || item.access.thread == access.thread) continue;
             if (morally_strong(item.access, access) || clocks_.before(item.access.thread, item.time, access.thread)) continue;
-            report(item, access);
+            Record found = conflict(item, access);
+            name(found, item.access, item.time);
+            findings_.add(found);
         }
     }
 
@@ -84,7 +95,7 @@ class Races {
         return old.strong && now.strong && same_bytes(old, now) && old.element == now.element;
     }
 
-    void report(const Item &item, const Access &now) {
+    Record conflict(const Item &item, const Access &now) const {
         const Access &old = item.access;
         bool warp = old.thread / LANES == now.thread / LANES;
         bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
@@ -98,9 +109,10 @@ class Races {
         found.other_site = old.site;
         found.thread = now.thread;
         found.other_thread = old.thread;
+        found.own_operation = now.operation;
         found.offset = now.offset;
         found.bytes = now.bytes;
-        findings_.add(found);
+        return found;
     }
 
     void keep(u32 &head, u8 mask, const Access &access) {

@@ -2,14 +2,9 @@
 //
 // Of the warps that can go on, the first one does (or the last one, in the other order), until it cannot. Both orders are lawful, and
 // their findings are united, so a finding does not depend on the order of one run.
+#include "asynchronous.hpp"
 #include "barriers.hpp"
-#include "bounds.hpp"
-#include "copies.hpp"
 #include "divergence.hpp"
-#include "initialised.hpp"
-#include "log.hpp"
-#include "mbarriers.hpp"
-#include "races.hpp"
 #include "warp_barriers.hpp"
 
 namespace {
@@ -17,10 +12,11 @@ namespace {
 class Replay {
   public:
     Replay(const Input &input, Output &output)
-        : input_(input), output_(output), findings_(input.records, input.capacity), clocks_(input.threads),
+        : input_(input), output_(output), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)), clocks_(input.threads, asynchronous_events_),
           races_(input.shared_bytes, clocks_, findings_), initialised_(input.shared_bytes, clocks_, findings_), bounds_(input.shared_bytes, findings_),
           barriers_(input.threads, clocks_, races_, findings_), warp_barriers_(input.threads, clocks_), divergence_(input, findings_),
-          mbarriers_(input, clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
+          mbarriers_(clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_),
+          asynchronous_(input, asynchronous_events_, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
         for (u32 thread = 0; thread < input.threads; ++thread) {
             logs_.emplace_back(input, thread);
             set_ready(thread);
@@ -33,9 +29,7 @@ class Replay {
     }
 
     void run() {
-        u32 thread;
-        while (output_.status == OK && !undefined_ && ((thread = next_ready()) != NOTHING || unpark())) {
-            if (thread != NOTHING) step(thread);
+        while (output_.status == OK && !undefined_ && ((asynchronous_events_ ? next_together() : next_alone()) || unpark())) {
         }
         if (output_.status == OK && !undefined_) settle();
         initialised_.finish();
@@ -47,18 +41,61 @@ class Replay {
   private:
     void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
 
-    // The first lane that can continue, in the first such warp of this replay's order; NOTHING if there is none.
-    u32 next_ready() {
-        u32 warps = (u32)ready_.size();
-        for (u32 i = 0; i < warps; ++i) {
-            u32 warp = input_.descending ? warps - 1 - i : i;
+    u32 nth_warp(u32 i) const { return input_.descending ? (u32)ready_.size() - 1 - i : i; }
+
+    // Run the first lane that can continue, in the first such warp of this replay's order. Returns whether there is one.
+    bool next_alone() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i);
             if (!ready_[warp] && !arrivals_[warp].empty()) arrive_together(warp);
             if (!ready_[warp]) continue;
             u32 lane = (u32)__builtin_ctz(ready_[warp]);
             ready_[warp] &= ready_[warp] - 1;
-            return warp * LANES + lane;
+            step(warp * LANES + lane);
+            return true;
         }
-        return NOTHING;
+        return false;
+    }
+
+    // The same where it matters when a copy or a product is issued: the lanes of a warp run together, as on a chip. Those whose next event
+    // is the first in the text execute it.
+    bool next_together() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i), now = ready_[warp];
+            if (!now && arrivals_[warp].empty()) continue;
+            const Event *first = nullptr;
+            for (; now; now &= now - 1) {
+                u32 thread = warp * LANES + (u32)__builtin_ctz(now);
+                if (fetch(thread) && (!first || &logs_[thread].event() < first)) first = &logs_[thread].event();
+            }
+            if (!arrivals_[warp].empty() && !(first && first <= arrivals_[warp].front().event)) arrive_together(warp);
+            else for (now = first ? ready_[warp] : 0; now; now &= now - 1) step_at(first, warp * LANES + (u32)__builtin_ctz(now));
+            return true;
+        }
+        return false;
+    }
+
+    // Read a thread's next event. Returns whether it has one.
+    bool fetch(u32 thread) {
+        if (again_[thread]) return true;
+        LaneLog::State state = logs_[thread].next();
+        if (state == LaneLog::EVENT) return again_[thread] = true;
+        if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        released_.clear();
+        if (state == LaneLog::FINISHED) exit(thread, released_);
+        for (u32 each : released_) set_ready(each);
+        return false;
+    }
+
+    void step_at(const Event *first, u32 thread) {
+        if (!again_[thread] || &logs_[thread].event() != first || undefined_) return;
+        again_[thread] = false;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        ++output_.lane_events;
+        released_.clear();
+        if (handle(thread, logs_[thread], released_)) set_ready(thread);
+        for (u32 each : released_) set_ready(each);
     }
 
     // Run a thread until it waits or has exited.
@@ -100,7 +137,23 @@ class Replay {
             barriers_.touch(thread);
             copies_.wait(thread, log.a());
             return true;
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); return true;
+        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case GLOBAL_READ: output_.by_address |= asynchronous_.global_access(thread, log); return true;
+        case BULK_LOAD:
+        case TENSOR_LOAD:
+            if (!mbarriers_.exists(log.b_address() - input_.window) && !forced_) return park(thread);
+            [[fallthrough]];
+        case PROXY_FENCE:
+        case BULK_STORE:
+        case BULK_COMMIT:
+        case BULK_WAIT:
+        case TENSOR_STORE:
+        case PRODUCT:
+        case PRODUCT_COMMIT:
+        case PRODUCT_WAIT:
+            barriers_.touch(thread);
+            output_.by_address |= asynchronous_.handle(thread, log, released);
+            return true;
         case MBARRIER_INIT:
         case MBARRIER_INVAL:
         case MBARRIER_ARRIVE:
@@ -128,7 +181,7 @@ class Replay {
         access.thread = thread;
         access.site = (u32)event.site;
         access.offset = log.address() - input_.window;
-        access.bytes = (u8)event.bytes;
+        access.bytes = (u32)event.bytes;
         access.element = (u8)event.a;
         access.reads = event.kind != WRITE;
         access.writes = event.kind != READ;
@@ -139,6 +192,7 @@ class Replay {
         barriers_.touch(thread);
         if (mbarriers_.data(access)) return;
         copies_.meet(access);
+        asynchronous_.access(access);
         races_.add(access);
         initialised_.add(access);
     }
@@ -153,6 +207,7 @@ class Replay {
         access.writes = true;
         if (!bounds_.holds(access)) return;
         barriers_.touch(thread);
+        asynchronous_.access(access, true);
         copies_.issue(access, log.wide_value(), log.b());
         initialised_.add(access);
     }
@@ -172,6 +227,7 @@ class Replay {
         case MBARRIER_INIT:
             barriers_.touch(thread);
             copies_.meet(bytes);
+            asynchronous_.meet(bytes);
             races_.meet(bytes);
             initialised_.add(bytes);
             mbarriers_.init(thread, site, place, log.a());
@@ -180,7 +236,7 @@ class Replay {
             return true;
         case MBARRIER_INVAL:
             barriers_.touch(thread);
-            mbarriers_.inval(thread, site, place, released);
+            mbarriers_.inval(thread, site, place, asynchronous_.signalling(place, thread), released);
             races_.add(bytes);
             return true;
         case MBARRIER_TX: mbarriers_.transact(thread, site, place, event.flags & COMPLETE ? -(i32)log.a() : (i32)log.a(), released); return true;
@@ -257,7 +313,7 @@ class Replay {
 
     // No thread can continue. If the launch ended, all threads have exited.
     void settle() {
-        if (exited_ == input_.threads) return;
+        if (exited_ == input_.threads) return asynchronous_.finish();
         output_.status = STUCK;
         output_.stuck_lane = exited_;
     }
@@ -265,6 +321,7 @@ class Replay {
     const Input &input_;
     Output &output_;
     Findings findings_;
+    bool asynchronous_events_;
     Clocks clocks_;
     Races races_;
     Initialised initialised_;
@@ -274,6 +331,7 @@ class Replay {
     Divergence divergence_;
     Mbarriers mbarriers_;
     Copies copies_;
+    Asynchronous asynchronous_;
     struct Pending {
         const Event *event;
         u32 place;

@@ -35,7 +35,7 @@ class WarpBarriers {
             pasts.push_back(clocks_.release(member));
             masks_[member] = 0;
         }
-        clocks_.acquire(team, Clocks::join(pasts));
+        clocks_.acquire(team, clocks_.join(pasts));
         released.insert(released.end(), team.begin(), team.end());
     }
 

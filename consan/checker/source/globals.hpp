@@ -1,0 +1,138 @@
+// The sides of bulk and tensor copies in global memory, against accesses of the same CTA.
+//
+// A source must not be overwritten before the load is known to be complete (R-B1), a result not be used before a wait without .read (R-B3),
+// and a store must be behind a proxy fence for global memory before a load reads its bytes (R-PX).
+//
+// Not detected: accesses of other CTAs, two copies that conflict, and stores that nothing orders with the load.
+#pragma once
+
+#include <unordered_map>
+
+#include "operations.hpp"
+#include "regions.hpp"
+
+class Globals {
+  public:
+    Globals(Clocks &clocks, const Groups &groups, const Mbarriers &mbarriers, Findings &findings)
+        : clocks_(clocks), groups_(groups), mbarriers_(mbarriers), findings_(findings) {}
+
+    // An access by a thread. Returns whether its address decides something.
+    bool access(const Access &access, u64 address) {
+        bool any = false;
+        for (const Side &side : results_) any |= meet(side, access, address);
+        for (const Side &side : fetches_)
+            if (access.writes) any |= meet(side, access, address);
+        if (access.writes && keeps_) remember(access, address);
+        return any;
+    }
+
+    // A load of some bytes. Returns whether their address decides something.
+    bool fetch(const Operation &load, const Region &region) {
+        add(fetches_, {region, load, false}, fetch_limit_);
+        bool any = false;
+        for (const auto &each : last_) any |= !clocks_.fenced(each.first, each.second, load.thread, GLOBAL_MEMORY);
+        return any && (region.any_row([&](u64 low, u64 high) { return check_stores(load, low, high); }), true);
+    }
+
+    void result(const Operation &store, const Region &region, bool adds) { add(results_, {region, store, adds}, result_limit_); }
+
+    void keep_stores() { keeps_ = true; }
+
+  private:
+    struct Side {
+        Region region;
+        Operation of;
+        bool adds;
+    };
+    struct Store {
+        u32 thread, site, time;
+    };
+    static constexpr u64 CELL = 16;
+
+    bool complete(const Side &side, u32 thread) const {
+        return side.of.by_phase() ? mbarriers_.knows(thread, side.of.phase) : groups_.results_written(side.of.thread, side.of.group, thread);
+    }
+
+    bool meet(const Side &side, const Access &access, u64 address) {
+        if (complete(side, access.thread)) return false;
+        if ((side.adds && access.strong && access.writes) || !side.region.covers(address, address + access.bytes)) return true;
+        Record found{};
+        found.kind = MISSING_WAIT;
+        found.site = access.site, found.other_site = side.of.site;
+        found.thread = access.thread, found.other_thread = side.of.thread;
+        found.flags = OTHER_ASYNC | GLOBAL;
+        found.operation = side.of.kind;
+        found.bytes = access.bytes;
+        found.address_low = (u32)address, found.address_high = (u32)(address >> 32);
+        if (side.of.by_phase()) {
+            found.hazard = WAR, found.reason = SOURCE_OVERWRITTEN;
+            mbarriers_.describe(found, side.of.phase);
+        } else {
+            const Groups::Owner &own = groups_.bulk(side.of.thread);
+            found.hazard = access.writes ? WAW : RAW, found.reason = why(side.of, own, access.thread);
+            found.group = side.of.group, found.commits = own.commits, found.retired = own.retired;
+        }
+        findings_.add(found);
+        return true;
+    }
+
+    Reason why(const Operation &of, const Groups::Owner &own, u32 thread) const {
+        if (of.group >= own.commits) return NOT_COMMITTED;
+        if (of.group < own.retired) return of.thread / LANES == thread / LANES ? OTHER_LANES : WAITED_NO_BARRIER;
+        if (of.group < own.read) return READ_WAIT_ONLY;
+        return groups_.bulk(thread).waits && of.thread != thread ? OTHER_ISSUER : NOT_WAITED;
+    }
+
+    void remember(const Access &access, u64 address) {
+        u32 time = clocks_.time(access.thread);
+        last_[access.thread] = time;
+        for (u64 cell = address / CELL; cell * CELL < address + access.bytes; ++cell) stores_[cell] = {access.thread, access.site, time};
+    }
+
+    // The first cell of a row with a store that comes before the load, and is not behind a fence.
+    bool check_stores(const Operation &load, u64 low, u64 high) {
+        for (u64 cell = low / CELL; cell * CELL < high; ++cell) {
+            auto found = stores_.find(cell);
+            if (found == stores_.end()) continue;
+            const Store &store = found->second;
+            if (!clocks_.before(store.thread, store.time, load.thread) || clocks_.fenced(store.thread, store.time, load.thread, GLOBAL_MEMORY)) continue;
+            Record record{};
+            record.kind = MISSING_PROXY_FENCE;
+            record.reason = NO_PROXY_FENCE;
+            record.hazard = RAW;
+            record.flags = GLOBAL;
+            record.site = load.site, record.other_site = store.site;
+            record.thread = load.thread, record.other_thread = store.thread;
+            record.own_operation = load.kind;
+            record.bytes = CELL;
+            record.address_low = (u32)(cell * CELL), record.address_high = (u32)(cell * CELL >> 32);
+            findings_.add(record);
+            return true;
+        }
+        return false;
+    }
+
+    // Sides that every thread knows to be complete are dropped, from time to time.
+    void add(std::vector<Side> &sides, const Side &made, size_t &limit) {
+        if (sides.size() >= limit) {
+            auto over = [&](const Side &side) {
+                for (u32 thread = 0; thread < clocks_.threads(); ++thread)
+                    if (!complete(side, thread)) return false;
+                return true;
+            };
+            sides.erase(std::remove_if(sides.begin(), sides.end(), over), sides.end());
+            limit = 2 * sides.size() + 64;
+        }
+        sides.push_back(made);
+    }
+
+    Clocks &clocks_;
+    const Groups &groups_;
+    const Mbarriers &mbarriers_;
+    Findings &findings_;
+    std::vector<Side> fetches_, results_;
+    size_t fetch_limit_ = 64, result_limit_ = 64;
+    bool keeps_ = false;                          // the module has loads that stores can come before
+    std::unordered_map<u64, Store> stores_;       // the last store to each cell
+    std::unordered_map<u32, u32> last_;           // when each thread last stored
+};

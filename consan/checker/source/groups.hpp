@@ -1,0 +1,66 @@
+// Groups of bulk operations and of matrix products (SEMANTICS 4.2, 4.3): what has been committed, and what a wait has made known.
+//
+// Groups of bulk operations belong to a thread. A product is one operation of four warps, and each warp waits for itself. A wait makes the
+// number of its groups known to its thread only; it goes on with happens-before.
+#pragma once
+
+#include <vector>
+
+#include "clocks.hpp"
+
+class Groups {
+  public:
+    Groups(u32 threads, Clocks &clocks) : clocks_(clocks), bulk_(threads), products_(threads), warps_((threads + LANES - 1) / LANES, NOTHING) {}
+
+    struct Owner {
+        u32 commits = 0, read = 0, retired = 0, sources = NOTHING, results = NOTHING;  // the last two: actors
+        bool waits = false;
+    };
+    const Owner &bulk(u32 thread) const { return bulk_[thread]; }
+    const Owner &products(u32 thread) const { return products_[thread]; }
+
+    void commit(u32 thread) {
+        Owner &own = bulk_[thread];
+        if (own.sources == NOTHING) own.sources = clocks_.new_actor(), own.results = clocks_.new_actor();
+        ++own.commits;
+    }
+
+    // `pending`: groups that may stay in flight. With `read_only` only their sources are complete.
+    void wait(u32 thread, u32 pending, bool read_only) {
+        Owner &own = bulk_[thread];
+        own.waits = true;
+        if (own.commits <= pending) return;
+        u32 done = own.commits - pending;
+        if (!read_only && done > own.retired) clocks_.take(thread, nullptr, own.results, own.retired = done);
+        if (done > own.read) clocks_.take(thread, nullptr, own.sources, own.read = done);
+    }
+
+    void commit_products(u32 thread) { ++products_[thread].commits; }
+
+    void wait_for_products(u32 thread, u32 pending) {
+        Owner &own = products_[thread];
+        if (own.commits <= pending || own.commits - pending <= own.retired) return;
+        u32 &actor = warps_[thread / LANES];
+        if (actor == NOTHING) actor = clocks_.new_actor();
+        clocks_.take(thread, nullptr, actor, own.read = own.retired = own.commits - pending);
+    }
+
+    // What a thread knows of the groups of another.
+    bool sources_read(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].sources) > group; }
+    bool results_written(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].results) > group; }
+
+    // A thread of the warpgroup must know of the waits of all four warps, another one of any (D12, SEMANTICS 9).
+    bool products_over(u32 first, u32 group, u32 thread) const {
+        u32 warp = first / LANES, end = std::min(warp + 4, (u32)warps_.size()), seen = 0;
+        for (u32 each = warp; each < end; ++each) seen += known(thread, warps_[each]) > group;
+        bool inside = thread / LANES >= warp && thread / LANES < end;
+        return inside ? seen == end - warp : seen != 0;
+    }
+
+  private:
+    u32 known(u32 thread, u32 actor) const { return actor == NOTHING ? 0 : clocks_.known(thread, actor); }
+
+    Clocks &clocks_;
+    std::vector<Owner> bulk_, products_;
+    std::vector<u32> warps_;  // actors
+};

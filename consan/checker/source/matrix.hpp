@@ -1,0 +1,43 @@
+// The chunks of shared memory that a matrix descriptor names (ISA "Strides", "Canonical Layouts", "Matrix descriptor").
+#pragma once
+
+#include <vector>
+
+#include "types.hpp"
+
+class Descriptor {
+  public:
+    explicit Descriptor(u64 bits)
+        : start_(((u32)bits & 0x3fff) << 4), leading_(((u32)(bits >> 16) & 0x3fff) << 4), stride_(((u32)(bits >> 32) & 0x3fff) << 4), base_((u32)(bits >> 49) & 7),
+          width_((u32)(bits >> 62) ? 16u >> (bits >> 62) : 1) {}
+
+    // `depth`: chunks along K, or elements along K if K is not the major dimension. Addresses of chunks, in the order of the operand.
+    std::vector<u32> chunks(u32 rows, u32 depth, bool major) const {
+        std::vector<u32> found;
+        if (major) mn_major(rows / 8, depth, found);
+        else k_major(rows, depth, found);
+        return found;
+    }
+
+  private:
+    void k_major(u32 rows, u32 depth, std::vector<u32> &found) const {
+        for (u32 row = 0; row < rows; ++row)
+            for (u32 chunk = 0; chunk < depth; ++chunk) {
+                u32 along = width_ == 1 ? chunk * leading_ : chunk * 16;
+                found.push_back(swizzled(row / 8 * stride_ + row % 8 * 16 * width_ + along));
+            }
+    }
+
+    void mn_major(u32 chunks, u32 depth, std::vector<u32> &found) const {
+        u32 across = width_ == 1 ? stride_ : leading_, along = width_ == 1 ? leading_ : stride_;
+        for (u32 chunk = 0; chunk < chunks; ++chunk)
+            for (u32 k = 0; k < depth; ++k) found.push_back(swizzled(chunk / width_ * across + chunk % width_ * 16 + k / 8 * along + k % 8 * 16 * width_));
+    }
+
+    u32 swizzled(u32 distance) const {
+        u32 at = start_ + distance;
+        return at ^ (((at >> 7) - base_) & (width_ - 1)) << 4;
+    }
+
+    u32 start_, leading_, stride_, base_, width_;  // width: chunks in a line of the swizzle pattern
+};

@@ -1,0 +1,190 @@
+// Asynchronous operations on shared memory (SEMANTICS 4.2, R-B1 to R-B6, and 4.3, R-G1 to R-G3): bulk and tensor copies, operands of wgmma.
+//
+// An operation is ordered behind what its thread did before, and before nothing until its completion is known: a phase of an mbarrier, or a
+// group. It covers whole chunks of 16 bytes (ISA "cp.async.bulk": size and addresses are multiples of 16). Of the operations of one site
+// that complete in order, the latest is enough: it is complete only where the earlier ones are.
+#pragma once
+
+#include "groups.hpp"
+#include "initialised.hpp"
+#include "proxies.hpp"
+
+constexpr u32 CHUNK = 16;
+
+struct Operation {
+    u32 kind, site, thread, issued = 0, group = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread
+    Mbarriers::Phase phase{};
+    bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
+
+    bool writes() const { return kind & 1; }
+    bool by_phase() const { return kind == BULK_LOAD_OPERATION; }
+};
+
+class Operations {
+  public:
+    Operations(const Input &input, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Mbarriers &mbarriers, Findings &findings)
+        : clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), mbarriers_(mbarriers), findings_(findings),
+          heads_((input.shared_bytes + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
+
+    // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
+    void issue(Operation made, u32 issuer, const std::vector<u32> &chunks) {
+        made.issued = clocks_.time(issuer);
+        if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
+        u32 number = (u32)operations_.size();
+        for (u32 chunk : chunks) made.refill |= made.by_phase() && loaded(chunk);
+        operations_.push_back(made);
+        Access use{};
+        use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
+        use.bytes = use.element = CHUNK;
+        use.reads = !(use.writes = made.writes());
+        for (u32 chunk : chunks) {
+            use.offset = chunk * CHUNK;
+            mbarriers_.data(use);
+            meet(use);
+            copies_.meet(use);
+            races_.meet(use, [&](Record &found, const Access &old, u32 time) { name(found, made, old.thread, time); });
+            proxies_.meet(use);
+            if (made.by_phase()) proxies_.load(use, made.phase);
+            initialised_.add(use);
+            keep(heads_[chunk], number);
+        }
+    }
+
+    // An access, or a chunk of an operation, meets operations whose completion its thread does not know.
+    void meet(const Access &access) {
+        for (u32 chunk = access.offset / CHUNK; chunk * CHUNK < access.offset + access.bytes; ++chunk)
+            for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
+                const Operation &other = operations_[nodes_[at].operation];
+                if (!(access.writes || other.writes()) || observed(other, access.thread)) continue;
+                findings_.add(conflict(other, access));
+            }
+    }
+
+    // The site and thread of a copy that will signal an mbarrier, of which a thread does not know that it is over (R-M12).
+    std::pair<u32, u32> signalling(u32 place, u32 thread) const {
+        Mbarriers::Phase now;
+        if (mbarriers_.current(place, now))
+            for (const Operation &each : operations_)
+                if (each.by_phase() && each.phase.object == now.object && !observed(each, thread)) return {each.site, each.thread};
+        return {0, 0};
+    }
+
+    // The CTA has ended: nobody knows that these are complete (R-CP5, R-M12).
+    void finish() {
+        for (const Operation &each : operations_) {
+            bool over = each.by_phase() ? mbarriers_.waited(each.phase) : owner(each).read > each.group;
+            if (over) continue;
+            Record found{};
+            found.kind = LIFETIME;
+            found.reason = EXIT;
+            found.site = each.site;
+            found.thread = each.thread;
+            found.own_operation = each.kind;
+            describe(found, each);
+            findings_.add(found);
+        }
+    }
+
+  private:
+    struct Node {
+        u32 next, operation;
+    };
+
+    const Groups::Owner &owner(const Operation &of) const { return of.kind == WGMMA_OPERATION ? groups_.products(of.thread) : groups_.bulk(of.thread); }
+
+    bool observed(const Operation &of, u32 thread) const {
+        if (of.by_phase()) return mbarriers_.knows(thread, of.phase);
+        if (of.kind == WGMMA_OPERATION) return groups_.products_over(of.thread, of.group, thread);
+        return groups_.sources_read(of.thread, of.group, thread);
+    }
+
+    bool loaded(u32 chunk) const {
+        for (u32 at = heads_[chunk]; at; at = nodes_[at].next)
+            if (operations_[nodes_[at].operation].by_phase()) return true;
+        return false;
+    }
+
+    void keep(u32 &head, u32 number) {
+        const Operation &made = operations_[number];
+        for (u32 at = head; at; at = nodes_[at].next) {
+            const Operation &old = operations_[nodes_[at].operation];
+            if (old.kind != made.kind || old.site != made.site) continue;
+            if (made.by_phase() ? old.phase.object != made.phase.object : old.thread != made.thread) continue;
+            nodes_[at].operation = number;
+            return;
+        }
+        nodes_.push_back({head, number});
+        head = (u32)nodes_.size() - 1;
+    }
+
+    // A refill that overtakes accesses of the last fill is a race, not a missing wait: its issuer did not wait until the stage was free. That
+    // is so if the accessing thread had seen all earlier phases and released nothing since, or if the issuer had not.
+    bool overtakes(const Operation &load, u32 thread, u32 time) const {
+        if (!load.by_phase() || !load.refill || load.phase.phase == 0) return false;
+        return !load.informed || mbarriers_.nothing_since(thread, load.phase, time);
+    }
+
+    // A load that comes behind an unordered read: a race, or a wait that is missing.
+    void name(Record &found, const Operation &load, u32 reader, u32 time) const {
+        if (!load.by_phase() || found.hazard != WAR || overtakes(load, reader, time)) return;
+        found.kind = MISSING_WAIT;
+        found.reason = why(load, reader, false);
+        describe(found, load);
+    }
+
+    Record conflict(const Operation &other, const Access &access) const {
+        bool known = clocks_.before(other.thread, other.issued, access.thread) && other.thread != access.thread;
+        bool race = !known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread));
+        Record found{};
+        found.kind = race ? DATA_RACE : MISSING_WAIT;
+        found.reason = race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
+        found.hazard = race || !other.writes() ? WAR : access.writes ? WAW : RAW;
+        found.flags = OTHER_ASYNC;
+        found.site = access.site, found.other_site = other.site;
+        found.thread = access.thread, found.other_thread = other.thread;
+        found.operation = other.kind, found.own_operation = access.operation;
+        found.offset = access.offset, found.bytes = access.bytes;
+        describe(found, other);
+        return found;
+    }
+
+    // Why a thread does not know that an operation is complete. `engine`: it is about to issue another one.
+    Reason why(const Operation &of, u32 thread, bool engine) const {
+        if (of.by_phase()) {
+            if (lanes_know(of, thread)) return OTHER_LANES;
+            if (mbarriers_.waited(of.phase)) return WAITED_NO_BARRIER;
+            return !engine && of.refill && mbarriers_.phases_known(thread, of.phase) == of.phase.phase ? REFILLED : NOT_WAITED;
+        }
+        const Groups::Owner &own = owner(of);
+        bool product = of.kind == WGMMA_OPERATION;
+        if (of.group >= own.commits) return NOT_COMMITTED;
+        if (product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group) return engine ? WAITED_NO_BARRIER : OWN_WARP_WAITED;
+        if (of.group < own.read) return of.thread / LANES == thread / LANES && !product ? OTHER_LANES : WAITED_NO_BARRIER;
+        return groups_.bulk(thread).waits && of.thread != thread ? OTHER_ISSUER : NOT_WAITED;
+    }
+
+    bool lanes_know(const Operation &of, u32 thread) const {
+        u32 first = thread / LANES * LANES, end = std::min(first + LANES, clocks_.threads());
+        for (u32 lane = first; lane < end; ++lane)
+            if (observed(of, lane)) return true;
+        return false;
+    }
+
+    void describe(Record &found, const Operation &of) const {
+        if (of.by_phase()) return mbarriers_.describe(found, of.phase);
+        const Groups::Owner &own = owner(of);
+        found.group = of.group, found.commits = own.commits, found.retired = own.read;
+    }
+
+    Clocks &clocks_;
+    Races &races_;
+    Copies &copies_;
+    Initialised &initialised_;
+    Proxies &proxies_;
+    Groups &groups_;
+    Mbarriers &mbarriers_;
+    Findings &findings_;
+    std::vector<u32> heads_;  // by chunk
+    std::vector<Node> nodes_;
+    std::vector<Operation> operations_;
+};

@@ -1,0 +1,147 @@
+// R-PX (SEMANTICS 5): a write through the generic proxy, then a use of its bytes through the asynchronous proxy, with order but no proxy fence.
+//
+// Such writes are kept beyond barriers, because a barrier is no fence. A write matters while its bytes are there: what comes behind a later
+// write of the same bytes need not care for it. Within one warp the missing fence is told before the missing bar.warp.sync: warps run nearly
+// in step, but a fence is never implied. Modules without asynchronous proxies keep nothing here.
+#pragma once
+
+#include "copies.hpp"
+
+class Proxies {
+  public:
+    Proxies(u32 shared_bytes, bool enabled, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
+        : clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shared_bytes + 3) / 4 : 0, 0) {
+        items_.emplace_back();
+    }
+
+    // A generic write. `copy`: it is the cp.async that its thread is about to issue.
+    void write(const Access &access, bool copy = false) {
+        if (heads_.empty()) return;
+        Item made{};
+        made.thread = access.thread, made.site = access.site;
+        made.time = clocks_.time(access.thread), made.warp_time = clocks_.warp_time(access.thread);
+        made.copy = copy;
+        if (copy) made.group = copies_.group(access.thread), made.number = copies_.next(access.thread);
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            made.mask = Races::mask_of(access, cell), made.cell = cell;
+            for (u32 at = heads_[cell]; at; at = items_[at].next) {
+                Item &item = items_[at];
+                if (!(item.mask & made.mask)) continue;
+                bool known = ordered(item, access.thread), in_step = clocks_.warps_before(item.thread, item.warp_time, access.thread);
+                if (known || in_step) item.after.push_back({made.mask, known, access.thread, made.time, made.warp_time, races_.generation(), {}});
+            }
+            keep(heads_[cell], made);
+        }
+    }
+
+    // An asynchronous operation uses bytes. It reports the writes that lack a fence.
+    void meet(const Access &use) {
+        each_left(use, [&](Item &item) {
+            bool known = ordered(item, use.thread);
+            if (item.copy && (use.operation == WGMMA_OPERATION || !known)) return;
+            if (known ? fenced(item, use.thread) : !lacks_in_step(item, use)) return;
+            Record found{};
+            found.kind = MISSING_PROXY_FENCE;
+            found.reason = NO_PROXY_FENCE;
+            found.hazard = use.writes ? WAW : RAW;
+            found.site = use.site, found.other_site = item.site;
+            found.thread = use.thread, found.other_thread = item.thread;
+            found.own_operation = use.operation;
+            found.offset = use.offset, found.bytes = use.bytes;
+            findings_.add(found);
+        });
+    }
+
+    // A copy replaces bytes, for whoever knows that it is complete.
+    void load(const Access &use, const Mbarriers::Phase &phase) {
+        each_left(use, [&](Item &item) {
+            if (ordered(item, use.thread) && fenced(item, use.thread)) item.after.push_back({15, true, NOTHING, 0, 0, NOTHING, phase});
+        });
+    }
+
+  private:
+    // A later write of some bytes, by a thread, or by a copy that completes with a phase. `exact`: also where each lane is one thread.
+    struct Later {
+        u8 mask;
+        bool exact;
+        u32 thread, time, warp_time, generation;
+        Mbarriers::Phase phase;
+    };
+    struct Item {
+        u32 next, cell, thread, site, time, warp_time, group, number;
+        u8 mask;
+        bool copy;
+        std::vector<Later> after;
+    };
+
+    template <typename Use> void each_left(const Access &use, Use f) {
+        if (heads_.empty()) return;
+        for (u32 cell = use.offset / 4; cell * 4 < use.offset + use.bytes; ++cell)
+            for (u32 *at = &heads_[cell]; *at;) {
+                Item &item = items_[*at];
+                if (gone(item)) {
+                    *at = item.next;
+                    continue;
+                }
+                if (left(item, use.thread) & Races::mask_of(use, cell)) f(item);
+                at = &items_[*at].next;
+            }
+    }
+
+    bool ordered(const Item &item, u32 thread) const {
+        return item.copy ? copies_.observed(item.thread, item.group, item.number, thread) : clocks_.before(item.thread, item.time, thread);
+    }
+    bool fenced(const Item &item, u32 thread) const {
+        return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread) : clocks_.fenced(item.thread, item.time, thread, SHARED_MEMORY);
+    }
+
+    // Whether a write is ordered once each warp is one thread, its bytes are still there then, and a fence is missing even then.
+    bool lacks_in_step(const Item &item, const Access &use) const {
+        u8 mask = item.mask;
+        for (const Later &each : item.after)
+            if (each.thread != NOTHING && clocks_.warps_before(each.thread, each.warp_time, use.thread)) mask &= ~each.mask;
+        if (!(mask & Races::mask_of(use, item.cell))) return false;
+        return clocks_.warps_before(item.thread, item.warp_time, use.thread) && !clocks_.warps_fenced(item.thread, item.warp_time, use.thread, SHARED_MEMORY);
+    }
+
+    // The bytes that nothing has replaced which a thread knows of.
+    u8 left(const Item &item, u32 thread) const {
+        u8 mask = item.mask;
+        for (const Later &each : item.after) {
+            bool known = each.thread == NOTHING ? mbarriers_.knows(thread, each.phase) : clocks_.before(each.thread, each.time, thread);
+            if (each.exact && known) mask &= ~each.mask;
+        }
+        return mask;
+    }
+
+    // Whether everybody knows that all bytes have been replaced.
+    bool gone(const Item &item) const {
+        u8 mask = item.mask;
+        for (const Later &each : item.after)
+            if (each.exact && each.generation < races_.generation()) mask &= ~each.mask;
+        return mask == 0;
+    }
+
+    // Of a thread and a site the latest write of the same bytes is enough: whoever comes behind it comes behind the earlier ones.
+    void keep(u32 &head, const Item &made) {
+        for (u32 at = head; at; at = items_[at].next) {
+            Item &item = items_[at];
+            if (item.thread != made.thread || item.site != made.site || item.mask != made.mask) continue;
+            u32 next = item.next;
+            item = made;
+            item.next = next;
+            return;
+        }
+        items_.push_back(made);
+        items_.back().next = head;
+        head = (u32)items_.size() - 1;
+    }
+
+    Clocks &clocks_;
+    Races &races_;
+    const Copies &copies_;
+    const Mbarriers &mbarriers_;
+    Findings &findings_;
+    std::vector<u32> heads_;  // by cell of 4 bytes
+    std::vector<Item> items_;
+};

@@ -1,0 +1,97 @@
+// Tensor copies in tile mode (ISA "cp.async.bulk.tensor"): the bytes that a tensor map and coordinates name, in shared and in global memory.
+// consan/tensormap/encoding.py has the table of the map's bits, instrument/record/tensors.py the words that a copy records.
+#pragma once
+
+#include <vector>
+
+#include "log.hpp"
+#include "regions.hpp"
+
+class Tensor {
+  public:
+    // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents and coordinates.
+    explicit Tensor(const LaneLog &log) : rank_(std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
+        u32 at = 2;
+        head_ = log.value_at(at++), upper_ = log.value_at(at++), steps_ = log.value_at(at++), outer_ = log.value_at(at++), size_ = log.value_at(at++);
+        for (u32 d = 1; d < rank_; ++d) strides_[d] = log.value_at(at++);
+        for (u32 d = 0; d < rank_; ++d) extents_[d] = log.value_at(at++);
+        for (u32 d = 0; d < rank_; ++d) coordinates_[d] = (i32)log.value_at(at++);
+        counts_[0] = (steps_ >> 24) + 1;
+        for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
+        if (head_ & 0x1800) counts_[0] = (counts_[0] + (steps_ & 7)) / ((steps_ & 7) + 1);
+    }
+
+    // The bytes that one copy moves: those of the whole box. An unknown element type has the size that the driver noted.
+    u32 bytes() const {
+        if (shift() == UNKNOWN) return size_;
+        u32 count = 1;
+        for (u32 d = 0; d < rank_; ++d) count *= counts_[d];
+        return count << shift();
+    }
+
+    // The chunks of shared memory that a store reads: what lies inside the tensor. `place`: the box's offset.
+    std::vector<u32> inside(u32 place, u32 window) const {
+        u32 inner = shift() == UNKNOWN ? 0 : (counts_[0] << shift()) / 16, rows = 1, seen[5] = {}, lines = (1u << (head_ >> 13 & 3)) - 1;
+        std::vector<u32> found;
+        if (head_ & 0x1801 || !inner) return chunks_of(place, bytes());
+        for (u32 d = 0; d < rank_; ++d) {
+            u32 begin = (u32)std::max(coordinates_[d], 0), step = d ? this->step(d) : 1;
+            if (begin > extents_[d]) return found;
+            seen[d] = std::min(counts_[d], (extents_[d] - begin) / step + 1);
+            if (d) rows *= counts_[d];
+        }
+        u32 wide = ((seen[0] << shift()) + 15) / 16;
+        for (u32 row = 0; row < rows; ++row) {
+            u32 rest = row;
+            bool in = true;
+            for (u32 d = 1; d < rank_; ++d) in &= rest % counts_[d] < seen[d], rest /= counts_[d];
+            for (u32 chunk = 0; in && chunk < wide; ++chunk) {
+                u32 at = place + window + (row * inner + chunk) * 16;
+                found.push_back(((at ^ (at >> 7 & lines) << 4) - window) / 16);
+            }
+        }
+        return found;
+    }
+
+    // The bytes of global memory. False if their form is not known.
+    bool region(Region &found) const {
+        if (head_ & 0x1801 || shift() == UNKNOWN) return false;
+        found.low = address_;
+        u32 inner = clip(found.low, 0, 1, 1u << shift());
+        found.add(inner, 1u << shift());
+        for (u32 d = 1; d < rank_; ++d) {
+            u64 stride = ((u64)(upper_ >> 4 * (d - 1) & 15) << 32 | strides_[d]) * 16;
+            found.add(clip(found.low, d, step(d), stride), stride * step(d));
+        }
+        return true;
+    }
+
+    static std::vector<u32> chunks_of(u32 place, u32 bytes) {
+        std::vector<u32> found;
+        for (u32 chunk = place / 16; bytes && chunk * 16 < place + bytes; ++chunk) found.push_back(chunk);
+        return found;
+    }
+
+  private:
+    static constexpr u32 UNKNOWN = 15;
+    // One nibble per element type: the logarithm of its size.
+    u32 shift() const {
+        u32 type = head_ >> 7 & 15;
+        return type < 11 ? (u32)(0x13221332210ull >> 4 * type) & 15 : UNKNOWN;
+    }
+    u32 step(u32 d) const { return (steps_ >> 3 * d & 7) + 1; }
+
+    // Clips one dimension: moves `start` to its first element inside the tensor and returns the number of elements inside.
+    u32 clip(u64 &start, u32 d, u32 step, u64 distance) const {
+        long long place = coordinates_[d], room = (long long)extents_[d] + 1 - place;
+        long long first = place < 0 ? (-place + step - 1) / step : 0;
+        if (room <= 0) return 0;
+        long long last = std::min((long long)counts_[d], (room + step - 1) / step);
+        start += (u64)((place + first * step) * (long long)distance);
+        return last > first ? (u32)(last - first) : 0;
+    }
+
+    u32 rank_, head_ = 0, upper_ = 0, steps_ = 0, outer_ = 0, size_ = 0, strides_[5] = {}, extents_[5] = {}, counts_[5] = {1, 1, 1, 1, 1};  // extents less one
+    i32 coordinates_[5] = {};
+    u64 address_;
+};

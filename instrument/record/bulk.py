@@ -1,0 +1,145 @@
+"""The recording of bulk and tensor copies, their groups, and proxy fences (ISA "cp.async.bulk", "cp.async.bulk.tensor", "fence.proxy").
+
+Not taken: copies to other CTAs (multicasts, CTA pairs, shared memory to shared memory), st.async, red.async, st.bulk, tensor copies in
+other modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consan.instrument.isa import MemoryAccess
+from consan.instrument.passes.context import FunctionPlan, Work, operand_of
+from consan.instrument.passes.emit import Unsupported
+from consan.instrument.passes.tensor_operands import definitions, in_parameter, is_tile
+from consan.instrument.ptx import Operand
+from consan.instrument.record import tensors
+from consan.instrument.record.sides import global_address
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+FAMILIES = frozenset({"bulk", "tensor", "proxy-fence"})
+_COPIES = ("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
+_GROUPS = {"cp.async.bulk.commit_group": Event.BULK_COMMIT, "cp.async.bulk.wait_group": Event.BULK_WAIT}
+_SHARED, _GLOBAL = 1, 2  # memories of a proxy fence
+_FENCES = {
+    ("async",): _SHARED | _GLOBAL,
+    ("async", "global"): _GLOBAL,
+    ("async", "shared::cta"): _SHARED,
+    ("async", "shared::cluster"): _SHARED,
+    ("alias",): 0,
+}
+
+
+def refused(work: Work) -> bool:
+    """Whether an operation of these families is one that is not taken."""
+    if work.row.family == "proxy-fence":
+        return work.words not in _FENCES
+    if work.row.name in _GROUPS:
+        return False
+    return work.row.name not in _COPIES or not (_is_load(work) or _is_store(work)) or operand_of(work, "cta-mask") is not None
+
+
+def _is_load(work: Work) -> bool:
+    return _sides(work) == {("global", "read"), ("shared", "write")} and _is_plain(work)
+
+
+def _is_store(work: Work) -> bool:
+    return _sides(work) in ({("shared", "read"), ("global", "write")}, {("shared", "read"), ("global", "rmw")}) and _is_plain(work)
+
+
+def _is_plain(work: Work) -> bool:
+    return (operand_of(work, "tensor") is None or is_tile(work)) and not any(word.startswith("cta_group") for word in work.words)
+
+
+def _sides(work: Work) -> set[tuple[str, str]]:
+    return {(side.space, side.access) for side in work.event.accesses if side.address is not operand_of(work, "mbar")}
+
+
+def reads_global(plan: FunctionPlan) -> bool:
+    """Whether a function has copies from global memory."""
+    return any(work.row.name in _COPIES and _is_load(work) for work in plan.work)
+
+
+def results(plan: FunctionPlan) -> bool:
+    """Whether a function has copies to global memory."""
+    return any(work.row.name in _COPIES and _is_store(work) for work in plan.work)
+
+
+def map_in_memory(plan: FunctionPlan) -> bool:
+    """Whether a function has a tensor copy whose map may be in global memory."""
+    copies = [work for work in plan.work if work.row.family == "tensor"]
+    made = definitions(plan.function) if copies else {}
+    return any(not in_parameter(work, made) for work in copies)
+
+
+def add(kernel: KernelRewrite, work: Work) -> None:
+    """An operation of the families bulk and tensor."""
+    if work.row.name in _GROUPS:
+        _add_group(kernel, work)
+    else:
+        _add_copy(kernel, work)
+
+
+def _add_copy(kernel: KernelRewrite, work: Work) -> None:
+    instruction, block, loads = work.instruction, kernel.open_block(), _is_load(work)
+    shared, outer = _side(work, "shared"), _side(work, "global")
+    if shared.address is None:
+        raise Unsupported(f"{instruction.opcode} without an address")
+    fields, code = block.address(instruction, shared.address, "shared")
+    kernel.pending += code
+    fields["site"] = kernel.context.site(kernel.plan, work, shared.access, "shared", 0).number
+    if loads:
+        fields["b"], fields["b_word"] = _mbarrier(kernel, work)
+    flags = Flag.ADDS if outer.access == "rmw" else Flag(0)
+    if operand_of(work, "tensor") is not None:
+        kind = Event.TENSOR_LOAD if loads else Event.TENSOR_STORE
+        fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work)
+    else:
+        kind = Event.BULK_LOAD if loads else Event.BULK_STORE
+        fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
+        fields["value_word"] = _outer_address(kernel, work, outer.address)
+    block.add(TemplateEvent(kind, int(flags), **fields))
+    kernel.plan.stats.memory_sites += 1
+
+
+def _side(work: Work, space: str) -> MemoryAccess:
+    return next(side for side in work.event.accesses if side.space == space and side.address is not operand_of(work, "mbar"))
+
+
+def _mbarrier(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
+    """The mbarrier of a load: a number, and a word to add."""
+    access = next(side for side in work.event.accesses if side.address is operand_of(work, "mbar"))
+    if access.address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an mbarrier")
+    fields, code = kernel.open_block().address(work.instruction, access.address, "shared")
+    kernel.pending += code
+    return fields.get("offset", 0), fields.get("address_word", -1)
+
+
+def _outer_address(kernel: KernelRewrite, work: Work, address: Operand | None) -> int:
+    if address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an address")
+    return global_address(kernel, work.instruction, address, "global")
+
+
+def _add_group(kernel: KernelRewrite, work: Work) -> None:
+    block, instruction = kernel.open_block(), work.instruction
+    guard, kind = kernel.guard(block, instruction), _GROUPS[work.row.name]
+    a, a_word = kernel.number_of(block, instruction, instruction.operands[0]) if kind is Event.BULK_WAIT else (0, -1)
+    block.add(TemplateEvent(kind, int(Flag.READ_ONLY) if "read" in work.words else 0, guard_word=guard, a=a, a_word=a_word))
+    kernel.plan.stats.sync_sites += 1
+
+
+def add_fence(kernel: KernelRewrite, work: Work) -> None:
+    """A proxy fence."""
+    if memories := _FENCES[work.words]:
+        block = kernel.open_block()
+        guard = kernel.guard(block, work.instruction)
+        block.add(TemplateEvent(Event.PROXY_FENCE, guard_word=guard, a=memories))
+    kernel.plan.stats.sync_sites += 1
+
+
+HANDLERS = {"bulk": add, "tensor": add, "proxy-fence": add_fence}

@@ -1,0 +1,63 @@
+"""The recording of accesses to global memory, in modules whose asynchronous copies have a side there.
+
+Addresses in global memory are not hashed: they differ in each CTA. Whether they matter follows from what is hashed (consan/checker).
+An access to a generic address is in the log also where it is in another space: it meets no copy there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consan.instrument.isa import Row, lookup
+from consan.instrument.passes.context import Work
+from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
+from consan.instrument.ptx import Instruction, Operand
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+_WRITERS = frozenset({"store", "atomic", "reduction"})
+_SPACES = ("global", "generic")
+
+
+def writes_global(instruction: Instruction) -> bool:
+    """Whether an instruction may write to global memory."""
+    return _may_access(instruction, _WRITERS) is not None
+
+
+def reads_global(instruction: Instruction) -> bool:
+    """Whether an instruction may load from global memory."""
+    return _may_access(instruction, frozenset({"load"})) is not None
+
+
+def _may_access(instruction: Instruction, families: frozenset[str]) -> Row | None:
+    row = lookup(instruction.parts)
+    return row if row is not None and row.family in families and row.describe(instruction).space in _SPACES else None
+
+
+def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
+    """An access to global memory."""
+    row = lookup(instruction.parts)
+    assert row is not None
+    access = next(each for each in row.accesses(instruction) if each.space in _SPACES)
+    if access.address is None:
+        raise Unsupported(f"{instruction.opcode} without an address")
+    work, block = Work(instruction, row), kernel.open_block()
+    guard = kernel.guard(block, instruction)
+    site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
+    address = global_address(kernel, instruction, access.address, access.space)
+    kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
+    flags = int(Flag.ADDS) if access.access == "rmw" else 0
+    block.add(TemplateEvent(kind, flags, site, access.total_bytes, guard_word=guard, value_word=address))
+
+
+def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
+    """The first of two words with an address in global memory."""
+    snippet = Snippet()
+    wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
+    low, high = snippet.register("b32"), snippet.register("b32")
+    snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
+    word, code = kernel.open_block().unhashed([low, high], snippet)
+    kernel.pending += code
+    return word
