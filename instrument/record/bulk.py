@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.tensor_operands import definitions, in_parameter, is_tile
+from consan.instrument.passes.flow import definitions
+from consan.instrument.passes.tensor_operands import in_parameter, is_tile
 from consan.instrument.ptx import Operand
 from consan.instrument.record import tensors
 from consan.instrument.record.sides import global_address

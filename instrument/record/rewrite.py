@@ -15,11 +15,10 @@ from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph, Key, graph_of, written
+from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, written
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
-from consan.instrument.passes.tensor_operands import definitions
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
 from consan.instrument.record import bulk, copies, matrix, mbarriers, sides, text
