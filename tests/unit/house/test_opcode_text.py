@@ -22,6 +22,8 @@ REGISTERED = {
     "instrument/passes/matrix.py": {"handlers"},
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
     "instrument/passes/waits.py": {"_RESULTS"},
+    "instrument/record/bulk.py": {"_COPIES", "_GROUPS"},
+    "instrument/record/matrix.py": {"_KINDS", "_FENCE"},
     "instrument/record/mbarriers.py": {"_KINDS"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }
