@@ -58,7 +58,7 @@ def outside_facts(found: Found, low: int, high: int, module: ModuleSites) -> dic
 
 
 def buffer_facts(found: Found, accesses: Sequence[Access], low: int, high: int, module: ModuleSites) -> dict[str, str]:
-    """That two iterations meet in one part of an array, whose parts may be meant as buffers used in turn."""
+    """The words for two iterations that use one part of an array whose parts may be meant as buffers used in turn."""
     begin = inside(found.event, low)
     part = layout_of(found, module).part(begin, begin + high - low)
     if part is None:

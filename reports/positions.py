@@ -28,9 +28,9 @@ _WAITS: Final = {
 
 
 def unfinished(kernel: str, why: str, waiters: Sequence[Waiter] = (), over: int = 0, threads: int = 0) -> str:
-    """The reason that a launch which was cut short leaves: why, and where its threads were if that is known.
+    """The reason for a launch that ended early: why, and where its threads were if that is known.
 
-    Of `over` threads it is known only that they were in loops; `threads` are all of the launch, if their number is known.
+    `over`: threads without a place, which were in loops or at waits. `threads`: all threads of the launch; 0: unknown.
     """
     where = "; ".join(filter(None, (positions(waiters), *_others(waiters, over, threads)))) if waiters else ""
     return f"{kernel} did not run to its end: {why}" + (f"; where its threads were: {where}" if where else "")

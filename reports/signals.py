@@ -3,7 +3,7 @@
 The proof of the deadlock says what an awaited phase lacks. The kernel's text says which instructions signal that barrier or write the
 polled variable (`instrument/between/signals.py`). The instructions join the finding as accesses of role `culprit`.
 
-Nothing is said of a barrier that has no name, or where the address of some signal is unknown: then that signal may be the one that lacks.
+Nothing is added for a barrier without a name, or if the address of some signal is unknown, because that signal may be the missing one.
 """
 
 from __future__ import annotations

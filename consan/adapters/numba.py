@@ -128,7 +128,7 @@ class NumbaAdapter(Seam):
         return _Loaded(prepared, module.get_function(library._entry_name), self._open)
 
     def _renew(self, found: _Loaded) -> bool:
-        """Give what an earlier session loaded to this one, unless that wants other hooks."""
+        """Attach what an earlier session loaded to this session, unless it needs other hooks."""
         prepared = renewed(self._open, found.prepared, otherwise="")
         if prepared is None:
             return False

@@ -33,7 +33,7 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """The kernel that a launch is of: its module's number, its number in the module, its block and grid."""
+    """The kernel of a launch: the number of its module, its number in the module, block and grid."""
 
     module: int
     entry: int
@@ -213,10 +213,10 @@ class RecordedLaunch(Protocol):
 def check(
     launch: RecordedLaunch, recorded: Recorded, launched: LaunchedKernel, histories: Histories, *, limit: int = 0, exhaustive: bool = False
 ) -> Checked:
-    """Replay what a launch did. It has ended, or stands still. `limit`: only the first CTAs (0: all).
+    """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
-    `histories`: those of earlier launches, to which new ones are added. Equal ones are told as then; stored values are not compared again.
-    `exhaustive`: each CTA is replayed.
+    `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
+    are not compared again. `exhaustive`: each CTA is replayed.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:

@@ -95,16 +95,16 @@ class Placement:
         return self._scratch[-1]
 
     def read(self, array: Array) -> Array:
-        """What a kernel has made of the array."""
+        """The contents of the array's copy on the device."""
         return np.frombuffer(self._backend.read(self.address(array), array.nbytes), array.dtype).reshape(array.shape)
 
     def refresh(self) -> None:
-        """Give all copies the contents of their arrays."""
+        """Copy the arrays to the device again."""
         for copy in self._copies:
             self._backend.write(copy.address, np.ascontiguousarray(copy.array))
 
     def copy_back(self) -> None:
-        """Give the arrays what a kernel has made of them, but for those that must not be written."""
+        """Copy the contents of the copies back to their arrays, except to read-only ones."""
         for copy in self._copies:
             if copy.array.flags.writeable:
                 copy.array[...] = self.read(copy.array)

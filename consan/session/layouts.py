@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 AddressName = Callable[[int, int], str]
-_NAMED_LAUNCHES = 64  # of one kernel: after more no address is told by arguments
+_NAMED_LAUNCHES = 64  # of one kernel: after more, arguments no longer name its addresses
 
 
 def layout_of(device: Device, prepared: Prepared, entry: str) -> Layout:

@@ -134,7 +134,7 @@ def gaps_of(entry: str, checked: Checked) -> list[str]:
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
-    """A recorded module as the rest of a session knows modules."""
+    """A recorded module in the form that the rest of a session uses."""
     return Instrumented(
         ptx=done.ptx,
         target=done.target,

@@ -1,7 +1,7 @@
 """The recording of mbarriers (ISA "mbarrier").
 
-A wait is in the log where it has returned true, and only there: a thread that polls leaves no trace. So its block comes behind the
-instruction, and a branch leads past it. Not taken: `.relaxed` arrivals and waits, which order nothing without fences.
+The log holds a wait only if it has returned true: failed polls leave no trace. So the block of a wait comes after the instruction, and a
+branch skips it if the result is false. Not taken: `.relaxed` arrivals and waits, which order nothing without fences.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def is_wait(work: Work | None) -> bool:
 
 
 def refused(work: Work) -> bool:
-    """Whether an operation is one that is not taken."""
+    """Whether the pass does not take an operation."""
     return work.row.family == "mbarrier" and work.row.action in _ORDERING and "relaxed" in work.words
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
-    """An operation that is no wait."""
+    """Record an operation other than a wait."""
     found = _KINDS.get(work.row.name)
-    if found is None:  # fence.mbarrier_init, and what changes nothing
+    if found is None:  # fence.mbarrier_init, and operations that change nothing
         return
     kind, a_role, b_role = found
     a, a_word = _operand(kernel, work, a_role, 1)
@@ -70,7 +70,7 @@ def _add(kernel: KernelRewrite, work: Work, event: TemplateEvent) -> None:
 
 
 def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
-    """A wait, behind the instruction."""
+    """Record a wait, after the instruction."""
     instruction = work.instruction
     result = operand_of(work, "dst")
     if result is None or predicate_of(result)[0] == "_":

@@ -1,8 +1,8 @@
-// Vector clocks of the threads of a CTA, exact. SEMANTICS 2.3: an edge goes from what a thread did before it arrived at a barrier to what
-// the threads that wait there do afterwards.
+// Vector clocks of the threads of a CTA, exact. SEMANTICS section 3: an edge goes from a thread's accesses before it arrives at a barrier to
+// the accesses of the waiting threads after the barrier.
 //
-// After a barrier all its threads know the same, so threads share immutable vectors: a thread has a vector and its own time. A second
-// set of clocks takes each warp for one thread; a pair that only these order lacks bar.warp.sync (R-W1), and is a warning.
+// After a barrier all its threads have the same clock, so threads share immutable vectors: a thread has a vector and its own time. A second
+// set of clocks treats each warp as one thread; a pair that only this set orders lacks bar.warp.sync (R-W1), and is a warning.
 //
 // Besides threads there are actors: phases of an mbarrier, groups of asynchronous operations. What a thread knows of them goes the way of all
 // happens-before. Where a module has asynchronous proxies, each entry has two more: what of it is behind a proxy fence (SEMANTICS 5).
@@ -77,7 +77,7 @@ class Clocks {
         ++time_[thread], ++warp_time_[warp];
     }
 
-    // The past of a thread that arrives; it enters a new moment.
+    // What a thread publishes when it arrives. Its own time advances.
     Past release(u32 thread) {
         Past past{thread, time_[thread], warp_time_[thread / LANES], {fenced_[2 * thread], fenced_[2 * thread + 1]}, seen_[thread]};
         ++time_[thread];
@@ -102,7 +102,7 @@ class Clocks {
         return joined;
     }
 
-    // What has been gathered, and one more past.
+    // The maximum of a gathered clock and one more past.
     Vector join(const Vector &gathered, const Past &past) const {
         if (gathered == past.seen) return join({past});
         Past more = past;
@@ -138,10 +138,10 @@ class Clocks {
         taken_[thread / LANES] = true;
     }
 
-    // Whether lanes of the thread's warp have taken something by themselves.
+    // Whether single lanes of the thread's warp have joined a clock (take_warp).
     bool lanes_take(u32 thread) const { return taken_[thread / LANES]; }
 
-    // Threads take a joined past. A thread that waited since its own arrival knew nothing else.
+    // Threads take over a joined clock. It covers their own clocks, because they have waited since their own arrivals.
     void acquire(const std::vector<u32> &threads, const Vector &joined) {
         for (u32 thread : threads) seen_[thread] = joined;
     }

@@ -1,7 +1,7 @@
 // Replays the history of one CTA: each thread does what its log says, and waits where it waited. Written from instrument/SEMANTICS.md.
 //
-// Of the warps that can go on, the first one does (or the last one, in the other order), until it cannot. Both orders are lawful, and
-// their findings are united, so a finding does not depend on the order of one run.
+// The first warp that can continue runs until it cannot (in the other order: the last one). Both orders are legal, and the findings of both
+// are united, so a finding does not depend on the order of one run.
 #include "asynchronous.hpp"
 #include "barriers.hpp"
 #include "divergence.hpp"
