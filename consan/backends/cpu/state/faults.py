@@ -111,6 +111,11 @@ class LaunchStats:
     undecided: list[Blocked] = field(default_factory=list)  # lanes that a write by the host or by a thread outside the wave could release
 
     @property
+    def completed(self) -> bool:
+        """Whether every thread ran to its end."""
+        return not self.ending
+
+    @property
     def ending(self) -> str:
         """Why the launch ended early, in a word; "" if it did not."""
         stopped = self.timed_out or self.idle or (self.undecided and not self.deadlocked)
