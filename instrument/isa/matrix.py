@@ -4,7 +4,11 @@
 to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` use registers only. `wmma.load`
 and `wmma.store` are neutral on global memory and not modelled elsewhere: the ISA does not specify which bytes a thread accesses ("Matrix
 Fragments for WMMA"). The shared-memory operands of wgmma and tcgen05 are descriptors in registers, whose footprint is known at run time
-only, so these rows have no touches. tcgen05 is not modelled yet.
+only, so these rows have no touches.
+
+tcgen05: the virtual machine executes it and the recording engine takes it; called hooks do not know tensor memory. Tensor memory is named
+by `taddr` and other operands (lane in the upper, column in the lower half of an address), so it is no touch. `completion` says what
+observes the end: an mbarrier after `tcgen05.commit`, or `tcgen05.wait::ld` and `tcgen05.wait::st`.
 """
 
 from __future__ import annotations
@@ -239,61 +243,63 @@ _TC_CLASSES = {
     "scale_vectorsize": "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32",
     "collector_usage": _COLLECT,
     "collector_b": _COLLECT_B,
-    "ss": "shared::cta",
 }
 
 
-def _tcgen05(word: str, block: str, **columns: Any) -> list[Row]:
-    return rows(
-        f"{_TCGEN05}tcgen05.{word}", "tcgen05", block, name=f"tcgen05.{word}", status="not modelled", classes=_TC_CLASSES, **columns
-    )
+def _tcgen05(word: str, block: str, *, ss: str = "shared::cta", **columns: Any) -> list[Row]:
+    name, classes = f"tcgen05.{word}", {**_TC_CLASSES, "ss": ss}
+    return rows(f"{_TCGEN05}{name}", "tcgen05", block, name=name, status="recorded", classes=classes, **columns)
 
 
 TCGEN05: list[Row] = [
-    *_tcgen05("alloc", "tcgen05.alloc.cta_group.sync.aligned{.ss}.b32 [addr], src", touch="write addr ss 4"),
-    *_tcgen05("dealloc", "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, src"),
+    *_tcgen05("alloc", "tcgen05.alloc.cta_group.sync.aligned{.ss}.b32 [addr], columns", touch="write addr ss 4"),
+    *_tcgen05("dealloc", "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, columns"),
     *_tcgen05("relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned"),
     *_tcgen05(
         "ld",
         """
         tcgen05.ld.sync.aligned.shape1.num{.pack::16b}.b32 dst, [taddr]
-        tcgen05.ld.sync.aligned.shape2.num{.pack::16b}.b32 dst, [taddr], imm
+        tcgen05.ld.sync.aligned.shape2.num{.pack::16b}.b32 dst, [taddr], half
         tcgen05.ld.red.sync.aligned.shape3.num.redOp{.abs}{.NaN}.f32 dst, dst, [taddr]
-        tcgen05.ld.red.sync.aligned.shape2.num.redOp{.abs}{.NaN}.f32 dst, dst, [taddr], imm
+        tcgen05.ld.red.sync.aligned.shape2.num.redOp{.abs}{.NaN}.f32 dst, dst, [taddr], half
         tcgen05.ld.red.sync.aligned.shape3.num.redOp.type dst, dst, [taddr]
-        tcgen05.ld.red.sync.aligned.shape2.num.redOp.type dst, dst, [taddr], imm
+        tcgen05.ld.red.sync.aligned.shape2.num.redOp.type dst, dst, [taddr], half
         """,
+        completion="wait::ld",
     ),
     *_tcgen05(
         "st",
         """
         tcgen05.st.sync.aligned.shape1.num{.unpack::16b}.b32 [taddr], src
-        tcgen05.st.sync.aligned.shape2.num{.unpack::16b}.b32 [taddr], imm, src
+        tcgen05.st.sync.aligned.shape2.num{.unpack::16b}.b32 [taddr], half, src
         """,
+        completion="wait::st",
     ),
-    *_tcgen05("wait::ld", "tcgen05.wait::ld.sync.aligned"),
-    *_tcgen05("wait::st", "tcgen05.wait::st.sync.aligned"),
+    *_tcgen05("wait::ld", "tcgen05.wait::ld.sync.aligned", completion="wait::ld"),
+    *_tcgen05("wait::st", "tcgen05.wait::st.sync.aligned", completion="wait::st"),
     *_tcgen05("cp", "tcgen05.cp.cta_group.shape{.warps}{.b8x16.src_fmt} [taddr], desc", completion="mbarrier"),
     *_tcgen05("shift", "tcgen05.shift.cta_group.down [taddr]", completion="mbarrier"),
     *_tcgen05("fence::before_thread_sync", "tcgen05.fence::before_thread_sync"),
     *_tcgen05("fence::after_thread_sync", "tcgen05.fence::after_thread_sync"),
     *_tcgen05(
         "commit",
-        "tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast}.b64 [mbar]{, cta-mask}",
-        touch="rmw mbar shared::cluster 8",
+        "tcgen05.commit.cta_group.mbarrier::arrive::one{.ss}{.multicast}.b64 [mbar]{, cta-mask}",
+        ss="shared::cluster",
+        touch="rmw mbar ss 8",
         completion="mbarrier",
+        scope="cluster",
     ),
     *_tcgen05(
         "mma",
         """
-        tcgen05.mma.cta_group.kind{.ashift}{.collector_usage} [taddr], src, desc, src{, <src>}, src{, imm}
+        tcgen05.mma.cta_group.kind{.ashift}{.collector_usage} [taddr], a, b-desc, idesc{, <disabled>}, enable{, scale-d}
         tcgen05.mma.cta_group.mxkind.block_scale{.scale_vectorsize}{.collector_usage} \
-        [taddr], src, desc, src, [taddr], [taddr], src
-        tcgen05.mma.sp.cta_group.kind{.ashift}{.collector_usage} [taddr], src, desc, [taddr], src{, <src>}, src{, imm}
+        [taddr], a, b-desc, idesc, [scale-a], [scale-b], enable
+        tcgen05.mma.sp.cta_group.kind{.ashift}{.collector_usage} [taddr], a, b-desc, [meta], idesc{, <disabled>}, enable{, scale-d}
         tcgen05.mma.sp.cta_group.mxkind.block_scale{.scale_vectorsize}{.collector_usage} \
-        [taddr], src, desc, [taddr], src, [taddr], [taddr], src
-        tcgen05.mma.ws.cta_group.kind{.collector_b} [taddr], src, desc, src, src{, src}
-        tcgen05.mma.ws.sp.cta_group.kind{.collector_b} [taddr], src, desc, [taddr], src, src{, src}
+        [taddr], a, b-desc, [meta], idesc, [scale-a], [scale-b], enable
+        tcgen05.mma.ws.cta_group.kind{.collector_b} [taddr], a, b-desc, idesc, enable{, zero-columns}
+        tcgen05.mma.ws.sp.cta_group.kind{.collector_b} [taddr], a, b-desc, [meta], idesc, enable{, zero-columns}
         """,
         completion="mbarrier",
     ),

@@ -23,7 +23,8 @@ from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immed
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch"]
 
-STATUSES = ("checked", "neutral", "not modelled")
+STATUSES = ("checked", "recorded", "neutral", "not modelled")
+"""recorded: the virtual machine executes it and the recording engine may take it; called hooks do not check it."""
 
 
 class InstructionLike(Protocol):
@@ -128,7 +129,10 @@ class InstructionEvent:
 _ORDERS = {"acquire": ("acquire",), "release": ("release",), "acq_rel": ("acquire", "release"), "sc": ("acquire", "release", "sc")}
 # Families and actions at which a thread may wait for others. test_wait never does.
 _SUSPENDING = frozenset(
-    (("barrier", "sync"), ("barrier", "red"), ("warp-barrier", "sync"), ("cluster-barrier", "wait"), ("mbarrier", "try_wait"))
+    (
+        *(("barrier", "sync"), ("barrier", "red"), ("warp-barrier", "sync"), ("cluster-barrier", "wait"), ("mbarrier", "try_wait")),
+        ("tcgen05", "alloc"),
+    )
 )
 NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
 

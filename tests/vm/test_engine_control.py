@@ -212,15 +212,16 @@ def test_carry_chains() -> None:
 
 
 def test_unknown_instructions_raise_only_where_they_run() -> None:
-    body = "setp.gt.u32 %p1, %r0, 1000; @%p1 bra L; st.global.u32 [%rd3], 1; bra E;\nL: tcgen05.wait::ld.sync.aligned; E:"
+    unknown = "multimem.red.relaxed.gpu.global.add.u32 [%rd3], %r0;"
+    body = f"setp.gt.u32 %p1, %r0, 1000; @%p1 bra L; st.global.u32 [%rd3], 1; bra E;\nL: {unknown} E:"
     assert set(run(kernel(body)).tolist()) == {1}
-    body = "st.global.u32 [%rd3], 1;\ntcgen05.wait::ld.sync.aligned;"
+    body = f"st.global.u32 [%rd3], 1;\n{unknown}"
     device = Device(kernel(body))
     out = device.buffer(np.zeros(32, U32))
-    with pytest.raises(UnsupportedInstruction, match=r"tcgen05\.wait") as error:
+    with pytest.raises(UnsupportedInstruction, match=r"multimem\.red") as error:
         device.launch("k", 1, 32, out, out)
-    assert error.value.opcode == "tcgen05.wait::ld.sync.aligned"
-    assert error.value.line == kernel(body)[: kernel(body).index("\ntcgen05") + 1].count("\n") + 1
+    assert error.value.opcode == "multimem.red.relaxed.gpu.global.add.u32"
+    assert error.value.line == kernel(body)[: kernel(body).index("\nmultimem") + 1].count("\n") + 1
 
 
 @pytest.mark.parametrize(

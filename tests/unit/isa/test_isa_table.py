@@ -143,7 +143,7 @@ def test_what_is_modelled_is_what_the_milestone_says() -> None:
     checked |= {"tensormap"}  # in shared memory; maps in global memory are not followed
     checked |= {"cluster-barrier"}  # of clusters of one CTA; a session says what it cannot follow of larger ones
     assert {row.family for row in ROWS if row.status == "checked"} == checked
-    assert {row.status for row in ROWS if row.family == "tcgen05"} == {"not modelled"}
+    assert {row.status for row in ROWS if row.family == "tcgen05"} == {"recorded"}
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,25 @@ def test_semantics(text: str, sem: str, scope: str, strong: bool) -> None:
         ("call %rd1, (a), proto", ("func", "args", "targets")),
         ("call %rd1, proto", ("func", "targets")),
         ("cp.async.bulk.wait_group.read 1", ("group-count",)),
-        ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1", ("taddr", "src", "desc", "src", "src")),
+        ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1", ("taddr", "a", "b-desc", "idesc", "enable")),
+        ("tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r9], %rd2, %r2, 1, 2", ("taddr", "a", "b-desc", "idesc", "enable", "scale-d")),
         (
-            "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {%r3, %r4}, %p1, 2",
-            ("taddr", "src", "desc", "src", "src", "src", "imm"),
+            "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {%r3, %r4, %r5, %r6}, %p1, 2",
+            ("taddr", "a", "b-desc", "idesc", "disabled", "enable", "scale-d"),
+        ),
+        (
+            "tcgen05.mma.sp.cta_group::2.kind::mxf4.block_scale.block32 [%r1], [%r9], %rd2, [%r3], %r2, [%r4], [%r5], %p1",
+            ("taddr", "a", "b-desc", "meta", "idesc", "scale-a", "scale-b", "enable"),
+        ),
+        (
+            "tcgen05.mma.ws.sp.cta_group::1.kind::i8.collector::b1::fill [%r1], %rd1, %rd2, [%r3], %r2, %p1, %rd4",
+            ("taddr", "a", "b-desc", "meta", "idesc", "enable", "zero-columns"),
+        ),
+        ("tcgen05.st.sync.aligned.16x32bx2.x1.b32 [%r1], 4, {%r2}", ("taddr", "half", "src")),
+        ("tcgen05.cp.cta_group::1.warpx4.32x128b [%r1], %rd1", ("taddr", "desc")),
+        (
+            "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], %rs1",
+            ("mbar", "cta-mask"),
         ),
         (
             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "

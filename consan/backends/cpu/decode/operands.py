@@ -36,6 +36,7 @@ from consan.instrument.ptx import (
 )
 
 from .program import MemoryVariable, ParamVariable, RegisterVariable
+from .reach import HOOKS
 from .special import CLOCKS
 from .steps import Step
 
@@ -271,6 +272,11 @@ def flatten(operand: Operand) -> tuple[Operand, ...]:
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return (operand,)
+
+
+def is_of_hooks(instruction: Instruction) -> bool:
+    """Whether an instruction was added to the kernel: it accesses memory by a register of the hooks or the recorder."""
+    return any(isinstance(operand, Address) and HOOKS in operand.text for operand in instruction.operands)
 
 
 def is_clock(operand: Operand) -> bool:

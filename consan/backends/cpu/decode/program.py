@@ -100,7 +100,7 @@ def is_aligned(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     if row is None or not row.is_aligned(instruction.parts):
         return False
-    return not ends_block(instruction) or row.action == "arrive" or row.family == "cluster-barrier"
+    return not ends_block(instruction) or row.action == "arrive" or row.family in ("cluster-barrier", "tcgen05")
 
 
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:
@@ -142,6 +142,7 @@ class FunctionCode:
         self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
         self.calls = [instruction for instruction in self.instructions if flow_of(instruction) == "call"]
         self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
+        self.takes_clusters = any(has_action(each, "bulk", "try_cancel") for each in self.instructions)
         self.recursive = False
 
     def placed(self, program: FlattenedModule, ordinal: int, above: int = 0) -> FunctionCode:
@@ -212,7 +213,7 @@ class FunctionCode:
         raise KeyError(label)
 
     def resolve(self, scope: Block, name: str) -> Named | None:
-        """What a name means in a scope of this function; None for special registers and unknown names."""
+        """The object that a name denotes in a scope of this function; None for special registers and unknown names."""
         here = id(scope), name
         known = self._names.get(here)
         if known is not None:

@@ -44,7 +44,7 @@ def _split(text: str) -> tuple[str, dict[int, tuple[FunctionCode, int]]]:
 
 @dataclass
 class Reach:
-    """What an entry can reach: its functions and the layout of its shared and local memory."""
+    """The reach of an entry: its functions and the layout of its shared and local memory."""
 
     entry: FunctionCode
     functions: list[FunctionCode]
@@ -53,6 +53,7 @@ class Reach:
     local: dict[FunctionCode, int] = field(default_factory=dict)
     static_local: int = 0
     dynamic_local: int = 0
+    takes_clusters: bool = False  # whether it may ask for clusters that have not started
 
 
 class FlattenedModule:
@@ -127,7 +128,7 @@ class FlattenedModule:
         cyclic = _on_cycles(edges)
         for code in functions:
             code.recursive = code.recursive or code.name in cyclic
-        reach = Reach(functions[0], functions)
+        reach = Reach(functions[0], functions, takes_clusters=any(code.takes_clusters for code in functions))
         self._lay_out_shared(reach)
         _lay_out_local(reach, self.DYNAMIC_STACK)
         return reach

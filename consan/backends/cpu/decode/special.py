@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class LaunchInfo:
-    """What is the same for every thread of a launch."""
+    """The special registers that are the same for every thread of a launch."""
 
     grid: Dim3 = (1, 1, 1)
     block: Dim3 = (1, 1, 1)

@@ -24,9 +24,11 @@ from consan.backends.cpu.state.barriers import CtaBarriers, WaitingLanes, WarpBa
 from consan.backends.cpu.state.copies import AsyncCopies
 from consan.backends.cpu.state.faults import UnsupportedInstruction
 from consan.backends.cpu.state.mbarriers import MBarriers
+from consan.backends.cpu.state.queue import LaunchQueue
 from consan.backends.cpu.state.registers import Slots, storage
+from consan.backends.cpu.state.tensor_memory import TensorMemory
 from consan.backends.cpu.state.wave import Wave
-from consan.instrument.isa import polls
+from consan.instrument.isa import family_of, polls
 
 from . import control
 
@@ -75,6 +77,8 @@ class BoundBlock:
                 self.steps.append(refusal(context.malformed(error)))
             self.polls = self.polls or polls(instruction)
         self.fulls = [step.full for step in self.steps]
+        if code.collective and not straight and family_of(instructions[0]) == "tcgen05":
+            self.members = control.member_masks(DecodeContext(function, instructions[0]))
         following = function.block(code.index + 1)
         self.end = control.decode_end(function, instructions[-1], following) if code.ends else control.Fall(following)
         self.bound = True
@@ -180,6 +184,7 @@ class Plan:
         self.warp_barriers = WarpBarriers(wave)
         self.cluster_barriers = ClusterBarriers(wave)
         self.mbarriers = MBarriers(wave, self.resume)
+        self.queue = LaunchQueue()  # the clusters that the wave may still cancel
         self.functions: dict[FunctionCode, BoundFunction] = {}
         self.scheduler: Scheduler | None = None
         self.param_address = module.param_block(reach.entry)
@@ -189,6 +194,16 @@ class Plan:
     def carry(self) -> Array:
         """The carry bits of the wave."""
         return np.zeros(self.wave.lanes, np.bool_)
+
+    @cached_property
+    def tensor_memory(self) -> TensorMemory:
+        """The tensor memories of the wave; made for the first tcgen05 instruction that is decoded."""
+        return TensorMemory(self.wave)
+
+    @property
+    def columns_waiters(self) -> list[WaitingLanes]:
+        """Warps that wait for columns of tensor memory."""
+        return self.tensor_memory.waiters() if "tensor_memory" in self.__dict__ else []
 
     @property
     def entry(self) -> BoundFunction:
@@ -256,3 +271,5 @@ class Plan:
         self.warp_barriers.waiters.clear()
         self.cluster_barriers.reset()
         self.mbarriers.reset()
+        if "tensor_memory" in self.__dict__:
+            self.tensor_memory.reset()

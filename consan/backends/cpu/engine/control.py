@@ -17,6 +17,7 @@ from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext, Target
 from consan.backends.cpu.decode.program import is_aligned
 from consan.backends.cpu.semantics.cluster import ClusterWait
 from consan.backends.cpu.semantics.mbarrier_steps import TryWait
+from consan.backends.cpu.semantics.tcgen05_registers import Alloc
 from consan.backends.cpu.state.barriers import ALL, WaitingLanes
 from consan.backends.cpu.state.faults import LaneError, UnsupportedInstruction
 from consan.backends.cpu.state.groups import LaneGroup
@@ -254,6 +255,7 @@ ENDS: dict[str, Callable[[DecodeContext, BoundBlock | None], End]] = {
     "warp-barrier": lambda context, following: WarpBarrier(context, _following(context, following)),
     "cluster-barrier": lambda context, following: ClusterWait(context, _following(context, following)),
     "mbarrier": lambda context, following: TryWait(context, _following(context, following)),
+    "tcgen05": lambda context, following: Alloc(context, _following(context, following)),
 }
 """By the flow of a row of the instruction table, or by the family of one that may suspend the thread."""
 

@@ -1,6 +1,7 @@
 """The virtual device: memory, modules, launches.
 
 A launch runs its CTAs in waves of whole clusters, each as one wide SIMT machine (scheduler.py); a cooperative launch is one wave.
+A kernel that can cancel clusters before they start (cluster launch control) gets smaller waves (state/queue.py).
 A cluster of (1, 1, 1) means that the launch names none: the entry's .reqnctapercluster decides. The device
 has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
 
@@ -23,6 +24,7 @@ from consan._errors import NotSupported, UsageError
 from consan.backends.cpu.decode.special import LaunchInfo
 from consan.backends.cpu.state.faults import Dim3, LaunchStats
 from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
+from consan.backends.cpu.state.queue import LaunchQueue, resident
 from consan.backends.cpu.state.schedule import Schedule, for_seed
 from consan.backends.cpu.state.wave import Shape
 
@@ -140,7 +142,6 @@ class Machine:
         self._launches += 1
         stats = LaunchStats()
         deadline = None if timeout is None else started + timeout
-        schedule = self.schedules(seed)
         reach = module.reach(entry)
         address = module.param_block(reach.entry)
         self.write(address, params)
@@ -149,7 +150,7 @@ class Machine:
         info.grid_workspace = self._grid_workspace() if cooperative else 0
         info.explicit_cluster = math.prod(cluster) > 1 or module.entry(entry).explicit_cluster
         with np.errstate(all="ignore"):
-            self._run_waves(module, entry, info, cluster, schedule, deadline, stats, cooperative)
+            self._run_waves(module, entry, info, cluster, seed, deadline, stats, cooperative)
         stats.seconds = time.monotonic() - started
         return stats
 
@@ -195,36 +196,40 @@ class Machine:
         entry: str,
         info: LaunchInfo,
         cluster: Dim3,
-        schedule: Schedule,
+        seed: int,
         deadline: float | None,
         stats: LaunchStats,
         cooperative: bool,
     ) -> None:
-        total = math.prod(info.grid)
         members = math.prod(cluster)
-        clusters, threads = total // members, math.prod(info.block) * members
-        reach = module.reach(entry)
+        clusters, threads = math.prod(info.grid) // members, math.prod(info.block) * members
+        schedule, reach = self.schedules(seed), module.reach(entry)
         widest = clusters if cooperative else max(1, WAVE_LANES // threads)
-        size = -(-clusters // -(-clusters // widest)) * members
-        first = 0
-        while first < total:
-            if first and deadline is not None and time.monotonic() > deadline:  # a short wave ends before it looks at the clock
-                stats.timed_out, stats.unstarted = True, total - first
+        size = -(-clusters // -(-clusters // widest))
+        queue = LaunchQueue(info.grid, cluster, end=clusters)
+        while waiting := clusters - queue.first:
+            if queue.first and deadline is not None and time.monotonic() > deadline:  # a short wave ends before it looks at the clock
+                stats.timed_out, stats.unstarted = True, waiting * members
                 return
-            ctas = min(size, total - first)
+            started = min(size, resident(seed, waiting) if reach.takes_clusters else waiting)
             local = reach.static_local + reach.dynamic_local
-            shape = Shape(info.block, ctas, info.static_shared + info.dynamic_shared, local, cluster)
+            shape = Shape(info.block, started * members, info.static_shared + info.dynamic_shared, local, cluster)
             plan = module.plan(entry, shape)
-            info.first_cta = first
-            self.on_ctas(first, total)
-            first += ctas
-            if not self._run_wave(plan, info, schedule, deadline, stats):
-                stats.unstarted = total - first
+            info.first_cta = queue.first * members
+            self.on_ctas(info.first_cta, clusters * members)
+            queue.first += started
+            ended = self._run_wave(plan, info, schedule, queue, deadline, stats)
+            stats.cancelled = queue.cancelled * members
+            if not ended:
+                stats.unstarted = (clusters - queue.first) * members
                 return
 
-    def _run_wave(self, plan: Plan, info: LaunchInfo, schedule: Schedule, deadline: float | None, stats: LaunchStats) -> bool:
+    def _run_wave(
+        self, plan: Plan, info: LaunchInfo, schedule: Schedule, queue: LaunchQueue, deadline: float | None, stats: LaunchStats
+    ) -> bool:
         plan.wave.start(info.first_cta, info.grid, self.sm_count)
         plan.specials.refresh(info)
         plan.start_launch(self._frees)
         plan.start_wave(schedule)
+        plan.queue = queue
         return Scheduler(plan, schedule, deadline, stats).run()

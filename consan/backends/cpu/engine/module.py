@@ -43,7 +43,7 @@ class ParamInfo:
 
 @dataclass(frozen=True)
 class EntryInfo:
-    """What a caller of `launch` may want to know about an entry."""
+    """Properties of an entry, for callers of `launch`."""
 
     name: str
     params: tuple[ParamInfo, ...]
@@ -196,7 +196,7 @@ class LoadedModule:
         return [f.name for f in self.program.functions if f.kind == "entry" and not f.is_declaration]
 
     def reach(self, entry: str) -> Reach:
-        """What an entry can reach."""
+        """The functions and memory that an entry can reach."""
         if entry not in self.entries:
             raise UsageError(f"the module has no entry {entry}; it has: {', '.join(self.entries) or 'none'}")
         return self.program.reach(entry)

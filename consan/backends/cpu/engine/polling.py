@@ -1,4 +1,4 @@
-"""What threads in endless loops read: the instruction, the address, and the value that stays there."""
+"""The reads of threads in endless loops: the instruction, the address, and the value that stays there."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Polls:
     # Reports -------------------------------------------------------------------------------------------------------
 
     def of(self, blocked: Blocked, lanes: Lanes) -> Blocked:
-        """What lanes of one warp poll, for the report."""
+        """The words that the lanes of one warp poll, for the report."""
         lane = int(lanes[0])
         reads = [read for read in self.reads.values() if read.addresses[lane] >= 0]
         chosen = [read for read in reads if polls(read.instruction)] or reads

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.backends.cpu.decode.operands import is_clock
+from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
 from consan.backends.cpu.decode.program import call_parts, is_aligned, is_collective
 from consan.instrument.isa import has_action, lookup, polls
 from consan.instrument.isa.families import BARRIERS, FENCES
@@ -76,6 +76,8 @@ def effects_of(block: BoundBlock) -> Effects:
 
 def _changes(instruction: Instruction) -> bool:
     """Whether others may see a change. Atomics report at run time, since many leave the value unchanged."""
+    if is_of_hooks(instruction):
+        return False
     row = lookup(instruction.parts)
     if row is None:
         return True

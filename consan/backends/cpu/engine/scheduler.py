@@ -215,7 +215,7 @@ class Scheduler:
                 self.ready.push(group)
         self.held = [(due, group) for due, group in self.held if due > step]
 
-    # What ends of blocks use ---------------------------------------------------------------------------------------
+    # Used by the ends of blocks ---------------------------------------------------------------------------------------
 
     def proceed(self, group: LaneGroup, block: BoundBlock | None) -> None:
         """Queue a group that continues at `block`; None: its threads do not continue."""
@@ -276,6 +276,8 @@ class Scheduler:
                 found += self._by_warp(waiter.lanes, why, waiter.barrier, waiter.site.opcode, waiter.site.line)
         for waiter in self.plan.cluster_barriers.waiters:
             found += self._by_warp(waiter.lanes, "cluster-barrier", None, waiter.site.opcode, waiter.site.line)
+        for waiter in self.plan.columns_waiters:
+            found += self._by_warp(waiter.lanes, "columns", None, waiter.site.opcode, waiter.site.line)
         for group in self.parked.values():
             found += self._at(group, "warp-collective")
         return found + self._at_mbarriers()
@@ -317,7 +319,8 @@ class Scheduler:
     def _waiters(self) -> list[WaitingLanes]:
         plan = self.plan
         parked = [each.waiter for there in plan.mbarriers.parked.values() for each in there]
-        return [*itertools.chain(*plan.barriers.waiters), *plan.warp_barriers.waiters, *plan.cluster_barriers.waiters, *parked]
+        others = (plan.warp_barriers.waiters, plan.cluster_barriers.waiters, plan.columns_waiters, parked)
+        return [*itertools.chain(*plan.barriers.waiters, *others)]
 
     def _hung(self, current: LaneGroup) -> list[Blocked]:
         """Which warps loop and what they poll, and which wait."""

@@ -1,1 +1,1 @@
-"""What each instruction does: its arithmetic, and its effect on the state."""
+"""The steps of each instruction: its arithmetic, and its effect on the state."""

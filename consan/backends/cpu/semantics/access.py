@@ -1,7 +1,7 @@
 """ld, st and their vector forms; parameters; cvta, isspacep, alloca (PTX ISA, "Data Movement and Conversion Instructions").
 
 Every load and store of this machine is strong, because a step is one array operation: orderings and scopes need no work.
-What remains is which bytes an access covers, and the order of lanes whose stores collide in one step.
+These functions say which bytes an access covers, and the order of lanes whose stores collide in one step.
 
 Not handled: multimem.
 """
@@ -31,6 +31,8 @@ SPACES = {
     "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared", "local": "local",
 }  # fmt: skip
 
+_OF_CLUSTER = frozenset(("shared::cluster", "cta_group::2"))  # where an address without a rank means rank 0: a pair's mbarrier may be there
+
 
 def form(context: DecodeContext) -> tuple[str, str, int]:
     """State space ("generic" without one), type word and vector length of a load or store."""
@@ -57,7 +59,7 @@ def place_locator(context: DecodeContext, space: str, place: DecodedAddress, nby
     """The locator of an address that has already been read."""
     wave, site, base = context.wave, context.site, place.base
     if space in ("shared", "local"):
-        return window_locator(wave, base, place.offset, nbytes, site, access, space, "shared::cluster" in context.words)
+        return window_locator(wave, base, place.offset, nbytes, site, access, space, not _OF_CLUSTER.isdisjoint(context.words))
     if base is not None and base.dtype.itemsize == 4:
         raise context.unsupported("32-bit addresses outside shared and local memory")
     kind = GenericLocator if space == "generic" else GlobalLocator

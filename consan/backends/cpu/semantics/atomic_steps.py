@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import Locator
-from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target, flatten
+from consan.backends.cpu.decode.operands import DecodeContext, Steps, Target, flatten, is_of_hooks
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
 from consan.instrument.ptx import Operand, Vector
@@ -51,7 +51,8 @@ def decode(context: DecodeContext) -> Step:
     operation = "" if word in _PACKED else operation  # no closed form: sums of halves are not sums of the words that hold them
     if count == 1:
         extra = sources[1][0] if len(sources) > 1 else None
-        part = _scalar(found, operation, function, sources[0][0], extra, targets[0], own=context.function.own)
+        own = context.function.own and not is_of_hooks(context.instruction)
+        part = _scalar(found, operation, function, sources[0][0], extra, targets[0], own=own)
         return selective(part)
     return selective(_vector(found, operation, function, sources[0], targets, size))
 

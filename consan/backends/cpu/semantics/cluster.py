@@ -2,8 +2,10 @@
 
 The shared::cluster address of rank r is r << 24 plus the address in that CTA; the generic address is the same offset in the shared window.
 This was measured on sm_90, where the address of a CTA's own variable also has the rank: mapa to rank 0 gives an address without
-one, so it would mean rank 0's. In .shared::cta an address may have its rank or not. A CTA's shared memory exists until
-the last CTA of its wave has exited; the instrumented code judges whether a peer may still access it.
+one, so it would mean rank 0's. In .shared::cta an address may have its rank or not. So code for CTA pairs (sm_100) names the even CTA's
+object by clearing the lowest bit of the rank: `address & 0xFEFFFFFF`. An instruction with .cta_group::2 takes such an address also where it
+says .shared::cta. A CTA's shared memory exists until the last CTA of its wave has exited; the instrumented code judges whether a peer may
+still access it.
 """
 
 from __future__ import annotations

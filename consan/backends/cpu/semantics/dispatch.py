@@ -12,7 +12,21 @@ from consan.backends.cpu.decode.operands import DecodeContext, Steps
 from consan.backends.cpu.decode.steps import Step, effect, nothing, predicated
 from consan.backends.cpu.state.faults import UnsupportedInstruction
 
-from . import access, async_steps, atomic_steps, bulk, cluster, lanes, matrix, mbarrier_steps, tensor, wgmma
+from . import (
+    access,
+    async_steps,
+    atomic_steps,
+    bulk,
+    cluster,
+    lanes,
+    launch_control,
+    matrix,
+    mbarrier_steps,
+    tcgen05,
+    tcgen05_registers,
+    tensor,
+    wgmma,
+)
 
 
 def _activemask(context: DecodeContext) -> Step:
@@ -34,7 +48,10 @@ _IGNORED = (
     *("fence", "fence.mbarrier_init", "fence.proxy", "membar", "membar.proxy", "griddepcontrol", "nanosleep", "pmevent", "setmaxnreg"),
     *("prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
 )
-_MODULES = (access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tensor, bulk)
+_MODULES = (
+    *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk),
+    launch_control,
+)
 STEPS: Steps = {
     **{key: decoder for module in _MODULES for key, decoder in module.STEPS.items()},
     "activemask": _activemask,
@@ -46,7 +63,7 @@ STEPS: Steps = {
 def decode(context: DecodeContext) -> Step:
     """The step of an instruction, with its guard predicate."""
     guard = context.instruction.predicate
-    step = _unguarded(context)
+    step = tcgen05_registers.after_loads(context, _unguarded(context))
     if guard is None:
         return step
     return predicated(step, context.predicate(guard.register), guard.negated, context.wave.ids)

@@ -22,7 +22,7 @@ _TINY = np.float64(np.finfo(np.float32).tiny)
 
 
 def fused_full(reference: Callable[..., Any], sources: list[Array], out: Array) -> Callable[[], None]:
-    """What computes `out` from the three sources for all lanes."""
+    """A function that computes `out` from the three sources for all lanes."""
     a, b, c = sources
     total, other = np.empty(out.shape, np.float64), np.empty(out.shape, np.float64)
     total_bits, other_bits = total.view(np.uint64), other.view(np.uint64)

@@ -38,7 +38,7 @@ Lanes = npt.NDArray[np.intp]
 
 
 def barrier_locator(context: DecodeContext, operand: Operand) -> Locator:
-    """What finds the mbarrier of an address operand in the instruction's state space."""
+    """A function that finds the mbarrier of an address operand in the instruction's state space."""
     modifiers = context.modifiers
     shared = any(modifiers.get(name, "").startswith("shared") for name in ("ss", "dst"))
     return locator(context, "shared" if shared else "generic", operand, 8, "rmw")

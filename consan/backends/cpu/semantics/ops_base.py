@@ -42,7 +42,7 @@ DTYPES: dict[str, DType] = {
 }
 """NumPy dtype of each type word. b128 has none: see ops_move."""
 
-# What the hardware writes for a NaN result; f64 operations keep the host's (identical) default quiet NaN.
+# The bits that the hardware writes for a NaN result; f64 operations keep the host's (identical) default quiet NaN.
 CANONICAL_NAN: dict[str, int] = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 
 

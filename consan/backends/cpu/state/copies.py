@@ -22,8 +22,9 @@ Groups are counted per thread and family: `commit(lanes, family)`, `wait(lanes, 
 what is not committed too, and `read=True` asks for the source reads only (cp.async.bulk.wait_group.read). The families are
 "async" (cp.async), "bulk" and "wgmma"; "" is for operations in no group. `after` names a family whose earlier operations of
 the same threads land first: wgmma operations pass after="wgmma" and so stay in order, cp.async.mbarrier.arrive after="async".
+`behind` gives other threads than its own, where the operations of a whole CTA stay in order (tcgen05.py).
 
-Not handled: what an operation does; see async_steps.py (cp.async), bulk.py, tensor.py, wgmma.py.
+Not handled: what an operation does; see async_steps.py (cp.async), bulk.py, tensor.py, wgmma.py, tcgen05.py.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class PendingOperation:
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
+
+    @property
+    def behind(self) -> Lanes:
+        """The lanes whose earlier operations (`after`) land first: its own."""
+        return self.lanes
 
     def land(self) -> None:
         """Land all of it."""
@@ -230,6 +236,12 @@ class AsyncCopies:
             else:
                 self._land(serial, due)
 
+    def land_those(self, lanes: Lanes, chosen: Callable[[PendingOperation], bool]) -> None:
+        """Land the chosen operations of `lanes`."""
+        for serial, operation in list(self.flying.items()):
+            if chosen(operation) and (due := self._inside(operation, lanes)).any():
+                self._land(serial, due)
+
     def _of(self, family: str) -> list[tuple[int, PendingOperation]]:
         return [(serial, operation) for serial, operation in self.flying.items() if operation.family == family]
 
@@ -247,7 +259,7 @@ class AsyncCopies:
             return
         if operation.after:
             for earlier, other in self._of(operation.after):
-                if earlier < serial and (shared := self._inside(other, operation.lanes)).any():
+                if earlier < serial and (shared := self._inside(other, operation.behind)).any():
                     self._land(earlier, shared)
         if due is None or due.all():
             del self.flying[serial]

@@ -1,4 +1,4 @@
-"""What a launch can report about itself: faults, blocked warps, statistics, and an instruction that the machine does not know.
+"""The results of a launch besides its memory: faults, blocked warps, statistics, and an instruction that the machine does not know.
 
 `Machine.launch` never raises a fault: a fault ends the launch, as an illegal address or a `trap` does on a GPU, and is
 recorded. It does raise `UnsupportedInstruction`, because the state after an unknown instruction would be a guess.
@@ -37,7 +37,7 @@ class Fault:
     """Why a launch ended early, with the first thread that caused it."""
 
     # "out-of-bounds" | "misaligned" | "divergent" (address: mask of the lanes that came; message: warp)
-    # | "trap" | "assert" | "unknown-opcode"
+    # | "trap" | "assert" | "unknown-opcode" | "illegal" (a tcgen05 instruction)
     # | "remote-wait" | "remote-init" (a wait, init or inval of another CTA's mbarrier)
     kind: str
     opcode: str
@@ -84,7 +84,7 @@ class Blocked:
     ctaid: Dim3
     warp: int
     lanes: int  # mask
-    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "running" | "spin" (polls) | "loop"
+    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "columns" | "running" | "spin" (polls) | "loop"
     why: str
     barrier: int | None
     opcode: str
@@ -106,6 +106,7 @@ class LaunchStats:
     idle: float = 0.0  # seconds without any change of memory, after which the launch was given up
     deadlocked: bool = False
     unstarted: int = 0  # CTAs that had not started when the launch ended early
+    cancelled: int = 0  # CTAs that never ran: others took over their work (cluster launch control)
     faults: list[Fault] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
     undecided: list[Blocked] = field(default_factory=list)  # lanes that a write by the host or by a thread outside the wave could release

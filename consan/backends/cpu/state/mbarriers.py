@@ -150,7 +150,7 @@ class MBarriers:
             self.signal(unit, tx=more)
 
     def completion(self, unit: int, nbytes: int) -> Callable[[], None]:
-        """What an asynchronous operation calls when it has landed: complete-tx of `nbytes`."""
+        """Complete-tx of `nbytes`, called by an asynchronous operation when it has landed."""
 
         def complete() -> None:
             self.signal(unit, tx=-nbytes)
@@ -212,7 +212,7 @@ class MBarriers:
             self.resume([WaitingLanes(lanes, first.stack, first.resume, first.turn, first.site, None)])
 
     def state(self, unit: int) -> BarrierState:
-        """What an object holds, for reports."""
+        """The fields of an object, for reports."""
         word, stride = int(self.words[unit]), self.wave.shared_stride
         address = (unit * 8 - self.wave.shared_offset) % stride + RESERVED_SHARED
         phase = self.phases.get(unit, word >> PHASE)

@@ -22,7 +22,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Shape:
-    """What must be equal for two waves to share decoded code: everything that arrays are sized or indexed by."""
+    """Waves with equal keys share decoded code: the key has everything that arrays are sized or indexed by."""
 
     block: Dim3
     ctas: int
