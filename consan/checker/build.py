@@ -42,7 +42,19 @@ def library() -> ctypes.CDLL:
     files = sources()
     parts = [item for name, text in sorted(files.items()) for item in (name, text)]
     name = key("checker", platform.machine(), *command, *OPTIONS, *parts)
-    data = Cache().fetch(name, lambda: compile_checker(command, files))
+    try:
+        return _loaded(Cache().fetch(name, lambda: compile_checker(command, files)))
+    except OSError as error:
+        raise EnvironmentFailure(f"--engine record: cannot compile or load the checker: {error}") from None
+
+
+def _loaded(data: bytes) -> ctypes.CDLL:
+    """The library, from memory where the system can do that: no folder for temporary files is needed then."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("consan_checker"), "wb") as file:
+            file.write(data)
+            file.flush()
+            return ctypes.CDLL(f"/proc/self/fd/{file.fileno()}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "consan_checker.so"
         path.write_bytes(data)

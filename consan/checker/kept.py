@@ -1,7 +1,7 @@
 """Launches that are kept: what `check` has read of a launch, as the contents of a file, and read again.
 
-The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each CTA (-1: its
-threads have not all exited) and one with the names of the groups; each CTA that was replayed has its log.
+The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each unit, a CTA or
+a cluster (-1: its threads have not all exited), and one with the names of the groups; each unit that was replayed has its log.
 A launch that only repeats known histories has no log: the launch before it that was replayed has it.
 """
 
@@ -12,7 +12,7 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from consan.checker.recorder import RecordedLaunch
 from consan.checker.replay import History, Tables
 from consan.instrument.record.templates import LANES
 
-SCHEMA: Final = "consan.histories/1"
+SCHEMA: Final = "consan.histories/2"
 MOST_BYTES: Final = 1 << 30  # of one file, compressed
 _INDEX: Final = "histories.json"
 _NAME_BYTES: Final = 16  # of a group
@@ -38,10 +38,10 @@ class Watched:
     def __init__(self, launch: RecordedLaunch, words: int) -> None:
         self._launch, self._words = launch, words
         self.grouped_as: Grouped | None = None
-        self.histories: dict[int, History] = {}  # by CTA
+        self.histories: dict[int, History] = {}  # by unit
 
     def grouped(self, limit: int) -> Grouped:
-        """The CTAs by history."""
+        """The units by history."""
         self.grouped_as = self._launch.grouped(limit)
         return self.grouped_as
 
@@ -49,11 +49,16 @@ class Watched:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self._launch.window()
 
-    def history(self, cta: int) -> History:
-        """What a CTA did."""
-        found = self._launch.history(cta)
-        self.histories[cta] = _trimmed(found, self._words)
+    def history(self, unit: int) -> History:
+        """The history of a unit."""
+        found = self._launch.history(unit)
+        self.histories[unit] = _trimmed(found, self._words)
         return found
+
+    def short_history(self, cta: int) -> History:
+        """What a CTA did, without lines that nothing was written to."""
+        self.histories[cta] = self._launch.short_history(cta)
+        return self.histories[cta]
 
     def free(self) -> None:
         """Free the launch's memory."""
@@ -64,7 +69,7 @@ def _trimmed(history: History, words: int) -> History:
     """Without the lines that nothing was written to, but for those of one block: the checker looks that far ahead."""
     used = history.log.any(axis=(0, 2)).nonzero()[0]
     lines = min(history.log.shape[1], (int(used[-1]) if used.size else 0) + words + 2)
-    return History(history.log[:, :lines].copy(), history.threads, history.window, history.shared_bytes)
+    return replace(history, log=history.log[:, :lines].copy())
 
 
 @dataclass(frozen=True)
@@ -77,18 +82,22 @@ class KeptLaunch:
     shared: tuple[int, int]  # the first byte of a CTA's shared memory, and how many there are
 
     def grouped(self, limit: int) -> Grouped:
-        """The CTAs by history: those that the run has looked at."""
+        """The units by history: those that the run has looked at."""
         return self.groups
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self.shared
 
-    def history(self, cta: int) -> History:
-        """What a CTA did. UsageError if its log is not in the file."""
-        if cta not in self.histories:
-            raise UsageError(f"the log of CTA {cta} is not in the file")
-        return self.histories[cta]
+    def history(self, unit: int) -> History:
+        """The history of a unit. UsageError if its log is not in the file."""
+        if unit not in self.histories:
+            raise UsageError(f"the log of CTA {unit} is not in the file")
+        return self.histories[unit]
+
+    def short_history(self, cta: int) -> History:
+        """The same: the log was cut when it was written."""
+        return self.history(cta)
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""
@@ -101,6 +110,7 @@ class Archive:
         self.left_out = 0  # launches that had no room
         self._bytes = _EMPTY
         self._pending: dict[str, npt.NDArray[Any]] = {}
+        self._pending_bytes = 0
         self._launches: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
@@ -112,11 +122,13 @@ class Archive:
             self.left_out += 1
             return
         number = len(self._launches)
-        self._pending[f"launch-{number}/groups"] = watched.grouped_as.by_cta()
-        self._pending[f"launch-{number}/names"] = _names_of(watched.grouped_as)
-        self._pending |= {_log(number, cta): history.log for cta, history in watched.histories.items()}
+        logs = {_log(number, unit): history.log for unit, history in watched.histories.items()}
+        arrays: dict[str, npt.NDArray[Any]] = {f"launch-{number}/groups": watched.grouped_as.by_unit(), **logs}
+        arrays[f"launch-{number}/names"] = _names_of(watched.grouped_as)
+        self._pending |= arrays
+        self._pending_bytes += sum(values.nbytes for values in arrays.values())
         self._launches.append({**about, "window": watched.window(), "logs": list(watched.histories)})
-        if sum(values.nbytes for values in self._pending.values()) > _MOST_PENDING:
+        if self._pending_bytes > _MOST_PENDING:
             self._pack()
 
     def contents(self, about: dict[str, Any]) -> bytes:
@@ -128,6 +140,7 @@ class Archive:
     def _pack(self) -> None:
         self._bytes = _appended(self._bytes, {f"{name}.npy": _npy(values) for name, values in self._pending.items()})
         self._pending.clear()
+        self._pending_bytes = 0
 
 
 @dataclass(frozen=True)
@@ -153,16 +166,16 @@ def read(name: str, data: bytes) -> Contents:
 
 
 def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLaunch:
-    by_cta, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
-    logs = {int(cta): _array(file, _log(number, cta), 3, "<u4") for cta in about["logs"]}
-    grid, block = about["grid"], about["block"]
-    if min(*grid, *block) < 1 or by_cta.size > math.prod(grid):
+    by_unit, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
+    logs = {int(unit): _array(file, _log(number, unit), 3, "<u4") for unit in about["logs"]}
+    grid, block, ctas = about["grid"], about["block"], math.prod(about["cluster"])
+    if min(*grid, *block, *about["cluster"]) < 1 or by_unit.size * ctas > math.prod(grid):
         raise ValueError(f"launch {number}: the CTAs do not fit the grid")
-    if any(log.shape[::2] != (-(-math.prod(block) // LANES), LANES) for log in logs.values()):
+    if any(log.shape[::2] != (ctas * -(-math.prod(block) // LANES), LANES) for log in logs.values()):
         raise ValueError(f"launch {number}: a log does not fit the block")
     window, nbytes = map(int, about["window"])
-    histories = {cta: History(log, math.prod(block), window, nbytes) for cta, log in logs.items()}
-    return KeptLaunch(about, Grouped.from_ctas(by_cta, [row.tobytes() for row in names]), histories, (window, nbytes))
+    histories = {unit: History(log, math.prod(block), window, nbytes, ctas) for unit, log in logs.items()}
+    return KeptLaunch(about, Grouped.from_units(by_unit, [row.tobytes() for row in names]), histories, (window, nbytes))
 
 
 def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:
@@ -172,8 +185,8 @@ def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt
     return np.asarray(found)
 
 
-def _log(launch: int, cta: int) -> str:
-    return f"launch-{launch}/log-{cta}"
+def _log(launch: int, unit: int) -> str:
+    return f"launch-{launch}/log-{unit}"
 
 
 def _names_of(grouped: Grouped) -> npt.NDArray[np.uint8]:

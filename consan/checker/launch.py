@@ -2,11 +2,13 @@
 
 Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room.
 Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
-same, and one of them is kept.
+same, and one of them is kept. The CTAs of a cluster are one unit: their history is that of all of them, by rank.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,7 @@ from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
 Dim3 = tuple[int, int, int]
 _LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log
 _HASH_BYTES = 8
+_NAME_BYTES = 16
 _NO_GROUP = -1
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
@@ -40,12 +43,13 @@ class Launch:
     block: Dim3
     words: int
     most_bytes: int
+    cluster: Dim3 = (1, 1, 1)
     lines: int = field(init=False)
     address: int = field(init=False)
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        room = self.most_bytes // (self.ctas * self.warps * LINE_BYTES)
+        room = self.most_bytes // (max(1, self.ctas * self.warps) * LINE_BYTES)  # the backend refuses a launch without CTAs
         self.lines = min(room, max(_MOST_LINES, 4 * self.words))
         if self.lines < max(_LEAST_LINES, 2 * self.words):
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads")
@@ -62,6 +66,11 @@ class Launch:
     def ctas(self) -> int:
         """CTAs of the grid."""
         return math.prod(self.grid)
+
+    @functools.cached_property
+    def units(self) -> npt.NDArray[np.int64]:
+        """The CTAs of each unit."""
+        return units_of(self.grid, self.cluster)
 
     @property
     def threads(self) -> int:
@@ -90,31 +99,63 @@ class Launch:
     # -- after the launch --------------------------------------------------------------------------------------------------
 
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """The two hashes of each thread of each CTA: 2 x CTAs x threads. Zero where a thread has not exited."""
+        """The two hashes of each thread: 2 x units x CTAs of a unit x threads. Zero where a thread has not exited."""
         size = self.ctas * self.threads * _HASH_BYTES
         found = [np.frombuffer(self.backend.read(self._places[name], size), "<u8") for name in ("hashes_1", "hashes_2")]
-        return np.stack(found).reshape(2, self.ctas, self.threads)
+        return np.stack(found).reshape(2, self.ctas, self.threads)[:, self.units]
 
     def grouped(self, limit: int = 0) -> Grouped:
-        """The CTAs by history. `limit`: only the first CTAs (0: all)."""
-        return grouped(self.hashes()[:, : limit or self.ctas])
+        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
+        return grouped(self.hashes()[:, : -(-limit // self.units.shape[1]) or None])
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         window, nbytes = np.frombuffer(self.backend.read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
         return window, nbytes
 
-    def history(self, cta: int) -> History:
-        """What a CTA did."""
+    def short_history(self, unit: int) -> History:
+        """The same without the lines that nothing was written to: not all of a log is read."""
         window, nbytes = self.window()
-        size = self.warps * self.lines * LINE_BYTES
-        log = np.frombuffer(self.backend.read(self._places["log"] + cta * size, size), "<u4")
-        return History(log.reshape(self.warps, self.lines, LANES), self.threads, window, nbytes)
+        members = self.units[unit].tolist()
+        logs = [self._used_lines(cta * self.warps + warp) for cta in members for warp in range(self.warps)]
+        log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
+        for whole, used in zip(log, logs, strict=True):
+            whole[: len(used) - 1], whole[-1] = used[:-1], used[-1]
+        return History(log, self.threads, window, nbytes, len(members))
+
+    def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
+        """The lines of a warp's log up to where no block can begin any more, and its last line."""
+        start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(_LEAST_LINES, 2 * self.words)
+        parts: list[npt.NDArray[np.uint32]] = []
+        while found < self.lines:
+            count = min(step, self.lines - found)
+            part = np.frombuffer(self.backend.read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            parts.append(part)
+            found, step = found + count, 2 * step
+            if not part[-self.words - 1 :].any():
+                break
+        parts.append(np.frombuffer(self.backend.read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
+        return np.concatenate(parts)
+
+    def history(self, unit: int) -> History:
+        """The history of a unit."""
+        window, nbytes = self.window()
+        size, members = self.warps * self.lines * LINE_BYTES, self.units[unit].tolist()
+        logs = [np.frombuffer(self.backend.read(self._places["log"] + cta * size, size), "<u4") for cta in members]
+        log = logs[0] if len(logs) == 1 else np.concatenate(logs)
+        return History(log.reshape(len(members) * self.warps, self.lines, LANES), self.threads, window, nbytes, len(members))
+
+
+def units_of(grid: Dim3, cluster: Dim3) -> npt.NDArray[np.int64]:
+    """The linear %ctaid of the CTAs that are checked together, by rank: clusters x CTAs of a cluster (ISA "%cluster_ctarank")."""
+    (x, y, z), (cx, cy, cz) = grid, cluster
+    numbers = np.arange(x * y * z).reshape(z // cz, cz, y // cy, cy, x // cx, cx)
+    return np.ascontiguousarray(numbers.transpose(0, 2, 4, 1, 3, 5).reshape(-1, cx * cy * cz))
 
 
 @dataclass(frozen=True)
 class Group:
-    """CTAs with one history. `name`: its 128 bits."""
+    """Units with one history. `name`: its 128 bits."""
 
     members: tuple[int, ...]
     name: bytes
@@ -122,48 +163,56 @@ class Group:
 
 @dataclass(frozen=True)
 class Grouped:
-    """The CTAs of a launch: the distinct histories, and the CTAs whose threads have not all exited."""
+    """The units of a launch, CTAs or clusters: the distinct histories, and the units whose threads have not all exited."""
 
     groups: tuple[Group, ...]
     unended: tuple[int, ...]
 
     @property
-    def ctas(self) -> int:
-        """How many CTAs these are."""
+    def units(self) -> int:
+        """How many units these are."""
         return sum(len(group.members) for group in self.groups) + len(self.unended)
 
-    def by_cta(self) -> npt.NDArray[np.int32]:
-        """The number of each CTA's group, -1 for a CTA that has not ended."""
-        found = np.full(self.ctas, _NO_GROUP, np.int32)
+    def by_unit(self) -> npt.NDArray[np.int32]:
+        """The number of each unit's group, -1 for a unit that has not ended."""
+        found = np.full(self.units, _NO_GROUP, np.int32)
         for number, group in enumerate(self.groups):
             found[list(group.members)] = number
         return found
 
     @classmethod
-    def from_ctas(cls, by_cta: npt.NDArray[np.int32], names: Sequence[bytes]) -> Grouped:
-        """The inverse of `by_cta`. ValueError if a group has no CTA, or no name."""
-        order = np.argsort(by_cta, kind="stable")
-        bounds = np.searchsorted(by_cta[order], np.arange(len(names) + 1))
-        if by_cta.size and not _NO_GROUP <= by_cta.min() <= by_cta.max() < len(names):
-            raise ValueError("a CTA is in no group")
+    def from_units(cls, by_unit: npt.NDArray[np.int32], names: Sequence[bytes]) -> Grouped:
+        """The inverse of `by_unit`. ValueError if a group has no unit, or no name."""
+        order = np.argsort(by_unit, kind="stable")
+        bounds = np.searchsorted(by_unit[order], np.arange(len(names) + 1))
+        if by_unit.size and not _NO_GROUP <= by_unit.min() <= by_unit.max() < len(names):
+            raise ValueError("a unit is in no group")
         members = [tuple(order[begin:end].tolist()) for begin, end in itertools.pairwise(bounds)]
         if not all(members):
-            raise ValueError("a group has no CTA")
+            raise ValueError("a group has no unit")
         return cls(tuple(map(Group, members, names)), tuple(order[: bounds[0]].tolist()))
 
 
 def grouped(hashes: npt.NDArray[np.uint64]) -> Grouped:
-    """The CTAs by the hashes of their threads: 2 x CTAs x threads."""
-    finished = (hashes != 0).all(axis=(0, 2))
+    """The units by the hashes of their threads: 2 x units x CTAs of a unit x threads."""
+    finished = (hashes != 0).all(axis=(0, 2, 3))
     whole = finished.nonzero()[0]
     known: dict[bytes, list[int]] = {}
-    for cta, name in zip(whole.tolist(), _names(hashes[:, whole]), strict=True):
-        known.setdefault(name, []).append(cta)
+    for unit, name in zip(whole.tolist(), _names(hashes[:, whole]), strict=True):
+        known.setdefault(name, []).append(unit)
     return Grouped(tuple(Group(tuple(members), name) for name, members in known.items()), tuple((~finished).nonzero()[0].tolist()))
 
 
 def _names(hashes: npt.NDArray[np.uint64]) -> Iterator[bytes]:
-    """128 bits for each CTA: sums over its threads of their hashes, each mixed with the thread's number."""
+    """128 bits for each unit. Of a CTA: sums over its threads of their hashes, each mixed with the thread's number."""
+    _, units, ctas, count = hashes.shape
+    names = _names_of_ctas(hashes.reshape(2, units * ctas, count))
+    if ctas == 1:
+        return names
+    return (hashlib.blake2b(b"".join(members), digest_size=_NAME_BYTES).digest() for members in zip(*[names] * ctas, strict=True))
+
+
+def _names_of_ctas(hashes: npt.NDArray[np.uint64]) -> Iterator[bytes]:
     threads = np.arange(1, hashes.shape[2] + 1, dtype=np.uint64)
     sums = []
     for one, other, factor in zip(hashes, hashes[::-1], _MIX, strict=True):

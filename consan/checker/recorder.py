@@ -2,43 +2,53 @@
 
 A launch is checked as soon as it has ended: each history that no launch of the kernel had before, in both replay orders. Nothing is lost
 silently: a log without room, CTAs that did not end, and a replay that cannot continue are reported, and make the verdict `incomplete`.
+
+The CTAs of a cluster are replayed together. They and single CTAs are units (launch.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.launch import Dim3, Group, Grouped, Launch
-from consan.checker.replay import History, Replayed, Status, Tables, replay
-from consan.instrument.abi.events import FINDING, TYPES, Kind, Reason
+from consan.checker import scopes
+from consan.checker.grid import by_unit, check_grid, gaps_of
+from consan.checker.launch import Dim3, Group, Grouped, Launch, units_of
+from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
+from consan.checker.stops import Stop
+from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Kind, Reason
 from consan.instrument.abi.records import TABLE_ENTRY, dtype, size
 from consan.instrument.record import Recorded
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import tables
 from consan.instrument.record.text import LAUNCH
 
-MOST_UNENDED = 16  # CTAs that did not end are replayed up to this number
+MOST_UNENDED = 16  # units that did not end are replayed up to this number
 _WHY = {
     Status.STUCK: "could not be replayed to their end",
     Status.CORRUPT: "left a log that does not fit the kernel",
     Status.FULL: "ran out of room in their logs (--trace-memory gives more)",
     Status.TOO_MANY: "had more findings than are kept",
 }
+_NO_WAIT = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
+_UNORDERED = 32  # a flag of the checker: the issue of the operation is not ordered either
 _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """The kernel of a launch: the number of its module, its number in the module, block and grid."""
+    """The kernel of a launch: the number of its module, its number in the module, block, grid and cluster."""
 
     module: int
     entry: int
     grid: Dim3
     block: Dim3
+    cluster: Dim3 = (1, 1, 1)
 
 
 @dataclass
@@ -53,12 +63,14 @@ class Tally:
 
 @dataclass
 class Checked:
-    """What the checker says of one launch."""
+    """The checker's findings in one launch, and what it could not check."""
 
     records: npt.NDArray[np.void]
     table: npt.NDArray[np.void]
     tally: Tally
     gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
+    unended: int = 0  # CTAs that did not end and were checked as far as they came
+    outer: tuple[str, ...] = ()  # why global memory was not checked in full
 
 
 _Key = tuple[int, int, int, int, int]
@@ -70,30 +82,49 @@ class Collected:
     def __init__(self, launched: LaunchedKernel) -> None:
         self.launched = launched
         self.records: list[Any] = []
-        self.rows: list[list[int]] = []  # count, CTAs, low, high
+        self.rows: list[list[int]] = []  # count, units, low, high
         self._known: dict[_Key, int] = {}
+        self._units = units_of(launched.grid, launched.cluster)
+        self.unit_ctas = self._units.shape[1]
 
-    def add(self, cta: int, ctas: int, found: Iterable[Any], shared_bytes: int) -> None:
-        """The findings of one history, which `ctas` CTAs have; `cta` is the one that was replayed."""
+    def add(self, unit: int, units: int, found: Iterable[Any], history: History) -> None:
+        """The findings of one history, which `units` units have; `unit` is the one that was replayed."""
         for record in found:
-            key, row = _key(record), [int(record["count"]) * ctas, ctas, int(record["low"]), int(record["high"])]
+            key, row = _key(record), [int(record["count"]) * units, units, int(record["low"]), int(record["high"])]
             number = self._known.setdefault(key, len(self.records))
             if number == len(self.records):
-                self.records.append(self._record(record, cta, number, shared_bytes))
+                self.records.append(self._record(record, int(self._units[unit, 0]), number, history))
                 self.rows.append(row)
             else:
                 kept = self.rows[number]
                 kept[:] = kept[0] + row[0], kept[1] + row[1], min(kept[2], row[2]), max(kept[3], row[3])
 
-    def _record(self, found: Any, cta: int, number: int, shared_bytes: int) -> npt.NDArray[np.void]:
-        """A FINDING, with the common fields and the fields of its type."""
+    def add_outer(self, found: Iterable[Any], history: History) -> None:
+        """Findings in global memory, whose threads have numbers that run through all units."""
+        for record in found:
+            for name in ("thread", "other_thread"):
+                unit, within = divmod(int(record[name]), self.unit_ctas * history.cta_threads)
+                rank, thread = divmod(within, history.cta_threads)
+                record[name] = self._units[unit, rank] * history.threads + thread
+            cta = int(record["thread"]) // history.threads
+            self.add(int((self._units == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
+
+    def _record(self, found: Any, cta: int, number: int, history: History) -> npt.NDArray[np.void]:
+        """A FINDING, with the common fields and the fields of its type. `cta`: of rank 0."""
         record = np.zeros(1, dtype(FINDING))
         event = record["event"]
         _copy(found, event)
         event["valid"], event["module"], event["entry"], event["table"] = 1, self.launched.module, self.launched.entry, number
         x, y, _ = self.launched.grid
+        if int(found["flags"]) & FindingFlags.GRID:
+            cta = int(found["thread"]) // history.threads
         event["ctaid"] = (cta % x, cta // x % y, cta // (x * y))
-        event["ntid"], event["shared_bytes"] = self.launched.block, shared_bytes
+        event["ntid"], event["shared_bytes"] = self.launched.block, history.shared_bytes
+        if history.ctas > 1:
+            event["cluster"], event["cta_bytes"], event["cta_threads"] = self.launched.cluster, history.cta_bytes, history.cta_threads
+        if int(found["flags"]) & FindingFlags.GRID:
+            event["cluster"], event["cta_threads"], event["cta_bytes"] = self.launched.grid, math.prod(self.launched.block), 0
+            event["rank"] = int(found["thread"]) // math.prod(self.launched.block)
         _, own = TYPES[Kind(int(found["kind"]))]
         if own.fields:
             _fill(found, record["words"].view(np.uint8)[:, : size(own)].view(dtype(own))[:, 0])
@@ -140,7 +171,7 @@ def _key(record: Any) -> _Key:
     return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
 
 
-def _united(done: list[Replayed]) -> list[Any]:
+def united(done: list[Replayed]) -> list[Any]:
     """The findings of both orders; a finding that both have is taken from the first.
 
     After a divergent `.aligned` instruction the behaviour is undefined, and the order decides how much is replayed before it. Then only
@@ -150,18 +181,51 @@ def _united(done: list[Replayed]) -> list[Any]:
     undefined = any(each.status is Status.UNDEFINED for each in done)
     found = {name: record for order in reversed(orders) for name, record in order.items()}
     kept = [record for name, record in found.items() if not undefined or all(name in order for order in orders)]
-    return _preferred(kept)
+    waited = _waited(orders)
+    return _preferred([record for record in kept if _key(record)[3:] not in waited or record["reason"] not in _NO_WAIT])
+
+
+def _waited(orders: list[dict[_Key, Any]]) -> set[tuple[int, ...]]:
+    """Pairs that miss a barrier after a wait, not the wait: in some order the wait came before the access, whichever threads met."""
+    found: set[tuple[int, ...]] = set()
+    for order in orders:
+        reasons: dict[tuple[int, ...], set[int]] = {}
+        for name in order:
+            if name[0] == Kind.MISSING_WAIT:
+                reasons.setdefault(name[3:], set()).add(name[2])
+        found |= {pair for pair, those in reasons.items() if Reason.WAITED_NO_BARRIER in those and those.isdisjoint(_NO_WAIT)}
+    return found
+
+
+def _united_records(orders: list[list[Any]]) -> list[Any]:
+    """The findings of all orders; one that several have is taken from the first."""
+    return list({_key(record): record for order in reversed(orders) for record in order}.values())
 
 
 def _preferred(found: list[Any]) -> list[Any]:
     """One kind for each pair (SEMANTICS section 8).
 
-    An unordered copy and access are a race in one order, a missing wait in the other. A missing proxy fence is reported rather than a
-    missing `bar.warp.sync`.
+    An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is
+    reported. A missing proxy fence is reported rather than a missing `bar.warp.sync`.
     """
+    races = {_key(record)[3:] for record in found if record["kind"] == Kind.DATA_RACE and _as_in_text(record)}
+    told = {_key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT and not _is_unordered(record)}
+    found = [record for record in found if record["kind"] != Kind.MISSING_WAIT or _key(record)[3:] in told or _key(record)[3:] not in races]
+    for record in found:
+        record["flags"] &= ~np.uint32(_UNORDERED)
     waits, fences = (_pairs_of(found, kind) for kind in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE))
     left = [record for record in found if record["kind"] != Kind.DATA_RACE or not _is_other(record, waits, fences)]
     return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
+
+
+def _as_in_text(record: Any) -> bool:
+    """Whether the first side comes first in the text: sites are numbered in its order."""
+    return bool(record["other_site"] < record["site"])
+
+
+def _is_unordered(wait: Any) -> bool:
+    """Whether a missing wait is against the order of the text, of an operation whose issue nothing orders with the access."""
+    return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
 
 
 def _pairs_of(found: list[Any], kind: Kind) -> set[tuple[int, ...]]:
@@ -176,18 +240,19 @@ def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...
 
 def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
-    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes)
+    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster)
     backend.write(backend.symbol(handle, LAUNCH)[0], launch.address.to_bytes(8, "little"))
     return launch
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the replay of a history found."""
+    """The findings of the replay of one history."""
 
     found: list[Any]
     troubles: frozenset[Status]
-    by_address: bool = False  # the findings depend on addresses in global memory, so each CTA is replayed
+    geometry: History  # without its log
+    by_address: bool = False  # the findings depend on addresses in global memory, so each unit is replayed
 
 
 Histories = dict[tuple[object, ...], Known]
@@ -198,38 +263,55 @@ class RecordedLaunch(Protocol):
     """What `check` reads of a launch."""
 
     def grouped(self, limit: int) -> Grouped:
-        """The CTAs by history. `limit`: only the first CTAs (0: all)."""
+        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
 
-    def history(self, cta: int) -> History:
-        """What a CTA did."""
+    def history(self, unit: int) -> History:
+        """The history of a unit."""
+
+    def short_history(self, unit: int) -> History:
+        """The same without the lines that nothing was written to."""
 
     def free(self) -> None:
         """Free the memory."""
 
 
 def check(
-    launch: RecordedLaunch, recorded: Recorded, launched: LaunchedKernel, histories: Histories, *, limit: int = 0, exhaustive: bool = False
+    launch: RecordedLaunch,
+    recorded: Recorded,
+    launched: LaunchedKernel,
+    histories: Histories,
+    *,
+    limit: int = 0,
+    exhaustive: bool = False,
+    stop: Stop | None = None,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
-    are not compared again. `exhaustive`: each CTA is replayed.
+    are not compared again. `exhaustive`: each unit is replayed. `stop`: the fault that ended the launch.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
     checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive)
-    for group in found.groups:
+    ctas = checker.collected.unit_ctas
+    whole = recorded.mode is Mode.SYNCED and ctas == 1  # then the replay of the launch checks shared memory too
+    for group in () if whole else found.groups:
         checker.check(group)
-    for cta in found.unended[:MOST_UNENDED]:
-        checker.collect(cta, 1, checker.replayed(cta))
-    tally = Tally(1, found.ctas, len(histories) - before, checker.events)
-    gaps = checker.gaps | ({"did not end": len(found.unended)} if found.unended else {})
-    return Checked(*checker.collected.tables(), tally, gaps)
+    first = (stop.unit,) if stop is not None and stop.unit in found.unended else ()
+    unended = (*first, *(unit for unit in found.unended if unit not in first))[:MOST_UNENDED]
+    for unit in () if whole else unended:
+        checker.check_unended(unit, stop.opened if stop is not None else (0, 0))
+    outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
+    new = found.units if whole else len(histories) - before + len(unended)
+    tally = Tally(1, found.units * ctas, new, checker.events)
+    if more := len(found.unended) - len(unended):
+        checker.gaps["did not end, and were not checked"] = more * ctas
+    return Checked(*checker.collected.tables(), tally, checker.gaps, len(unended) * ctas, outer)
 
 
 @dataclass
@@ -247,28 +329,52 @@ class _Checker:
 
     def check(self, group: Group) -> None:
         launched = self.collected.launched
-        name = (launched.module, launched.entry, launched.block, self._window, group.name)
+        name = (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
         if name not in self.histories:
             self.histories[name] = self.replayed(group.members[0])
         known = self.histories[name]
         if not (known.by_address or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
-        for cta in group.members:
-            self._add(cta, 1, self.replayed(cta))
+        for unit in group.members:
+            self._add(unit, 1, self.replayed(unit))
 
-    def _add(self, cta: int, ctas: int, known: Known) -> None:
+    def check_unended(self, unit: int, opened: tuple[int, int]) -> None:
+        """A unit that did not end, as far as it came. How the launch ended is the backend's to tell."""
+        known = self.replayed(unit, opened)
+        self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
+
+    def _add(self, unit: int, units: int, known: Known) -> None:
         for status in known.troubles:
-            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + ctas
-        self.collect(cta, ctas, known)
+            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + units * self.collected.unit_ctas
+        self.collect(unit, units, known)
 
-    def replayed(self, cta: int) -> Known:
-        history = self.launch.history(cta)
-        done = [replay(self.tables, history, descending=order) for order in (False, True)]
+    def replayed(self, unit: int, opened: tuple[int, int] = (0, 0)) -> Known:
+        history = self.launch.history(unit)
+        done = [self._replayed(history, opened, descending=order) for order in (False, True)]
         self.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
-        found = _united([each for each in done if each.status not in _UNREADABLE])
-        return Known(found, frozenset(troubles), any(each.by_address for each in done))
+        found = united([each for each in done if each.status not in _UNREADABLE])
+        return Known(found, frozenset(troubles), history.without_log(), any(each.by_address for each in done))
 
-    def collect(self, cta: int, ctas: int, known: Known) -> None:
-        self.collected.add(cta, ctas, known.found, self._window[1])
+    def _replayed(self, history: History, opened: tuple[int, int], *, descending: bool) -> Replayed:
+        def at(level: Level) -> Replayed:
+            return replay(self.tables, history, descending=descending, level=level, opened=opened)
+
+        return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
+
+    def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
+        """Check global memory, and if `whole` shared memory too; returns what was not checked."""
+        histories = [self.launch.short_history(unit) for unit in range(grouped.units)]
+        if not histories:
+            return ()
+        done = check_grid(self.tables, histories, mode, whole=whole)
+        self.events += sum(each.events for each in done)
+        found = _united_records([each.records for each in done])
+        self.collected.add_outer(found, histories[0])
+        for unit, orders in by_unit(done).items():
+            self.collected.add(unit, 1, _preferred(_united_records(orders)), histories[0])
+        return gaps_of(done, ended=not grouped.unended)
+
+    def collect(self, unit: int, units: int, known: Known) -> None:
+        self.collected.add(unit, units, known.found, known.geometry)

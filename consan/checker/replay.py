@@ -1,10 +1,10 @@
-"""Calls the compiled checker for one CTA. The structures are those of source/types.hpp."""
+"""Calls the compiled checker for one CTA, or for those of one cluster. The structures are those of source/types.hpp."""
 
 from __future__ import annotations
 
 import ctypes
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,16 @@ import numpy.typing as npt
 from consan.checker.build import library
 from consan.instrument.record.templates import LANES
 
-MOST_FINDINGS = 4096  # of one CTA
+MOST_FINDINGS = 4096  # of one CTA or cluster
+_WARPGROUP, _CHUNK = 128, 16
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
-    "group commits retired address_low address_high place phase expected state_low state_high count low high"
+    "group commits retired address_low address_high place phase expected state_low state_high count low high unit"
 )
 RECORD = np.dtype([(name, "<u4") for name in _FIELDS.split()])
+
+
+Tables = tuple[npt.NDArray[np.void], npt.NDArray[np.void]]
 
 
 class Status(enum.IntEnum):
@@ -31,12 +35,37 @@ class Status(enum.IntEnum):
     UNDEFINED = 5  # up to a divergent .aligned instruction
 
 
-class _Input(ctypes.Structure):
+class Level(enum.IntEnum):
+    """How much is taken for an edge (source/scopes.hpp)."""
+
+    EXACT = 0
+    WAIT_SCOPES = 1  # waits of any scope
+    SCOPES = 2  # releases of any scope too
+
+
+_NUMBERS = "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level open_block open_events"
+
+
+class UnitInput(ctypes.Structure):
+    """`Input` of types.hpp."""
+
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("blocks", "events", "log", "records")),
         ("lines", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("block_count", "threads", "window", "shared_bytes", "descending", "capacity")),
+        *((name, ctypes.c_uint32) for name in _NUMBERS.split()),
     )
+
+    @classmethod
+    def of(
+        cls, tables: Tables, history: History, records: npt.NDArray[np.void], *, descending: bool, level: Level = Level.EXACT
+    ) -> UnitInput:
+        """The input for one history. The arrays must outlive it; the log must be contiguous."""
+        blocks, events = tables
+        given = cls(blocks.ctypes.data, events.ctypes.data, history.log.ctypes.data, records.ctypes.data, history.log.shape[1])
+        given.block_count, given.threads, given.window = len(blocks) - 1, history.threads, history.window
+        given.shared_bytes, given.descending, given.capacity = history.shared_bytes, int(descending), len(records)
+        given.ctas, given.cta_threads, given.cta_bytes, given.level = history.ctas, history.cta_threads, history.cta_bytes, level
+        return given
 
 
 class _Output(ctypes.Structure):
@@ -48,12 +77,27 @@ class _Output(ctypes.Structure):
 
 @dataclass(frozen=True)
 class History:
-    """What one CTA did: its log, and what the log's addresses refer to."""
+    """The history of one CTA, or of the CTAs of one cluster: the logs, and the window of shared memory that their addresses refer to."""
 
-    log: npt.NDArray[np.uint32]  # warps x lines x lanes
-    threads: int
+    log: npt.NDArray[np.uint32]  # warps of all CTAs x lines x lanes
+    threads: int  # of a CTA
     window: int  # the address of the first byte of shared memory
-    shared_bytes: int
+    shared_bytes: int  # of a CTA
+    ctas: int = 1
+
+    def without_log(self) -> History:
+        """The same without its log."""
+        return replace(self, log=np.zeros((0, 0, LANES), np.uint32))
+
+    @property
+    def cta_threads(self) -> int:
+        """Thread numbers of each CTA; in a cluster a multiple of a warpgroup."""
+        return self.threads if self.ctas == 1 else -(-self.threads // _WARPGROUP) * _WARPGROUP
+
+    @property
+    def cta_bytes(self) -> int:
+        """Offsets of each CTA."""
+        return max(_CHUNK, -(-self.shared_bytes // _CHUNK) * _CHUNK)
 
 
 @dataclass(frozen=True)
@@ -66,19 +110,16 @@ class Replayed:
     by_address: bool  # the findings depend on words that are not hashed
 
 
-Tables = tuple[npt.NDArray[np.void], npt.NDArray[np.void]]
-
-
-def replay(tables: Tables, history: History, *, descending: bool) -> Replayed:
-    """Replay a CTA in one of the two orders."""
-    blocks, events = tables
-    log = np.ascontiguousarray(history.log, dtype="<u4")
-    assert log.shape[0] * LANES >= history.threads
-    assert log.shape[2] == LANES
+def replay(
+    tables: Tables, history: History, *, descending: bool, level: Level = Level.EXACT, opened: tuple[int, int] = (0, 0)
+) -> Replayed:
+    """Replay in one of the two orders. `opened`: where a fault ended the launch, a block and how many of its events."""
+    history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
+    assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
+    assert history.log.shape[2] == LANES
     records = np.zeros(MOST_FINDINGS, RECORD)
-    given = _Input(blocks.ctypes.data, events.ctypes.data, log.ctypes.data, records.ctypes.data, log.shape[1])
-    given.block_count, given.threads, given.window = len(blocks) - 1, history.threads, history.window
-    given.shared_bytes, given.descending, given.capacity = history.shared_bytes, int(descending), len(records)
+    given = UnitInput.of(tables, history, records, descending=descending, level=level)
+    given.open_block, given.open_events = opened
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
     return Replayed(Status(output.status), records[: output.records], int(output.lane_events), bool(output.by_address))

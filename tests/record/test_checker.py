@@ -9,7 +9,7 @@ import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.checker import build
-from consan.checker.launch import History
+from consan.checker.launch import History, units_of
 from consan.checker.replay import RECORD, Status, replay
 from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
@@ -50,7 +50,7 @@ NUMBERS = {"Kind": Kind, "Reason": Reason, "FindingFlag": FindingFlags, "EventKi
 @pytest.mark.parametrize(("name", "numbers"), NUMBERS.items())
 def test_numbers_of_the_source(name: str, numbers: type) -> None:
     for word, value in _enumeration(name).items():
-        assert numbers[word.replace("NO_REASON", "NONE").removesuffix("_REASON").removesuffix("_OPERATION")] == value  # type: ignore[index]
+        assert numbers[word.replace("NO_REASON", "NONE").removesuffix("_REASON").removesuffix("_OPERATION").removesuffix("_EVENT")] == value  # type: ignore[index]
 
 
 def test_more_numbers_of_the_source() -> None:
@@ -99,6 +99,15 @@ def test_an_mbarrier_whose_init_is_not_published() -> None:
         found = _replay([5, 1024, END], *[[END]] * 31, [6, 1024, END], descending=descending)
         assert found == (Status.OK, [(Kind.BARRIER_MISUSE, 6, 5)])
     assert _replay([5, 1024, 3, END], [3, 6, 1024, END]) == (Status.OK, [])
+
+
+def test_an_acquire_wait_orders_though_a_relaxed_one_has_seen_the_phase() -> None:
+    relaxed = TemplateEvent(Event.MBARRIER_WAIT, Flag.RELAXED, site=12, bytes=8, address_word=1, a=0)
+    both = tables([Template(number, words, [event]) for number, words, event in (*TEMPLATES, (13, 2, relaxed))])
+    writer = [5, 1024, 3, 1, 1040, 6, 1024, END]
+    for waits, races in (([13, 1024], 1), ([13, 1024, 12, 1024], 0)):
+        done = replay(both, _history(writer, [3, 6, 1024, *waits, 2, 1040, END]), descending=False)
+        assert (done.status, [int(one["kind"]) for one in done.records]) == (Status.OK, [Kind.DATA_RACE] * races)
 
 
 def _proxies(*lanes: list[int]) -> set[tuple[int, int]]:
@@ -160,11 +169,23 @@ def test_a_log_without_an_end_is_corrupt() -> None:
 NOTHING = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry none() { ret; }\n"
 
 
-def test_a_launch_in_clusters_takes_called_hooks() -> None:
+def test_a_launch_in_clusters_is_recorded() -> None:
     session = Session(device="cpu", engine="record")
-    assert session.prepare(NOTHING).recorded is not None
-    assert session.prepare(NOTHING, cluster=2).recorded is None
-    assert "clusters" in " ".join(session.recording.notes)
+    prepared = session.prepare(NOTHING, cluster=2)
+    session.launch(prepared, "none", (4, 2, 1), (32, 1, 1), [], cluster=(2, 2, 1))
+    (summary,) = session.report().kernels
+    assert (summary.engine, summary.ctas, summary.histories) == ("record", 8, 1)
+
+
+def test_a_grid_that_is_no_whole_number_of_clusters_is_an_error() -> None:
+    session = Session(device="cpu", engine="record")
+    with pytest.raises(UsageError, match="whole number of clusters"):
+        session.launch(session.prepare(NOTHING), "none", (3, 1, 1), (32, 1, 1), [], cluster=(2, 1, 1))
+
+
+def test_the_ctas_of_a_cluster_follow_each_other_by_rank() -> None:
+    assert units_of((4, 2, 1), (2, 2, 1)).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert units_of((2, 1, 4), (1, 1, 2)).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
 def test_without_a_compiler_the_module_takes_called_hooks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,30 +3,35 @@
 
 #include "bounds.hpp"
 #include "globals.hpp"
+#include "lifetimes.hpp"
 #include "matrix.hpp"
 #include "tensors.hpp"
 
 class Asynchronous {
   public:
-    Asynchronous(const Input &input, bool enabled, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Findings &findings)
-        : window_(input.window), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), groups_(input.threads, clocks),
-          proxies_(input.shared_bytes, enabled, clocks, races, copies, mbarriers, findings),
-          operations_(input, clocks, races, copies, initialised, proxies_, groups_, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings) {
+    Asynchronous(const Shape &shape, bool enabled, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
+        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
+          proxies_(shape, enabled, clocks, races, copies, mbarriers, findings),
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings) {
         if (enabled) globals_.keep_stores();
     }
+
+    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT) || kind == STORE_ASYNC || kind == BULK_PUSH || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
 
     // Whether a module has such events at all.
     static bool has(const Input &input) {
         for (u32 block = 1; block <= input.block_count; ++block)
             for (i32 i = 0; i < input.blocks[block].events; ++i)
-                if (input.events[input.blocks[block].first + i].kind >= PROXY_FENCE) return true;
+                if (is_one(input.events[input.blocks[block].first + i].kind)) return true;
         return false;
     }
+
+    Operations &operations() { return operations_; }
 
     // An access to shared memory, or (`copy`) a cp.async about to be issued.
     void access(const Access &access, bool copy = false) {
         operations_.meet(access);
-        if (access.writes) proxies_.write(access, copy);
+        if (access.writes && !access.allocation) proxies_.write(access, copy);  // SEMANTICS, T5: that word needs no proxy fence
     }
     // An mbarrier takes bytes.
     void meet(const Access &access) { operations_.meet(access); }
@@ -35,11 +40,18 @@ class Asynchronous {
 
     void finish() { operations_.finish(); }
 
+    // Whether the mbarriers that an event's operation will signal have been initialised.
+    bool ready(u32 thread, const LaneLog &log) const {
+        for (const Receiver &each : receivers(thread, log))
+            if (!mbarriers_.exists(each.mbarrier)) return false;
+        return true;
+    }
+
     // An event of a thread; returns whether words that are not hashed decide what is found.
     bool handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
         switch (event.kind) {
-        case PROXY_FENCE: clocks_.fence(thread, (u32)event.a); break;
+        case PROXY_FENCE: clocks_.fence(thread, memories(thread, event)); break;
         case BULK_COMMIT: groups_.commit(thread); break;
         case BULK_WAIT: groups_.wait(thread, log.a(), event.flags & READ_ONLY); break;
         case PRODUCT_COMMIT: groups_.commit_products(thread); break;
@@ -47,8 +59,10 @@ class Asynchronous {
         case PRODUCT: product(thread, log); break;
         case BULK_LOAD: return load(thread, log, log.a(), Region::of(log.wide_value(), log.a()), true, released);
         case TENSOR_LOAD: return tensor_load(thread, log, released);
-        case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
+        case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
         case TENSOR_STORE: tensor_store(thread, log); return true;
+        case STORE_ASYNC: store_async(thread, log, released); break;
+        case BULK_PUSH: push(thread, log, released); break;
         default: break;
         }
         return false;
@@ -67,18 +81,73 @@ class Asynchronous {
     }
 
   private:
-    u32 place(const LaneLog &log) const { return log.address() - window_; }
+    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+
+    // The memories of a proxy fence (D3: one for shared::cta is for that of the own CTA).
+    u32 memories(u32 thread, const Event &event) const {
+        u32 global = 1u << clocks_.global_memory(), shared = event.flags & NARROW ? 1u << clocks_.shared_memory(shape_.home(thread)) : global - 1;
+        return (event.a & 1 ? shared : 0) | (event.a & 2 ? global : 0);
+    }
 
     bool load(u32 thread, const LaneLog &log, u32 bytes, const Region &region, bool known, std::vector<u32> &released) {
-        Operation made{BULK_LOAD_OPERATION, (u32)log.event().site, thread};
-        u32 mbarrier = log.b_address() - window_;
+        std::vector<Receiver> to = receivers(thread, log);
         bool any = false;
-        if (mbarriers_.current(mbarrier, made.phase)) {
-            if (known) any = globals_.fetch(made, region);
-            if (bytes && bounds_.holds(thread, made.site, place(log), bytes)) operations_.issue(made, thread, Tensor::chunks_of(place(log), bytes));
+        for (const Receiver &each : to) {
+            Operation made = signalled(BULK_LOAD_OPERATION, thread, log, each, bytes);
+            if (!mbarriers_.current(each.mbarrier, made.phase)) continue;
+            if (known) any |= globals_.fetch(made, region, to.size() > 1);
+            if (bytes && bounds_.holds(thread, made.site, each.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(each.place, bytes));
         }
-        mbarriers_.transact(thread, made.site, mbarrier, -(i32)bytes, released);
+        for (const Receiver &each : to) mbarriers_.transact(thread, (u32)log.event().site, each.mbarrier, -(i32)bytes, released);
         return any;
+    }
+
+    // A copy from the own shared memory to that of a CTA.
+    void push(u32 thread, const LaneLog &log, std::vector<u32> &released) {
+        Receiver to = receivers(thread, log).front();
+        u32 bytes = log.a(), from = shape_.place(log.c_address(), thread, false);
+        Operation made = signalled(BULK_LOAD_OPERATION, thread, log, to, bytes), source = made;
+        if (mbarriers_.current(to.mbarrier, made.phase) && bytes) {
+            source.kind = BULK_SOURCE_OPERATION, source.target = shape_.home(thread), source.phase = made.phase;
+            if (bounds_.holds(thread, made.site, from, bytes)) operations_.issue(source, thread, Tensor::chunks_of(from, bytes));
+            if (bounds_.holds(thread, made.site, to.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(to.place, bytes));
+        }
+        mbarriers_.transact(thread, made.site, to.mbarrier, -(i32)bytes, released);
+    }
+
+    // st.async, and red.async (STRONG).
+    void store_async(u32 thread, const LaneLog &log, std::vector<u32> &released) {
+        const Event &event = log.event();
+        Receiver to = receivers(thread, log).front();
+        Operation made = signalled(STORE_ASYNC_OPERATION, thread, log, to, (u32)event.bytes);
+        made.offset = to.place, made.bytes = (u32)event.bytes, made.element = (u32)event.a, made.strong = event.flags & STRONG;
+        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, made.bytes)) operations_.store(made);
+        mbarriers_.transact(thread, made.site, to.mbarrier, -event.bytes, released);
+    }
+
+    // The bytes of one CTA that an operation writes, and the mbarrier that it signals then.
+    struct Receiver {
+        u32 place, mbarrier;
+    };
+
+    // A multicast writes the same bytes of each CTA of its mask, and signals that CTA's mbarrier (D13: the mask is of ranks). With PAIR that is
+    // the one of the even or the odd CTA of each pair, as that of the operand is.
+    std::vector<Receiver> receivers(u32 thread, const LaneLog &log) const {
+        i32 flags = log.event().flags;
+        u32 to = place(thread, log), signal = shape_.place(log.b_address(), thread, flags & RANKED), odd = shape_.owner(signal) & 1;
+        if (!(flags & MULTICAST)) return {{to, signal}};
+        std::vector<Receiver> found;
+        for (u32 cta = 0; cta < shape_.ctas(); ++cta)
+            if (log.c() >> cta & 1) found.push_back({shape_.there(to, cta), shape_.there(signal, flags & PAIR ? (cta & ~1u) | odd : cta)});
+        return found;
+    }
+
+    Operation signalled(u32 kind, u32 thread, const LaneLog &log, const Receiver &to, u32 bytes) {
+        Operation made{kind, (u32)log.event().site, thread};
+        made.target = shape_.owner(to.place), made.signal = shape_.owner(to.mbarrier);
+        lifetimes_.start(thread, made.site, to.place, bytes);
+        lifetimes_.start(thread, made.site, to.mbarrier, 8);
+        return made;
     }
 
     bool tensor_load(u32 thread, const LaneLog &log, std::vector<u32> &released) {
@@ -96,7 +165,7 @@ class Asynchronous {
 
     void store(u32 thread, const LaneLog &log, u32 bytes, const std::vector<u32> &chunks) {
         Operation made = stored(thread, log);
-        if (bytes && bounds_.holds(thread, made.site, place(log), bytes)) operations_.issue(made, thread, chunks);
+        if (bytes && bounds_.holds(thread, made.site, place(thread, log), bytes)) operations_.issue(made, thread, chunks);
     }
 
     void result(u32 thread, const LaneLog &log, const Region &region) { globals_.result(stored(thread, log), region, log.event().flags & ADDS); }
@@ -105,7 +174,7 @@ class Asynchronous {
         Tensor tensor(log);
         Region region;
         if (tensor.region(region)) result(thread, log, region);
-        store(thread, log, tensor.bytes(), tensor.inside(place(log), window_));
+        store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together.
@@ -116,15 +185,16 @@ class Asynchronous {
         Operation made{WGMMA_OPERATION, (u32)event.site, thread & ~127u};
         made.group = groups_.products(thread).commits;
         u32 low = *std::min_element(chunks.begin(), chunks.end()), high = *std::max_element(chunks.begin(), chunks.end()) + CHUNK;
-        if (!bounds_.holds(thread, made.site, low - window_, high - low)) return;
-        for (u32 &chunk : chunks) chunk = (chunk - window_) / CHUNK;
+        if (!bounds_.holds(thread, made.site, shape_.place(low, thread, false), high - low)) return;
+        for (u32 &chunk : chunks) chunk = shape_.place(chunk, thread, false) / CHUNK;
         operations_.issue(made, thread, chunks);
     }
 
-    u32 window_;
+    const Shape &shape_;
     Clocks &clocks_;
     Bounds &bounds_;
     Mbarriers &mbarriers_;
+    Lifetimes &lifetimes_;
     Groups groups_;
     Proxies proxies_;
     Operations operations_;

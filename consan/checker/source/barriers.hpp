@@ -14,14 +14,15 @@ struct Arrival {
 
 class Barriers {
   public:
-    Barriers(u32 threads, Clocks &clocks, Races &races, Findings &findings)
-        : threads_(threads), live_(threads), clocks_(clocks), races_(races), findings_(findings), last_access_(threads, 0),
-          living_((threads + LANES - 1) / LANES) {
-        for (u32 warp = 0; warp < living_.size(); ++warp) living_[warp] = std::min(threads - warp * LANES, LANES);
+    // Those of the `cta`th CTA.
+    Barriers(const Shape &shape, u32 cta, Clocks &clocks, Races &races, Findings &findings)
+        : threads_(shape.cta_threads()), live_(threads_), first_(shape.first(cta)), alone_(shape.ctas() == 1), clocks_(clocks), races_(races), findings_(findings),
+          last_access_(threads_, 0), living_((threads_ + LANES - 1) / LANES) {
+        for (u32 warp = 0; warp < living_.size(); ++warp) living_[warp] = std::min(threads_ - warp * LANES, LANES);
     }
 
     // A thread touches shared memory.
-    void touch(u32 thread) { last_access_[thread] = clocks_.time(thread); }
+    void touch(u32 thread) { last_access_[thread - first_] = clocks_.time(thread); }
 
     void arrive(const Arrival &arrival, std::vector<u32> &released) {
         Round &round = rounds_[arrival.id];
@@ -35,15 +36,16 @@ class Barriers {
         round.count = arrival.count;
         round.pasts.push_back(clocks_.release(arrival.thread));
         if (arrival.waits) round.waiting.push_back(arrival.thread);
-        Partial &partial = round.partial[arrival.thread / LANES];
+        u32 warp = (arrival.thread - first_) / LANES;
+        Partial &partial = round.partial[warp];
         if (!arrival.waits) partial.passing.push_back(arrival.thread);
-        if (++partial.lanes >= living_[arrival.thread / LANES]) settle(round, released);
+        if (++partial.lanes >= living_[warp]) settle(round, released);
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
         exited_.push_back(thread);
         --live_;
-        --living_[thread / LANES];
+        --living_[(thread - first_) / LANES];
         for (auto &each : rounds_)
             if (!each.second.pasts.empty()) settle(each.second, released);
     }
@@ -61,7 +63,7 @@ class Barriers {
         std::vector<u32> waiting;
         std::unordered_map<u32, Partial> partial;  // by warp
         u32 arrived = 0, forgets = 0;
-        Vector last_joined;
+        Joined last_joined;
     };
 
     u32 needed(u32 count) const { return count == NOTHING ? (threads_ + LANES - 1) / LANES * LANES : count; }
@@ -87,11 +89,11 @@ class Barriers {
     }
 
     void complete(Round &round, std::vector<u32> &released) {
-        Vector joined = clocks_.join(round.pasts);
+        Joined joined = clocks_.join(round.pasts);
         clocks_.acquire_warps(round.waiting, round.pasts);
         clocks_.acquire(round.waiting, joined);
         round.forgets = forgets_;
-        if (round.waiting.size() == live_ && covers_exited(*joined)) {
+        if (alone_ && round.waiting.size() == live_ && covers_exited(joined)) {
             races_.forget();
             ++forgets_;
         }
@@ -106,14 +108,14 @@ class Barriers {
     }
 
     // Whether a joined clock covers the last accesses of all exited threads.
-    bool covers_exited(const std::vector<u32> &joined) {
-        auto covered = [&](u32 thread) { return clocks_.time_in(joined, thread) >= last_access_[thread]; };
+    bool covers_exited(const Joined &joined) {
+        auto covered = [&](u32 thread) { return clocks_.time_in(joined, thread) >= last_access_[thread - first_]; };
         exited_.erase(std::remove_if(exited_.begin(), exited_.end(), covered), exited_.end());
         return exited_.empty();
     }
 
     void check_last(const Arrival &arrival, const Round &round) {
-        if (!round.last_joined || forgets_ > round.forgets || clocks_.seen(arrival.thread) == round.last_joined) return;
+        if (!round.last_joined || forgets_ > round.forgets || clocks_.seen(arrival.thread) == round.last_joined.seen) return;
         for (const Past &past : round.last) {
             if (past.thread / LANES == arrival.thread / LANES || clocks_.before(past.thread, past.time, arrival.thread)) continue;
             return misuse(arrival, SHARED_ID, round.last_site, past.thread);
@@ -132,7 +134,8 @@ class Barriers {
         findings_.add(found);
     }
 
-    u32 threads_, live_;
+    u32 threads_, live_, first_;  // first: the number of its first thread
+    bool alone_;                  // no other CTA is replayed with it
     Clocks &clocks_;
     Races &races_;
     Findings &findings_;

@@ -1,4 +1,4 @@
-// R-OOB: an access outside the CTA's shared memory. The host counts offsets modulo 2^32, as the called hooks do.
+// R-OOB: an access outside the shared memory of its CTA, or of the CTA that its address names. The host counts offsets modulo 2^32, as the called hooks do.
 #pragma once
 
 #include "findings.hpp"
@@ -6,13 +6,13 @@
 
 class Bounds {
   public:
-    Bounds(u32 shared_bytes, Findings &findings) : shared_bytes_(shared_bytes), findings_(findings) {}
+    Bounds(const Shape &shape, Findings &findings) : shape_(shape), findings_(findings) {}
 
     // Whether the access lies inside.
     bool holds(const Access &access) { return holds(access.thread, access.site, access.offset, access.bytes); }
 
     bool holds(u32 thread, u32 site, u32 offset, u32 bytes) {
-        if (offset < shared_bytes_ && bytes <= shared_bytes_ - offset) return true;
+        if (shape_.holds(offset, bytes)) return true;
         Record found{};
         found.kind = OUT_OF_BOUNDS;
         found.site = site;
@@ -24,6 +24,6 @@ class Bounds {
     }
 
   private:
-    u32 shared_bytes_;
+    const Shape &shape_;
     Findings &findings_;
 };

@@ -1,47 +1,77 @@
-// Vector clocks of the threads of a CTA, exact. SEMANTICS section 3: an edge goes from a thread's accesses before it arrives at a barrier to
-// the accesses of the waiting threads after the barrier.
+// Vector clocks of threads, exact. SEMANTICS section 3: an edge goes from a thread's accesses before it arrives at a barrier to the accesses
+// of the waiting threads after the barrier.
 //
 // After a barrier all its threads have the same clock, so threads share immutable vectors: a thread has a vector and its own time. A second
 // set of clocks treats each warp as one thread; a pair that only this set orders lacks bar.warp.sync (R-W1), and is a warning.
 //
-// Besides threads there are actors: phases of an mbarrier, groups of asynchronous operations. What a thread knows of them goes the way of all
-// happens-before. Where a module has asynchronous proxies, each entry has two more: what of it is behind a proxy fence (SEMANTICS 5).
+// Besides threads there are actors: phases of an mbarrier, groups of asynchronous operations. A thread's knowledge of them goes the way of all
+// happens-before. Where a module has asynchronous proxies, each entry has more: what of it is behind a proxy fence (SEMANTICS 5), for each
+// memory that fences keep apart.
+//
+// Where a release need not publish (relaxed arrivals, scopes), a third set is the order of execution: who has waited for whom. It says which
+// phases are over and which CTAs run, and nothing about data.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "types.hpp"
+#include "shape.hpp"
 
 using Vector = std::shared_ptr<const std::vector<u32>>;
 
-// What a thread publishes at one moment.
+constexpr u32 MOST_MEMORIES = 18;  // shared memory of each CTA of a cluster, global memory, and what is behind a fence.sc
+
+// The clocks that a thread publishes at one moment. `executed`: in the order of execution.
 struct Past {
-    u32 thread, time, warp_time, fenced[2];
-    Vector seen;
+    u32 thread, time, warp_time, fenced[MOST_MEMORIES];
+    Vector seen, executed;
 };
 
-// The memories that a proxy fence is for.
-enum Memory : u32 { SHARED_MEMORY = 0, GLOBAL_MEMORY = 1 };
+// The clocks that several threads have published together.
+struct Joined {
+    Vector seen, executed;
+    explicit operator bool() const { return seen != nullptr; }
+};
+
+// The clocks that some arrivals have published, the second where each warp is one thread.
+struct Deposit {
+    Vector seen;
+    std::vector<u32> warps;
+};
 
 class Clocks {
   public:
-    Clocks(u32 threads, bool fenced)
-        : warps_((threads + LANES - 1) / LANES), stride_(fenced ? 3 : 1), row_(warps_ * stride_), actors_(threads), time_(threads, 1), warp_time_(warps_, 1),
-          warp_seen_(warps_ * row_, 0), fenced_(2 * threads, 0), taken_(warps_, false) {
-        seen_.assign(threads, std::make_shared<const std::vector<u32>>(threads * stride_, 0u));
+    // `memories`: those that proxy fences keep apart; the last is global memory. `executed`: whether the order of execution is another one.
+    // `sc`: what is behind a fence.sc is kept as if that were one more memory.
+    Clocks(const Shape &shape, u32 memories, bool executed, bool sc = false)
+        : warps_(shape.warps()), sc_(sc), memories_(memories + sc), stride_(1 + memories_), row_(warps_ * stride_), actors_(shape.threads()), time_(shape.threads(), 1), warp_time_(warps_, 1),
+          warp_seen_(warps_ * row_, 0), fenced_(memories_ * shape.threads(), 0), taken_(warps_, false) {
+        seen_.assign(shape.threads(), std::make_shared<const std::vector<u32>>(shape.threads() * stride_, 0u));
+        if (executed) executed_ = seen_;
     }
 
     u32 new_actor() { return actors_++; }
     u32 threads() const { return (u32)seen_.size(); }
 
+    // The numbers of memories: the shared memory of a CTA, and global memory.
+    u32 shared_memory(u32 cta) const { return memories_ - sc_ > 2 ? cta : 0; }
+    u32 global_memory() const { return memories_ - sc_ - 1; }
+    u32 sc_fence() const { return memories_ - 1; }
+    bool keeps_sc() const { return sc_; }
+    u32 stride() const { return stride_; }
+
     u32 time(u32 thread) const { return time_[thread]; }
     u32 warp_time(u32 thread) const { return warp_time_[thread / LANES]; }
-    // What a thread knows of an actor.
-    u32 known(u32 thread, u32 actor) const { return entry(thread, actor * stride_); }
+    // The time of an actor that a thread knows.
+    u32 known(u32 thread, u32 actor) const { return entry(seen_[thread], actor * stride_); }
+    // The same in the order of execution.
+    u32 executed(u32 thread, u32 actor) const { return entry(executed_.empty() ? seen_[thread] : executed_[thread], actor * stride_); }
     const Vector &seen(u32 thread) const { return seen_[thread]; }
-    u32 time_in(const std::vector<u32> &joined, u32 thread) const { return joined[thread * stride_]; }
+    const Vector &executed(u32 thread) const { return executed_.empty() ? seen_[thread] : executed_[thread]; }
+    // The time of an actor in a vector.
+    u32 in(const Vector &vector, u32 actor) const { return vector ? entry(vector, actor * stride_) : 0; }
+    u32 time_in(const Joined &joined, u32 thread) const { return (*joined.seen)[thread * stride_]; }
 
     bool before(u32 other, u32 time, u32 thread) const { return other == thread || (*seen_[thread])[other * stride_] >= time; }
 
@@ -50,15 +80,15 @@ class Clocks {
         return from == to || warp_seen_[to * row_ + from * stride_] >= warp_time;
     }
 
-    // Whether a moment is behind a proxy fence for what a thread does next.
-    bool fenced(u32 other, u32 time, u32 thread, Memory memory) const {
-        if (other == thread && fenced_[2 * thread + memory] >= time) return true;
+    // Whether a moment is behind a proxy fence for what a thread does next to a memory.
+    bool fenced(u32 other, u32 time, u32 thread, u32 memory) const {
+        if (other == thread && fenced_[memories_ * thread + memory] >= time) return true;
         return (*seen_[thread])[other * stride_ + 1 + memory] >= time;  // of its own accesses too: another thread's fence may cover them
     }
-    bool warps_fenced(u32 other, u32 warp_time, u32 thread, Memory memory) const {
+    bool warps_fenced(u32 other, u32 warp_time, u32 thread, u32 memory) const {
         return warp_seen_[thread / LANES * row_ + other / LANES * stride_ + 1 + memory] >= warp_time;
     }
-    u32 known_fenced(u32 thread, u32 actor, Memory memory) const { return entry(thread, actor * stride_ + 1 + memory); }
+    u32 known_fenced(u32 thread, u32 actor, u32 memory) const { return entry(seen_[thread], actor * stride_ + 1 + memory); }
 
     // fence.proxy.async: all that the thread knows is behind it. It enters a new moment. `memories`: a bit for each memory.
     void fence(u32 thread, u32 memories) {
@@ -72,66 +102,71 @@ class Clocks {
         u32 warp = thread / LANES;
         u32 *row = &warp_seen_[warp * row_];
         raise_fenced(row, row_, memories);
-        for (u32 m = 0; m < 2; ++m)
-            if (memories >> m & 1) fenced_[2 * thread + m] = time_[thread], row[warp * stride_ + 1 + m] = warp_time_[warp];
+        for (u32 m = 0; m < memories_; ++m)
+            if (memories >> m & 1) fenced_[memories_ * thread + m] = time_[thread], row[warp * stride_ + 1 + m] = warp_time_[warp];
         ++time_[thread], ++warp_time_[warp];
     }
 
-    // What a thread publishes when it arrives. Its own time advances.
+    // The clock that a thread publishes when it arrives. Its own time advances.
     Past release(u32 thread) {
-        Past past{thread, time_[thread], warp_time_[thread / LANES], {fenced_[2 * thread], fenced_[2 * thread + 1]}, seen_[thread]};
+        Past past{thread, time_[thread], warp_time_[thread / LANES], {}, seen_[thread], executed_.empty() ? nullptr : executed_[thread]};
+        std::copy_n(&fenced_[memories_ * thread], memories_, past.fenced);
         ++time_[thread];
         ++warp_time_[thread / LANES];
         return past;
     }
 
-    Vector join(const std::vector<Past> &pasts) const {
-        auto joined = std::make_shared<std::vector<u32>>(*pasts.front().seen);
-        const std::vector<u32> *last = pasts.front().seen.get();
-        for (const Past &past : pasts) {
-            if (past.seen.get() == last) continue;
-            last = past.seen.get();
-            joined->resize(std::max(joined->size(), last->size()), 0);
-            for (size_t i = 0; i < last->size(); ++i) (*joined)[i] = std::max((*joined)[i], (*last)[i]);
-        }
-        for (const Past &past : pasts) {
-            u32 *own = &(*joined)[past.thread * stride_];
-            own[0] = std::max(own[0], past.time);
-            for (u32 m = 1; m < stride_; ++m) own[m] = std::max(own[m], past.fenced[m - 1]);
-        }
-        return joined;
+    Joined join(const std::vector<Past> &pasts) const {
+        return {join(pasts, &Past::seen), executed_.empty() ? nullptr : join(pasts, &Past::executed)};
     }
 
-    // The maximum of a gathered clock and one more past.
-    Vector join(const Vector &gathered, const Past &past) const {
-        if (gathered == past.seen) return join({past});
-        Past more = past;
-        more.seen = gathered;
-        return join({past, more});
+    // Add what a thread has published.
+    void give(Deposit &to, const Past &past) const {
+        add(to.seen, past, &Past::seen);
+        add_warp(past, to.warps);
+    }
+    void give_executed(Vector &to, const Past &past) const {
+        if (!executed_.empty()) add(to, past, &Past::executed);
+    }
+    // Add what is in another deposit.
+    static void give(Deposit &to, const Deposit &more) {
+        add(to.seen, more.seen);
+        to.warps.resize(std::max(to.warps.size(), more.warps.size()), 0);
+        for (size_t i = 0; i < more.warps.size(); ++i) to.warps[i] = std::max(to.warps[i], more.warps[i]);
+    }
+    static void add(Vector &to, const Vector &more) {
+        if (!to || !more || to == more) {
+            if (more) to = more;
+            return;
+        }
+        auto made = std::make_shared<std::vector<u32>>(*to);
+        raise(*made, *more);
+        to = made;
+    }
+
+    // A vector with some actors at a number and nothing else.
+    Vector only(const std::vector<u32> &actors, u32 number = 1) const {
+        auto made = std::make_shared<std::vector<u32>>(threads() * stride_, 0u);
+        for (u32 actor : actors) {
+            made->resize(std::max(made->size(), (size_t)(actor + 1) * stride_), 0);
+            (*made)[actor * stride_] = number;
+        }
+        return made;
     }
 
     // A thread takes what has been gathered, and knows an actor up to a number. `gathered`: null if nothing has been.
-    void take(u32 thread, const Vector &gathered, u32 actor, u32 number) {
-        Vector &own = seen_[thread];
-        if (own != last_own_ || gathered != last_gathered_ || actor != last_actor_ || number != last_number_) {
-            auto made = std::make_shared<std::vector<u32>>(*own);
-            u32 at = actor * stride_;
-            made->resize(std::max({made->size(), gathered ? gathered->size() : 0, (size_t)at + stride_}), 0);
-            for (size_t i = 0; gathered && i < gathered->size(); ++i) (*made)[i] = std::max((*made)[i], (*gathered)[i]);
-            (*made)[at] = std::max((*made)[at], number);
-            last_own_ = own, last_gathered_ = gathered, last_actor_ = actor, last_number_ = number;
-            last_made_ = made;
-        }
-        own = last_made_;
+    void take(u32 thread, const Vector &gathered, u32 actor, u32 number) { take(seen_[thread], gathered, actor, number, last_); }
+    void take_executed(u32 thread, const Vector &gathered, u32 actor, u32 number) {
+        if (!executed_.empty()) take(executed_[thread], gathered, actor, number, last_executed_);
+    }
+    void take(u32 thread, const Vector &gathered) {
+        if (gathered) take(thread, gathered, NOTHING, 0);
+    }
+    void take_executed(u32 thread, const Vector &gathered) {
+        if (gathered) take_executed(thread, gathered, NOTHING, 0);
     }
 
     // The same where each warp is one thread.
-    void add_warp(const Past &past, std::vector<u32> &to) const {
-        u32 warp = past.thread / LANES;
-        to.resize(row_, 0);
-        for (u32 i = 0; i < row_; ++i) to[i] = std::max(to[i], warp_seen_[warp * row_ + i]);
-        to[warp * stride_] = std::max(to[warp * stride_], past.warp_time);
-    }
     void take_warp(u32 thread, const std::vector<u32> &gathered) {
         u32 *own = &warp_seen_[thread / LANES * row_];
         for (u32 i = 0; i < gathered.size(); ++i) own[i] = std::max(own[i], gathered[i]);
@@ -142,12 +177,27 @@ class Clocks {
     bool lanes_take(u32 thread) const { return taken_[thread / LANES]; }
 
     // Threads take over a joined clock. It covers their own clocks, because they have waited since their own arrivals.
-    void acquire(const std::vector<u32> &threads, const Vector &joined) {
-        for (u32 thread : threads) seen_[thread] = joined;
+    void acquire(const std::vector<u32> &threads, const Joined &joined) {
+        for (u32 thread : threads) {
+            seen_[thread] = joined.seen;
+            if (!executed_.empty()) executed_[thread] = joined.executed;
+        }
     }
 
     // The same where each warp is one thread.
     void acquire_warps(const std::vector<u32> &threads, const std::vector<Past> &pasts) {
+        std::vector<u32> joined = join_warps(pasts);
+        u32 done = NOTHING;
+        for (u32 thread : threads) {
+            u32 warp = thread / LANES;
+            if (warp == done) continue;
+            done = warp;
+            for (u32 i = 0; i < row_; ++i) warp_seen_[warp * row_ + i] = std::max(warp_seen_[warp * row_ + i], joined[i]);
+        }
+    }
+
+    // The joined clock of several threads, where each warp is one thread.
+    std::vector<u32> join_warps(const std::vector<Past> &pasts) const {
         std::vector<u32> joined(row_, 0);
         u32 done = NOTHING;
         for (const Past &past : pasts) {
@@ -157,29 +207,80 @@ class Clocks {
             done = warp;
             for (u32 i = 0; i < row_; ++i) joined[i] = std::max(joined[i], warp_seen_[warp * row_ + i]);
         }
-        done = NOTHING;
-        for (u32 thread : threads) {
-            u32 warp = thread / LANES;
-            if (warp == done) continue;
-            done = warp;
-            for (u32 i = 0; i < row_; ++i) warp_seen_[warp * row_ + i] = std::max(warp_seen_[warp * row_ + i], joined[i]);
-        }
+        return joined;
     }
 
   private:
-    u32 entry(u32 thread, u32 at) const { return at < seen_[thread]->size() ? (*seen_[thread])[at] : 0; }
+    struct Last {
+        Vector own, gathered, made;
+        u32 actor = 0, number = 0;
+    };
+
+    static u32 entry(const Vector &vector, u32 at) { return at < vector->size() ? (*vector)[at] : 0; }
+
+    static void raise(std::vector<u32> &to, const std::vector<u32> &more) {
+        to.resize(std::max(to.size(), more.size()), 0);
+        for (size_t i = 0; i < more.size(); ++i) to[i] = std::max(to[i], more[i]);
+    }
+
+    void raise_own(std::vector<u32> &entries, const Past &past) const {
+        u32 *own = &entries[past.thread * stride_];
+        own[0] = std::max(own[0], past.time);
+        for (u32 m = 0; m < memories_; ++m) own[1 + m] = std::max(own[1 + m], past.fenced[m]);
+    }
+
+    Vector join(const std::vector<Past> &pasts, Vector Past::*seen) const {
+        auto joined = std::make_shared<std::vector<u32>>(*(pasts.front().*seen));
+        const std::vector<u32> *last = (pasts.front().*seen).get();
+        for (const Past &past : pasts) {
+            if ((past.*seen).get() == last) continue;
+            last = (past.*seen).get();
+            raise(*joined, *last);
+        }
+        for (const Past &past : pasts) raise_own(*joined, past);
+        return joined;
+    }
+
+    void add(Vector &to, const Past &past, Vector Past::*seen) const {
+        auto made = std::make_shared<std::vector<u32>>(to ? *to : *(past.*seen));
+        if (to && to != past.*seen) raise(*made, *(past.*seen));
+        raise_own(*made, past);
+        to = made;
+    }
+
+    void add_warp(const Past &past, std::vector<u32> &to) const {
+        u32 warp = past.thread / LANES;
+        to.resize(row_, 0);
+        for (u32 i = 0; i < row_; ++i) to[i] = std::max(to[i], warp_seen_[warp * row_ + i]);
+        to[warp * stride_] = std::max(to[warp * stride_], past.warp_time);
+    }
+
+    // The lanes of a warp mostly take the same: the last result serves them all.
+    void take(Vector &own, const Vector &gathered, u32 actor, u32 number, Last &last) {
+        if (own != last.own || gathered != last.gathered || actor != last.actor || number != last.number) {
+            auto made = std::make_shared<std::vector<u32>>(*own);
+            if (gathered) raise(*made, *gathered);
+            if (actor != NOTHING) {
+                u32 at = actor * stride_;
+                made->resize(std::max(made->size(), (size_t)at + stride_), 0);
+                (*made)[at] = std::max((*made)[at], number);
+            }
+            last = {own, gathered, made, actor, number};
+        }
+        own = last.made;
+    }
 
     void raise_fenced(u32 *entries, size_t size, u32 memories) const {
         for (size_t i = 0; i < size; i += stride_)
-            for (u32 m = 0; m < 2; ++m)
+            for (u32 m = 0; m < memories_; ++m)
                 if (memories >> m & 1) entries[i + 1 + m] = std::max(entries[i + 1 + m], entries[i]);
     }
 
-    u32 warps_, stride_, row_, actors_;  // stride: words of an entry; row: words of a warp's clock
+    u32 warps_, sc_, memories_, stride_, row_, actors_;  // stride: words of an entry; row: words of a warp's clock
     std::vector<u32> time_, warp_time_, warp_seen_, fenced_;  // fenced: up to when a thread's own accesses are behind its proxy fences
     std::vector<bool> taken_;
-    std::vector<Vector> seen_;
-    // The lanes of a warp mostly take the same: the last result serves them all.
-    Vector last_own_, last_gathered_, last_made_, fence_own_, fence_made_;
-    u32 last_actor_ = 0, last_number_ = 0, fence_memories_ = 0;
+    std::vector<Vector> seen_, executed_;
+    Vector fence_own_, fence_made_;
+    u32 fence_memories_ = 0;
+    Last last_, last_executed_;
 };

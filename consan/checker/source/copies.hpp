@@ -10,8 +10,8 @@
 
 class Copies {
   public:
-    Copies(const Input &input, Clocks &clocks, Races &races, const Mbarriers &mbarriers, Findings &findings)
-        : mbarriers_(mbarriers), clocks_(clocks), races_(races), findings_(findings), heads_((input.shared_bytes + 3) / 4, 0), threads_(input.threads) {
+    Copies(const Shape &shape, Clocks &clocks, Races &races, const Mbarriers &mbarriers, Findings &findings)
+        : mbarriers_(mbarriers), clocks_(clocks), races_(races), findings_(findings), heads_((shape.bytes() + 3) / 4, 0), settled_(heads_.size(), 0), threads_(shape.threads()) {
         items_.emplace_back();
     }
 
@@ -23,13 +23,12 @@ class Copies {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
         if (own.sources.empty()) issuers_.push_back(access.thread);
         own.sources.push_back({source, source + std::min(size, (u32)access.bytes), own.commits, access.site, own.issued});
+        if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
-        own.last_group = own.commits;
-        own.last_site = access.site;
     }
 
     // The copies of a thread so far complete with a phase of an mbarrier.
-    void tie(u32 thread, const Mbarriers::Phase &phase) { threads_[thread].ties.push_back({threads_[thread].issued, phase}); }
+    void complete_on(u32 thread, const Mbarriers::Phase &phase) { threads_[thread].tags.push_back({threads_[thread].issued, phase}); }
 
     void commit(u32 thread) { ++threads_[thread].commits; }
 
@@ -47,11 +46,11 @@ class Copies {
 
     // Whether a thread has observed a copy, and if so, whether that is behind a proxy fence.
     bool observed(u32 issuer, u32 group, u32 number, u32 thread) const { return observed(covering(issuer, group), issuer, number, thread); }
-    bool fenced(u32 issuer, u32 group, u32 number, u32 thread) const {
+    bool fenced(u32 issuer, u32 group, u32 number, u32 thread, u32 memory) const {
         const Wait *wait = covering(issuer, group);
-        if (wait && clocks_.fenced(issuer, wait->time, thread, SHARED_MEMORY)) return true;
-        const std::vector<Tie> &ties = threads_[issuer].ties;
-        return std::any_of(ties.rbegin(), ties.rend(), [&](const Tie &tie) { return tie.copies > number && mbarriers_.fenced(thread, tie.phase); });
+        if (wait && clocks_.fenced(issuer, wait->time, thread, memory)) return true;
+        const std::vector<CompletionTag> &tags = threads_[issuer].tags;
+        return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
     }
 
     // An access meets copies in flight (R-CP1, R-CP2).
@@ -63,15 +62,15 @@ class Copies {
                 const Wait *wait = covering(item.thread, item.group);
                 if (wait && wait->generation != races_.generation()) {
                     *at = item.next;  // all threads have observed its completion
+                    settled_[cell] = 1;
                     continue;
                 }
                 if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
                     Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason);
                     found.hazard = access.writes ? WAW : RAW;
-                    found.own_operation = access.operation;
                     found.offset = access.offset;
                     found.bytes = access.bytes;
-                    findings_.add(found);
+                    findings_.add(refills(item, access, cell) ? overtaken(item, access) : found);
                 }
                 at = &items_[*at].next;
             }
@@ -96,10 +95,10 @@ class Copies {
         return any;
     }
 
-    // R-CP5: only its own thread can wait for a copy.
+    // R-CP5: only its own thread can wait for a copy. Pipelines leave copies that read nothing (src-size 0) at the end of a loop.
     void exit(u32 thread) {
         const Thread &own = threads_[thread];
-        if (!own.last_site || own.last_group < own.retired || tie_of(own, own.issued - 1)) return;
+        if (!own.last_site || own.last_group < own.retired || tag_of(own, own.last_copy)) return;
         Record found{};
         found.kind = LIFETIME;
         found.reason = EXIT;
@@ -121,19 +120,21 @@ class Copies {
         u32 group, site, number;
     };
     // The first `copies` copies of the thread complete with the phase.
-    struct Tie {
+    struct CompletionTag {
         u32 copies;
         Mbarriers::Phase phase;
     };
     struct Thread {
-        u32 issued = 0, commits = 0, retired = 0, last_group = 0, last_site = 0;
+        u32 issued = 0, commits = 0, retired = 0;
+        u32 last_copy = 0, last_group = 0, last_site = 0;  // the last copy that reads something
         std::vector<Wait> waits;
         std::vector<Source> sources;
-        std::vector<Tie> ties;
+        std::vector<CompletionTag> tags;
     };
     struct Item {
         u32 next, thread, group, site, number;
         u8 mask;
+        u32 issued;  // the moment of its thread
     };
 
     // The first wait of a thread that covers a group.
@@ -144,18 +145,18 @@ class Copies {
     }
 
     // The first phase with which a copy completes.
-    static const Tie *tie_of(const Thread &thread, u32 number) {
-        auto after = [](u32 value, const Tie &tie) { return value < tie.copies; };
-        auto found = std::upper_bound(thread.ties.begin(), thread.ties.end(), number, after);
-        return found == thread.ties.end() ? nullptr : &*found;
+    static const CompletionTag *tag_of(const Thread &thread, u32 number) {
+        auto after = [](u32 value, const CompletionTag &tag) { return value < tag.copies; };
+        auto found = std::upper_bound(thread.tags.begin(), thread.tags.end(), number, after);
+        return found == thread.tags.end() ? nullptr : &*found;
     }
 
     // `number`: of the copy among those of its thread.
     bool observed(const Wait *wait, u32 issuer, u32 number, u32 thread) const {
         if (wait && clocks_.before(issuer, wait->time, thread)) return true;
-        const std::vector<Tie> &ties = threads_[issuer].ties;
-        auto knows = [&](const Tie &tie) { return tie.copies > number && mbarriers_.knows(thread, tie.phase); };
-        return std::any_of(ties.rbegin(), ties.rend(), knows);
+        const std::vector<CompletionTag> &tags = threads_[issuer].tags;
+        auto knows = [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.knows(thread, tag.phase); };
+        return std::any_of(tags.rbegin(), tags.rend(), knows);
     }
 
     // For each thread and site the latest copy is enough: a thread that has observed its completion has observed theirs.
@@ -166,10 +167,29 @@ class Copies {
             if (item.thread != access.thread || item.site != access.site || item.mask != mask) continue;
             item.group = group;
             item.number = threads_[access.thread].issued;
+            item.issued = clocks_.time(access.thread);
             return;
         }
-        items_.push_back({head, access.thread, group, access.site, threads_[access.thread].issued, mask});
+        items_.push_back({head, access.thread, group, access.site, threads_[access.thread].issued, mask, clocks_.time(access.thread)});
         head = (u32)items_.size() - 1;
+    }
+
+    // A copy that nothing orders with a read of what an earlier copy brought: it is issued too early, and no wait is missing.
+    bool refills(const Item &item, const Access &access, u32 cell) const {
+        if (access.writes || access.operation || !settled_[cell] || item.thread == access.thread) return false;
+        return !clocks_.before(item.thread, item.issued, access.thread);
+    }
+
+    Record overtaken(const Item &item, const Access &access) const {
+        Record found{};
+        found.kind = DATA_RACE;
+        found.reason = NO_BARRIER;
+        found.hazard = WAR;
+        found.flags = (item.thread / LANES == access.thread / LANES) * SAME_WARP;
+        found.site = item.site, found.other_site = access.site;
+        found.thread = item.thread, found.other_thread = access.thread;
+        found.offset = access.offset, found.bytes = access.bytes;
+        return found;
     }
 
     bool store_beside(const Source &source, u32 issuer, u32 thread, u32 site, u64 address, u32 bytes) {
@@ -199,7 +219,7 @@ class Copies {
         found.group = group;
         found.commits = other.commits;
         found.retired = other.retired;
-        if (const Tie *tie = tie_of(other, number)) mbarriers_.describe(found, tie->phase);
+        if (const CompletionTag *tag = tag_of(other, number)) mbarriers_.describe(found, tag->phase);
         return found;
     }
 
@@ -207,7 +227,8 @@ class Copies {
     Clocks &clocks_;
     Races &races_;
     Findings &findings_;
-    std::vector<u32> heads_;  // by cell of 4 bytes
+    std::vector<u32> heads_;   // by cell of 4 bytes
+    std::vector<u8> settled_;  // cells that had a copy whose completion all threads have observed
     std::vector<Item> items_;
     std::vector<Thread> threads_;
     std::vector<u32> issuers_;  // threads with sources

@@ -9,13 +9,14 @@
 
 #include "findings.hpp"
 #include "log.hpp"
+#include "shape.hpp"
 
 enum How : u32 { ELSEWHERE = 0, PAST = 1, EXITED = 2 };  // Parted of instrument/abi/events.py
 
 class Divergence {
   public:
-    Divergence(const Input &input, Findings &findings) : input_(input), findings_(findings), stops_(input.threads, NOTHING), missed_(input.threads, NOTHING) {
-        for (u32 first = 0; first < input.threads; first += LANES) check(first, std::min(LANES, input.threads - first));
+    Divergence(const Input &input, const Shape &shape, Findings &findings) : input_(input), findings_(findings), stops_(shape.threads(), NOTHING), missed_(shape.threads(), NOTHING) {
+        for (u32 warp = 0; warp < shape.warps(); ++warp) check(warp * LANES, shape.lanes(warp));
     }
 
     // Whether the behaviour is undefined from where a thread is now: at its `number`th point, or at the join of one that it missed.
@@ -91,7 +92,7 @@ class Divergence {
                 return false;
             }
         }
-        if (gone) report(first, point, there, gone_site, gone, gone, PAST);
+        if (gone) report(first, point, there, gone_site, gone, 0, PAST);
         if (point.flags & WHOLE && ended & ~gone) report(first, point, there, 0, ended & ~gone, ended & ~gone, EXITED);
         for (u32 other = 0; other < lanes_.size(); ++other)
             if (there >> other & 1) ++lanes_[other].at;
@@ -100,7 +101,7 @@ class Divergence {
 
     void look_at(u32 first, u32 lane) {
         const Point &point = *lanes_[lane].here();
-        u32 there = 0, odd = 0, odd_site = 0, gone = 0, gone_site = 0, ended = 0;
+        u32 there = 0, odd = 0, odd_site = 0, gone = 0, gone_site = 0;
         for (u32 other = 0; other < lanes_.size(); ++other) {
             if (!is_member(point, other) && other != lane) continue;
             const Point *elsewhere = lanes_[other].here();
@@ -110,12 +111,11 @@ class Divergence {
                 odd |= 1u << other, odd_site = elsewhere->site;
             } else if (u32 site = past(other, point)) {
                 gone |= 1u << other, gone_site = site;
-                if (has_ended(other)) ended |= 1u << other;
             }
         }
         if (odd && point.site <= odd_site) report(first, point, there, odd_site, odd, 0, ELSEWHERE);
         if (odd) stop_at(first, point, there);
-        if (gone) report(first, point, there, gone_site, gone, ended, PAST);
+        if (gone) report(first, point, there, gone_site, gone, 0, PAST);
     }
 
     void stop_at(u32 first, const Point &point, u32 there) {

@@ -3,7 +3,8 @@
 // A source must not be overwritten before the load is known to be complete (R-B1), a result not be used before a wait without .read (R-B3),
 // and a store must be behind a proxy fence for global memory before a load reads its bytes (R-PX).
 //
-// Not detected: accesses of other CTAs, two copies that conflict, and stores that nothing orders with the load.
+// Not detected: accesses of other CTAs, two copies that conflict, stores that nothing orders with the load, and overwritten sources of
+// multicasts.
 #pragma once
 
 #include <unordered_map>
@@ -26,11 +27,11 @@ class Globals {
         return any;
     }
 
-    // A load of some bytes. Returns whether their address decides something.
-    bool fetch(const Operation &load, const Region &region) {
-        add(fetches_, {region, load, false}, fetch_limit_);
+    // A load of some bytes. Returns whether their address decides something. `multicast`: it is complete when each receiver knows its part.
+    bool fetch(const Operation &load, const Region &region, bool multicast) {
+        if (!multicast) add(fetches_, {region, load, false}, fetch_limit_);
         bool any = false;
-        for (const auto &each : last_) any |= !clocks_.fenced(each.first, each.second, load.thread, GLOBAL_MEMORY);
+        for (const auto &each : last_) any |= !clocks_.fenced(each.first, each.second, load.thread, clocks_.global_memory());
         return any && (region.any_row([&](u64 low, u64 high) { return check_stores(load, low, high); }), true);
     }
 
@@ -95,7 +96,7 @@ class Globals {
             auto found = stores_.find(cell);
             if (found == stores_.end()) continue;
             const Store &store = found->second;
-            if (!clocks_.before(store.thread, store.time, load.thread) || clocks_.fenced(store.thread, store.time, load.thread, GLOBAL_MEMORY)) continue;
+            if (!clocks_.before(store.thread, store.time, load.thread) || clocks_.fenced(store.thread, store.time, load.thread, clocks_.global_memory())) continue;
             Record record{};
             record.kind = MISSING_PROXY_FENCE;
             record.reason = NO_PROXY_FENCE;

@@ -10,7 +10,7 @@
 
 class Groups {
   public:
-    Groups(u32 threads, Clocks &clocks) : clocks_(clocks), bulk_(threads), products_(threads), warps_((threads + LANES - 1) / LANES, NOTHING) {}
+    Groups(const Shape &shape, Clocks &clocks) : shape_(shape), clocks_(clocks), bulk_(shape.threads()), products_(shape.threads()), warps_(shape.warps(), NOTHING) {}
 
     struct Owner {
         u32 commits = 0, read = 0, retired = 0, sources = NOTHING, results = NOTHING;  // the last two: actors
@@ -45,13 +45,14 @@ class Groups {
         clocks_.take(thread, nullptr, actor, own.read = own.retired = own.commits - pending);
     }
 
-    // What a thread knows of the groups of another.
+    // The groups of another thread that a thread knows to be complete.
     bool sources_read(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].sources) > group; }
     bool results_written(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].results) > group; }
 
     // A thread of the warpgroup must know of the waits of all four warps, another one of any (D12, SEMANTICS 9).
     bool products_over(u32 first, u32 group, u32 thread) const {
-        u32 warp = first / LANES, end = std::min(warp + 4, (u32)warps_.size()), seen = 0;
+        u32 warp = first / LANES, end = warp, seen = 0;
+        while (end < warp + 4 && end < warps_.size() && shape_.lanes(end)) ++end;
         for (u32 each = warp; each < end; ++each) seen += known(thread, warps_[each]) > group;
         bool inside = thread / LANES >= warp && thread / LANES < end;
         return inside ? seen == end - warp : seen != 0;
@@ -60,6 +61,7 @@ class Groups {
   private:
     u32 known(u32 thread, u32 actor) const { return actor == NOTHING ? 0 : clocks_.known(thread, actor); }
 
+    const Shape &shape_;
     Clocks &clocks_;
     std::vector<Owner> bulk_, products_;
     std::vector<u32> warps_;  // actors

@@ -6,7 +6,7 @@
 class LaneLog {
   public:
     LaneLog() = default;
-    LaneLog(const Input &input, u32 thread) : input_(&input), words_(input.log + (u64)(thread / LANES) * input.lines * LANES + thread % LANES) {}
+    LaneLog(const Input &input, u32 thread) : input_(&input), words_(input.log + warp_of(input, thread) * input.lines * LANES + thread % LANES) {}
 
     enum State { EVENT, FINISHED, STOPPED, BROKEN };
 
@@ -14,6 +14,7 @@ class LaneLog {
     State next() {
         for (;;) {
             while (left_ == 0) {
+                if (open_) return STOPPED;
                 State state = open();
                 if (state != EVENT) return state;
             }
@@ -28,6 +29,8 @@ class LaneLog {
     u32 a() const { return event_->a_word < 0 ? (u32)event_->a : word(event_->a_word); }
     u32 b() const { return event_->b_word < 0 ? (u32)event_->b : word(event_->b_word); }
     u32 b_address() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
+    u32 c() const { return event_->c_word < 0 ? (u32)event_->c : word(event_->c_word); }
+    u32 c_address() const { return (event_->c_word < 0 ? 0 : word(event_->c_word)) + (u32)event_->c; }
     bool has_value() const { return event_->value_word >= 0; }
     u32 value() const { return word(event_->value_word); }
     u64 wide_value() const { return (u64)value_at(1) << 32 | value(); }
@@ -37,6 +40,11 @@ class LaneLog {
     bool full() const { return words_[(input_->lines - 1) * LANES] != 0; }
 
   private:
+    // The place of a thread's warp in the log, where CTAs follow each other without gaps.
+    static u64 warp_of(const Input &input, u32 thread) {
+        return (u64)(thread / input.cta_threads) * ((input.threads + LANES - 1) / LANES) + thread % input.cta_threads / LANES;
+    }
+
     State open() {
         if (at_ + size_ >= input_->lines) return BROKEN;
         at_ += size_;
@@ -48,9 +56,11 @@ class LaneLog {
         const Block &block = input_->blocks[number];
         size_ = (u64)block.words;
         if (at_ + size_ >= input_->lines) return BROKEN;
-        if (words_[(at_ + size_) * LANES] == 0) return STOPPED;  // the launch ended in the midst of the block: not all its words are there
+        open_ = words_[(at_ + size_) * LANES] == 0;  // the launch ended in the midst of the block: not all its words are there
+        if (open_ && number != input_->open_block) return STOPPED;
         next_ = input_->events + block.first;
-        left_ = (u32)block.events;
+        left_ = open_ ? input_->open_events : (u32)block.events;
+        if (left_ == 0 && open_) return STOPPED;
         return EVENT;
     }
 
@@ -58,7 +68,8 @@ class LaneLog {
 
     bool happened() const {
         if (event_->guard_word >= 0 && word(event_->guard_word) == NOTHING) return false;
-        return event_->address_word < 0 || word(event_->address_word) != NOTHING;
+        if (event_->address_word < 0) return true;
+        return word(event_->address_word) != NOTHING && !(open_ && word(event_->address_word) == 0);
     }
 
     const Input *input_ = nullptr;
@@ -66,4 +77,5 @@ class LaneLog {
     const Event *event_ = nullptr, *next_ = nullptr;
     u64 at_ = 0, size_ = 0;
     u32 left_ = 0;
+    bool open_ = false;
 };

@@ -1,13 +1,15 @@
 // mbarriers (SEMANTICS section 6, R-M1 to R-M12). Phases are numbered from the init on. A wait names a parity only. Let K be the first phase
 // that its thread has not observed. If K has that parity, the thread waits for K; if K - 1 has it, that phase is over and adds no order.
 //
-// The number of phases that a thread has observed is an entry of its clock, after the entries of the threads, so every edge carries it.
+// The number of phases that a thread has observed is an entry of its clock, after the entries of the threads, so every edge carries it. Which
+// phase a wait is for follows from the order of execution, since relaxed waits and arrivals count there.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
 #include "races.hpp"
+#include "scopes.hpp"
 
 struct MbarrierArrival {
     u32 thread, count, bytes;
@@ -15,7 +17,7 @@ struct MbarrierArrival {
 
 class Mbarriers {
   public:
-    Mbarriers(Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings) {}
+    Mbarriers(Clocks &clocks, Scopes &scopes, Findings &findings) : clocks_(clocks), scopes_(scopes), findings_(findings) {}
 
     // Whether these eight bytes have ever been initialised.
     bool exists(u32 place) const { return places_.count(place) != 0; }
@@ -46,7 +48,7 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         for (const auto &each : object->observers)
-            if (each.first != thread / LANES && !clocks_.before(each.second.thread, each.second.time, thread)) {
+            if (each.first != thread / LANES && !clocks_.warps_before(each.second.thread, each.second.warp_time, thread)) {  // a wait is its warp's
                 misuse(thread, site, place, object, WAITERS_PENDING, 0, each.second.thread);
                 break;
             }
@@ -72,23 +74,19 @@ class Mbarriers {
             if (!object) continue;
             total += each.count;
             object->tx += each.bytes;
-            if (publishes) give(*object, clocks_.release(each.thread));
+            if (publishes) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
         if (!object) return;
         if (flags & DROP) object->expected -= std::min(total, object->expected);
-        u32 before = object->phase;
-        if (total > object->pending) misuse(leader, site, place, object, TOO_MANY_ARRIVALS, object->site, object->thread);
-        bool fits = total <= object->pending;
-        while (total && object->pending) {
-            u32 now = std::min(total, object->pending);
-            object->pending -= now;
-            total -= now;
-            settle(*object, released);
-        }
-        if (fits) check_lap(*object, before, leader, site);
-        if (flags & NO_COMPLETE && object->phase != before) misuse(leader, site, place, object, NO_COMPLETE_REASON, object->site, object->thread);
-        check_bytes(*object, leader, site);
-        object->last_site = site;
+        count(*object, total, leader, site, flags, released);
+    }
+
+    // tcgen05.commit: one arrival. It tells that an actor has come up to a number.
+    void signal(u32 thread, u32 site, u32 place, u32 actor, u32 number, std::vector<u32> &released) {
+        Object *object = use(thread, site, place);
+        if (!object) return;
+        scopes_.signal(thread, actor, number, object->gathered);
+        count(*object, 1, thread, site, 0, released);
     }
 
     // expect-tx, or complete-tx with a negative number.
@@ -103,17 +101,31 @@ class Mbarriers {
         object->last_site = site;
     }
 
+    // fence.mbarrier_init: the initialisations by a thread.
+    void fence_inits(u32 thread) {
+        std::vector<u32> inits;
+        for (Object &object : objects_) {
+            if (object.thread != thread || !object.live) continue;
+            if (object.init == NOTHING) object.init = clocks_.new_actor();
+            inits.push_back(object.init);
+        }
+        scopes_.fence_inits(thread, inits);
+    }
+
     // Returns whether the thread continues at once.
-    bool wait(u32 thread, u32 site, u32 place, u32 parity) {
+    bool wait(u32 thread, u32 site, u32 place, u32 parity, i32 flags) {
         Object *object = use(thread, site, place);
         if (!object) return true;
-        u32 phase = clocks_.known(thread, object->actor);
-        if (((phase - 1) & 1) == (parity & 1)) return true;
-        if (object->phase > phase) {
-            observe(*object, thread, phase);
+        u32 phase = clocks_.executed(thread, object->actor);
+        if (((phase - 1) & 1) == (parity & 1)) {
+            if (clocks_.known(thread, object->actor) < phase) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait had seen it
             return true;
         }
-        object->waiters.push_back({thread, phase});
+        if (object->phase > phase) {
+            observe(*object, {thread, phase, flags});
+            return true;
+        }
+        object->waiters.push_back({thread, phase, flags});
         return false;
     }
 
@@ -150,26 +162,33 @@ class Mbarriers {
         auto last = object.seen_at.find(thread);
         return clocks_.known(thread, object.actor) >= phase.phase && last != object.seen_at.end() && last->second == time;
     }
+    // Whether a thread has waited for phases of the object by itself.
+    bool waits(u32 thread, const Phase &phase) const { return objects_[phase.object].seen_at.count(thread) != 0; }
+    // The phases that some thread of a CTA has seen, in the order of execution.
+    u32 phases_seen(const Shape &shape, u32 cta, u32 object) const {
+        u32 most = 0;
+        for (u32 i = 0; i < shape.cta_threads(); ++i) most = std::max(most, clocks_.executed(shape.first(cta) + i, objects_[object].actor));
+        return most;
+    }
     u32 phases_known(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor); }
-    bool fenced(u32 thread, const Phase &phase) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, SHARED_MEMORY) > phase.phase; }
+    bool fenced(u32 thread, const Phase &phase, u32 memory) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, memory) > phase.phase; }
     bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor) > phase.phase; }
     void describe(Record &record, const Phase &phase) const { describe(record, objects_[phase.object], phase.phase); }
 
   private:
     struct Waiter {
         u32 thread, phase;
+        i32 flags;
     };
     struct Moment {
-        u32 thread, time;
+        u32 thread, time, warp_time;
     };
     struct Object {
         bool live = false;
-        u32 actor = 0, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
+        u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
         i32 tx = 0;
-        Vector gathered;  // published by all arrivals so far
-        std::vector<u32> warps;
-        std::vector<Vector> done;  // published by the arrivals of each phase and of earlier phases
-        std::vector<std::vector<u32>> warps_done;
+        Given gathered;           // published by all arrivals so far
+        std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
         std::vector<Waiter> waiters;
         std::unordered_map<u32, Moment> observers;  // the last wait of each warp
         std::unordered_map<u32, u32> seen_at;       // the time of each thread then
@@ -186,19 +205,30 @@ class Mbarriers {
             misuse(thread, site, place, &object, INVALIDATED, object.last_site, object.thread);
             return nullptr;
         }
-        if (!clocks_.before(object.thread, object.time, thread)) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
+        bool published = clocks_.before(object.thread, object.time, thread) || (object.init != NOTHING && clocks_.known(thread, object.init));
+        if (!published) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
         return &object;
     }
 
-    void give(Object &object, const Past &past) {
-        object.gathered = object.gathered ? clocks_.join(object.gathered, past) : clocks_.join({past});
-        clocks_.add_warp(past, object.warps);
+    void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, std::vector<u32> &released) {
+        u32 before = object.phase;
+        if (total > object.pending) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
+        bool fits = total <= object.pending;
+        while (total && object.pending) {
+            u32 now = std::min(total, object.pending);
+            object.pending -= now;
+            total -= now;
+            settle(object, released);
+        }
+        if (fits) check_lap(object, before, leader, site);
+        if (flags & NO_COMPLETE && object.phase != before) misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
+        check_bytes(object, leader, site);
+        object.last_site = site;
     }
 
     void settle(Object &object, std::vector<u32> &released) {
         while (object.pending == 0 && object.tx == 0) {
             object.done.push_back(object.gathered);
-            object.warps_done.push_back(object.warps);
             ++object.phase;
             object.pending = object.expected;
             std::vector<Waiter> waiting;
@@ -208,18 +238,18 @@ class Mbarriers {
                     object.waiters.push_back(waiter);
                     continue;
                 }
-                observe(object, waiter.thread, waiter.phase);
+                observe(object, waiter);
                 released.push_back(waiter.thread);
             }
             if (!object.expected) return;
         }
     }
 
-    void observe(Object &object, u32 thread, u32 phase) {
-        clocks_.take(thread, object.done[phase], object.actor, phase + 1);
-        clocks_.take_warp(thread, object.warps_done[phase]);
+    void observe(Object &object, const Waiter &waiter) {
+        u32 thread = waiter.thread, phase = waiter.phase;
+        scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
         object.waited = std::max(object.waited, phase + 1);
-        object.observers[thread / LANES] = {thread, clocks_.time(thread)};
+        object.observers[thread / LANES] = {thread, clocks_.time(thread), clocks_.warp_time(thread)};
         object.seen_at[thread] = clocks_.time(thread);
     }
 
@@ -260,6 +290,7 @@ class Mbarriers {
     }
 
     Clocks &clocks_;
+    Scopes &scopes_;
     Findings &findings_;
     std::vector<Object> objects_;
     std::unordered_map<u32, u32> places_;  // the latest object of each place

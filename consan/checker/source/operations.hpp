@@ -5,33 +5,44 @@
 // that complete in order, the latest is enough: it is complete only where the earlier ones are.
 #pragma once
 
+#include <map>
+
 #include "groups.hpp"
+#include "issuers.hpp"
 #include "initialised.hpp"
 #include "proxies.hpp"
 
 constexpr u32 CHUNK = 16;
 
 struct Operation {
-    u32 kind, site, thread, issued = 0, group = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread
+    u32 kind, site, thread, issued = 0, group = 0, low = 0, high = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread; low, high: its bytes
     Mbarriers::Phase phase{};
+    Ticket ticket{};
+    u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
+    u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next
+    bool strong = false;                     // it is a reduction
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
 
     bool writes() const { return kind & 1; }
-    bool by_phase() const { return kind == BULK_LOAD_OPERATION; }
+    bool by_phase() const { return kind == BULK_LOAD_OPERATION || kind == STORE_ASYNC_OPERATION || kind == BULK_SOURCE_OPERATION; }
+    bool by_commit() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION; }
+    bool generic() const { return kind == STORE_ASYNC_OPERATION; }
 };
 
 class Operations {
   public:
-    Operations(const Input &input, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Mbarriers &mbarriers, Findings &findings)
-        : clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), mbarriers_(mbarriers), findings_(findings),
-          heads_((input.shared_bytes + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
+    Operations(const Shape &shape, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Issuers &issuers, Mbarriers &mbarriers, Findings &findings)
+        : shape_(shape), clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), issuers_(issuers), mbarriers_(mbarriers), findings_(findings),
+          heads_((shape.bytes() + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
 
     // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
     void issue(Operation made, u32 issuer, const std::vector<u32> &chunks) {
         made.issued = clocks_.time(issuer);
+        if (!chunks.empty()) made.low = *std::min_element(chunks.begin(), chunks.end()) * CHUNK;
+        if (!chunks.empty()) made.high = (*std::max_element(chunks.begin(), chunks.end()) + 1) * CHUNK;
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
         u32 number = (u32)operations_.size();
-        for (u32 chunk : chunks) made.refill |= made.by_phase() && loaded(chunk);
+        for (u32 chunk : chunks) made.refill |= made.kind == BULK_LOAD_OPERATION && loaded(chunk);
         operations_.push_back(made);
         Access use{};
         use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
@@ -39,15 +50,23 @@ class Operations {
         use.reads = !(use.writes = made.writes());
         for (u32 chunk : chunks) {
             use.offset = chunk * CHUNK;
-            mbarriers_.data(use);
-            meet(use);
-            copies_.meet(use);
-            races_.meet(use, [&](Record &found, const Access &old, u32 time) { name(found, made, old.thread, time); });
-            proxies_.meet(use);
-            if (made.by_phase()) proxies_.load(use, made.phase);
-            initialised_.add(use);
-            keep(heads_[chunk], number);
+            start(made, use);
+            keep(heads_[chunk], number, WHOLE_CHUNK);
         }
+    }
+
+    // A thread issues an asynchronous store of some bytes of one chunk.
+    void store(Operation made) {
+        made.issued = clocks_.time(made.thread);
+        u32 number = (u32)operations_.size(), at = made.offset % CHUNK;
+        made.low = made.offset, made.high = made.offset + made.bytes;
+        operations_.push_back(made);
+        Access use{};
+        use.thread = made.thread, use.site = made.site, use.operation = (u8)made.kind;
+        use.offset = made.offset, use.bytes = made.bytes, use.element = (u8)made.element;
+        use.writes = true, use.strong = made.strong;
+        start(made, use);
+        keep(heads_[made.offset / CHUNK], number, ((1u << made.bytes) - 1) << at);
     }
 
     // An access, or a chunk of an operation, meets operations whose completion its thread does not know.
@@ -55,7 +74,8 @@ class Operations {
         for (u32 chunk = access.offset / CHUNK; chunk * CHUNK < access.offset + access.bytes; ++chunk)
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
-                if (!(access.writes || other.writes()) || observed(other, access.thread)) continue;
+                if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
+                if (observed(other, access.thread)) continue;
                 findings_.add(conflict(other, access));
             }
     }
@@ -72,7 +92,7 @@ class Operations {
     // The CTA has ended: nobody knows that these are complete (R-CP5, R-M12).
     void finish() {
         for (const Operation &each : operations_) {
-            bool over = each.by_phase() ? mbarriers_.waited(each.phase) : owner(each).read > each.group;
+            bool over = each.by_phase() ? seen_by(each.target, each) && seen_by(each.signal, each) : each.by_commit() ? issuers_.known_to_any(each.ticket) : owner(each).read > each.group;
             if (over) continue;
             Record found{};
             found.kind = LIFETIME;
@@ -80,6 +100,8 @@ class Operations {
             found.site = each.site;
             found.thread = each.thread;
             found.own_operation = each.kind;
+            found.offset = each.low;
+            found.bytes = each.high - each.low;
             describe(found, each);
             findings_.add(found);
         }
@@ -87,33 +109,66 @@ class Operations {
 
   private:
     struct Node {
-        u32 next, operation;
+        u32 next, operation, mask;  // mask: bytes of the chunk
     };
+    static constexpr u32 WHOLE_CHUNK = (1u << CHUNK) - 1;
+
+    static u32 mask_of(const Access &access, u32 chunk) {
+        u32 low = access.offset > chunk * CHUNK ? access.offset - chunk * CHUNK : 0, high = std::min(access.offset + access.bytes - chunk * CHUNK, CHUNK);
+        return (1u << high) - (1u << low);
+    }
+
+    // Two reductions, or a reduction and an atomic, of the same bytes.
+    bool morally_strong(const Operation &old, const Access &now) const {
+        if (!old.strong || !now.strong || (now.narrow && shape_.home(old.thread) != shape_.home(now.thread))) return false;
+        return old.offset == now.offset && old.bytes == now.bytes && old.element == now.element;
+    }
+
+    // An operation meets what came before it.
+    void start(const Operation &made, const Access &use) {
+        mbarriers_.data(use);
+        meet(use);
+        copies_.meet(use);
+        races_.meet(use, [&](Record &found, const Access &old, u32 time) { name(found, made, old.thread, time); });
+        if (made.generic()) proxies_.store(use, made.phase);
+        else proxies_.meet(use);
+        if (made.kind == BULK_LOAD_OPERATION) proxies_.load(use, made.phase);
+        initialised_.add(use);
+    }
+
+    // Whether somebody in a CTA knows that an operation is complete. For that the order of execution is enough.
+    bool seen_by(u32 cta, const Operation &of) {
+        if (shape_.ctas() == 1) return mbarriers_.waited(of.phase);
+        auto known = seen_.find({cta, of.phase.object});
+        if (known == seen_.end()) known = seen_.emplace(std::make_pair(cta, of.phase.object), mbarriers_.phases_seen(shape_, cta, of.phase.object)).first;
+        return known->second > of.phase.phase;
+    }
 
     const Groups::Owner &owner(const Operation &of) const { return of.kind == WGMMA_OPERATION ? groups_.products(of.thread) : groups_.bulk(of.thread); }
 
     bool observed(const Operation &of, u32 thread) const {
         if (of.by_phase()) return mbarriers_.knows(thread, of.phase);
+        if (of.by_commit()) return issuers_.known(of.ticket, thread);
         if (of.kind == WGMMA_OPERATION) return groups_.products_over(of.thread, of.group, thread);
         return groups_.sources_read(of.thread, of.group, thread);
     }
 
     bool loaded(u32 chunk) const {
         for (u32 at = heads_[chunk]; at; at = nodes_[at].next)
-            if (operations_[nodes_[at].operation].by_phase()) return true;
+            if (operations_[nodes_[at].operation].kind == BULK_LOAD_OPERATION) return true;
         return false;
     }
 
-    void keep(u32 &head, u32 number) {
+    void keep(u32 &head, u32 number, u32 mask) {
         const Operation &made = operations_[number];
         for (u32 at = head; at; at = nodes_[at].next) {
             const Operation &old = operations_[nodes_[at].operation];
-            if (old.kind != made.kind || old.site != made.site) continue;
+            if (old.kind != made.kind || old.site != made.site || nodes_[at].mask != mask) continue;
             if (made.by_phase() ? old.phase.object != made.phase.object : old.thread != made.thread) continue;
             nodes_[at].operation = number;
             return;
         }
-        nodes_.push_back({head, number});
+        nodes_.push_back({head, number, mask});
         head = (u32)nodes_.size() - 1;
     }
 
@@ -139,7 +194,7 @@ class Operations {
         found.kind = race ? DATA_RACE : MISSING_WAIT;
         found.reason = race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
         found.hazard = race || !other.writes() ? WAR : access.writes ? WAW : RAW;
-        found.flags = OTHER_ASYNC;
+        found.flags = OTHER_ASYNC | (known || other.thread == access.thread ? 0 : UNORDERED);
         found.site = access.site, found.other_site = other.site;
         found.thread = access.thread, found.other_thread = other.thread;
         found.operation = other.kind, found.own_operation = access.operation;
@@ -152,9 +207,12 @@ class Operations {
     Reason why(const Operation &of, u32 thread, bool engine) const {
         if (of.by_phase()) {
             if (lanes_know(of, thread)) return OTHER_LANES;
+            bool refilled = !engine && of.refill && mbarriers_.phases_known(thread, of.phase) == of.phase.phase;
+            if (refilled && mbarriers_.waits(thread, of.phase)) return REFILLED;
             if (mbarriers_.waited(of.phase)) return WAITED_NO_BARRIER;
-            return !engine && of.refill && mbarriers_.phases_known(thread, of.phase) == of.phase.phase ? REFILLED : NOT_WAITED;
+            return refilled ? REFILLED : NOT_WAITED;
         }
+        if (of.by_commit()) return issuers_.why(of.ticket, thread);
         const Groups::Owner &own = owner(of);
         bool product = of.kind == WGMMA_OPERATION;
         if (of.group >= own.commits) return NOT_COMMITTED;
@@ -172,19 +230,23 @@ class Operations {
 
     void describe(Record &found, const Operation &of) const {
         if (of.by_phase()) return mbarriers_.describe(found, of.phase);
+        if (of.by_commit()) return issuers_.describe(found, of.ticket);
         const Groups::Owner &own = owner(of);
         found.group = of.group, found.commits = own.commits, found.retired = own.read;
     }
 
+    const Shape &shape_;
     Clocks &clocks_;
     Races &races_;
     Copies &copies_;
     Initialised &initialised_;
     Proxies &proxies_;
     Groups &groups_;
+    Issuers &issuers_;
     Mbarriers &mbarriers_;
     Findings &findings_;
     std::vector<u32> heads_;  // by chunk
     std::vector<Node> nodes_;
     std::vector<Operation> operations_;
+    std::map<std::pair<u32, u32>, u32> seen_;  // at the end: by CTA and mbarrier
 };

@@ -9,8 +9,8 @@
 
 class Proxies {
   public:
-    Proxies(u32 shared_bytes, bool enabled, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
-        : clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shared_bytes + 3) / 4 : 0, 0) {
+    Proxies(const Shape &shape, bool enabled, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
+        : shape_(shape), clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shape.bytes() + 3) / 4 : 0, 0) {
         items_.emplace_back();
     }
 
@@ -27,9 +27,21 @@ class Proxies {
             for (u32 at = heads_[cell]; at; at = items_[at].next) {
                 Item &item = items_[at];
                 if (!(item.mask & made.mask)) continue;
-                bool known = ordered(item, access.thread), in_step = clocks_.warps_before(item.thread, item.warp_time, access.thread);
+                bool known = ordered(item, access.thread), in_step = !item.store && clocks_.warps_before(item.thread, item.warp_time, access.thread);
                 if (known || in_step) item.after.push_back({made.mask, known, access.thread, made.time, made.warp_time, races_.generation(), {}});
             }
+            keep(heads_[cell], made);
+        }
+    }
+
+    // A store that completes with a phase.
+    void store(const Access &access, const Mbarriers::Phase &phase) {
+        if (heads_.empty()) return;
+        Item made{};
+        made.thread = access.thread, made.site = access.site;
+        made.store = true, made.phase = phase;
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            made.mask = Races::mask_of(access, cell), made.cell = cell;
             keep(heads_[cell], made);
         }
     }
@@ -38,7 +50,8 @@ class Proxies {
     void meet(const Access &use) {
         each_left(use, [&](Item &item) {
             bool known = ordered(item, use.thread);
-            if (item.copy && (use.operation == WGMMA_OPERATION || !known)) return;
+            bool product = use.operation == WGMMA_OPERATION || use.operation == TCGEN05_MMA_OPERATION;
+            if ((item.copy && product) || ((item.copy || item.store) && !known)) return;
             if (known ? fenced(item, use.thread) : !lacks_in_step(item, use)) return;
             Record found{};
             found.kind = MISSING_PROXY_FENCE;
@@ -70,7 +83,8 @@ class Proxies {
     struct Item {
         u32 next, cell, thread, site, time, warp_time, group, number;
         u8 mask;
-        bool copy;
+        bool copy, store;
+        Mbarriers::Phase phase;  // of a store
         std::vector<Later> after;
     };
 
@@ -89,11 +103,15 @@ class Proxies {
     }
 
     bool ordered(const Item &item, u32 thread) const {
+        if (item.store) return mbarriers_.knows(thread, item.phase);
         return item.copy ? copies_.observed(item.thread, item.group, item.number, thread) : clocks_.before(item.thread, item.time, thread);
     }
     bool fenced(const Item &item, u32 thread) const {
-        return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread) : clocks_.fenced(item.thread, item.time, thread, SHARED_MEMORY);
+        if (item.store) return mbarriers_.fenced(thread, item.phase, memory(item));
+        return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread, memory(item)) : clocks_.fenced(item.thread, item.time, thread, memory(item));
     }
+
+    u32 memory(const Item &item) const { return clocks_.shared_memory(shape_.owner(item.cell * 4)); }
 
     // Whether a write is ordered once each warp is one thread, its bytes are still there then, and a fence is missing even then.
     bool lacks_in_step(const Item &item, const Access &use) const {
@@ -101,7 +119,7 @@ class Proxies {
         for (const Later &each : item.after)
             if (each.thread != NOTHING && clocks_.warps_before(each.thread, each.warp_time, use.thread)) mask &= ~each.mask;
         if (!(mask & Races::mask_of(use, item.cell))) return false;
-        return clocks_.warps_before(item.thread, item.warp_time, use.thread) && !clocks_.warps_fenced(item.thread, item.warp_time, use.thread, SHARED_MEMORY);
+        return clocks_.warps_before(item.thread, item.warp_time, use.thread) && !clocks_.warps_fenced(item.thread, item.warp_time, use.thread, memory(item));
     }
 
     // The bytes that nothing has replaced which a thread knows of.
@@ -137,6 +155,7 @@ class Proxies {
         head = (u32)items_.size() - 1;
     }
 
+    const Shape &shape_;
     Clocks &clocks_;
     Races &races_;
     const Copies &copies_;

@@ -13,12 +13,13 @@
 struct Access {
     u32 thread, site, offset, value, bytes;
     u8 element, operation;  // operation: an OperationKind, if it is no access
-    bool reads, writes, strong, has_value;
+    bool reads, writes, strong, narrow, has_value;  // narrow: of .cta scope
+    bool allocation;  // the word of a tcgen05.alloc
 };
 
 class Races {
   public:
-    Races(u32 shared_bytes, Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings), cells_((shared_bytes + 3) / 4) {
+    Races(const Shape &shape, Clocks &clocks, Findings &findings) : shape_(shape), clocks_(clocks), findings_(findings), cells_((shape.bytes() + 3) / 4) {
         items_.reserve(1 << 12);
         items_.emplace_back();
     }
@@ -59,19 +60,20 @@ class Races {
 
   private:
     struct Item {
-        u32 next, time, warp_time;
+        u32 next, time, warp_time, before = 0;  // before: the time of the thread's access that this one replaces
         u8 mask;
         Access access;
     };
     struct Cell {
         u32 generation = 0, writes = 0, reads = 0;
+        u64 kept = 0;  // a bit for each item by its thread and site, so that most are known to be new without a search
     };
 
     void add_to(Cell &cell, u8 mask, const Access &access) {
-        if (cell.generation != generation_) cell = {generation_, 0, 0};
+        if (cell.generation != generation_) cell = {generation_, 0, 0, 0};
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
-        keep(access.writes ? cell.writes : cell.reads, mask, access);
+        keep(cell, access.writes ? cell.writes : cell.reads, mask, access);
     }
 
     void compare(u32 head, u8 mask, const Access &access) {
@@ -91,8 +93,9 @@ class Races {
 
     static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
 
-    static bool morally_strong(const Access &old, const Access &now) {
-        return old.strong && now.strong && same_bytes(old, now) && old.element == now.element;
+    bool morally_strong(const Access &old, const Access &now) const {
+        bool scopes = !(old.narrow || now.narrow) || shape_.home(old.thread) == shape_.home(now.thread);
+        return old.strong && now.strong && scopes && same_bytes(old, now) && old.element == now.element;
     }
 
     Record conflict(const Item &item, const Access &now) const {
@@ -112,14 +115,26 @@ class Races {
         found.own_operation = now.operation;
         found.offset = now.offset;
         found.bytes = now.bytes;
+        if (found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread)) overwrites(found);
         return found;
     }
 
-    void keep(u32 &head, u8 mask, const Access &access) {
+    // The reader knows the value before this one: the write comes too early, not the read.
+    static void overwrites(Record &found) {
+        found.hazard = WAR;
+        std::swap(found.site, found.other_site);
+        std::swap(found.thread, found.other_thread);
+    }
+
+    void keep(Cell &cell, u32 &head, u8 mask, const Access &access) {
         u32 steps = 0;
-        for (u32 at = head; at && steps < 64; at = items_[at].next, ++steps) {
+        u64 bit = 1ull << (((u64)access.thread * 0x9E3779B1u ^ (u64)access.site * 0x85EBCA77u) >> 20 & 63);
+        bool known = cell.kept & bit;
+        cell.kept |= bit;
+        for (u32 at = known ? head : 0; at && steps < 64; at = items_[at].next, ++steps) {
             Item &item = items_[at];
             if (item.access.thread != access.thread || item.access.site != access.site || item.mask != mask) continue;
+            item.before = item.time;
             fill(item, mask, access);
             return;
         }
@@ -137,6 +152,7 @@ class Races {
         item.access = access;
     }
 
+    const Shape &shape_;
     Clocks &clocks_;
     Findings &findings_;
     std::vector<Cell> cells_;

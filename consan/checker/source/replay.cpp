@@ -1,44 +1,95 @@
-// Replays the history of one CTA: each thread does what its log says, and waits where it waited. Written from instrument/SEMANTICS.md.
+// Replays the histories of one CTA, or of all CTAs of a cluster together: each thread does what its log says, and waits where it waited.
+// Written from instrument/SEMANTICS.md.
 //
 // The first warp that can continue runs until it cannot (in the other order: the last one). Both orders are legal, and the findings of both
 // are united, so a finding does not depend on the order of one run.
 #include "asynchronous.hpp"
 #include "barriers.hpp"
+#include "clusters.hpp"
 #include "divergence.hpp"
+#include "grid.hpp"
+#include "lifetimes.hpp"
+#include "meetings.hpp"
+#include "tensor_memory.hpp"
 #include "warp_barriers.hpp"
 
 namespace {
 
 class Replay {
   public:
-    Replay(const Input &input, Output &output)
-        : input_(input), output_(output), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)), clocks_(input.threads, asynchronous_events_),
-          races_(input.shared_bytes, clocks_, findings_), initialised_(input.shared_bytes, clocks_, findings_), bounds_(input.shared_bytes, findings_),
-          barriers_(input.threads, clocks_, races_, findings_), warp_barriers_(input.threads, clocks_), divergence_(input, findings_),
-          mbarriers_(clocks_, findings_), copies_(input, clocks_, races_, mbarriers_, findings_),
-          asynchronous_(input, asynchronous_events_, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, findings_), ready_((input.threads + LANES - 1) / LANES, 0) {
-        for (u32 thread = 0; thread < input.threads; ++thread) {
-            logs_.emplace_back(input, thread);
+    // `grid`: the replay is part of that of a whole launch, as one of its units.
+    Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 unit = 0)
+        : input_(input), output_(output), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)),
+          clocks_(shape_, memories(), input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
+          races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
+          cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
+          issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_),
+          asynchronous_(shape_, asynchronous_events_, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, [this](const Access &word) { add(word, false); }), ready_(shape_.warps(), 0) {
+        for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) {
+            logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
+            if (!shape_.exists(thread)) continue;
             set_ready(thread);
             if (logs_.back().full()) output_.status = FULL;
         }
-        points_.assign(input.threads, 0);
-        again_.assign(input.threads, false);
-        meets_.assign(input.threads, 0);
+        points_.assign(shape_.threads(), 0);
+        again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
+        part_.begin(clocks_);
     }
 
     void run() {
-        while (output_.status == OK && !undefined_ && ((asynchronous_events_ ? next_together() : next_alone()) || unpark())) {
+        while (advance() || go_on()) {
         }
+        end();
+    }
+
+    // Continue until no thread can. Returns whether one could.
+    bool advance() {
+        bool any = false;
+        for (u32 thread : part_.awake()) set_ready(thread);
+        while (output_.status == OK && !undefined_ && (asynchronous_events_ ? next_together() : next_alone())) any = true;
+        return any;
+    }
+
+    // The same after nobody else can.
+    bool go_on() { return output_.status == OK && !undefined_ && unpark(); }
+
+    // A thread that waits for a write which never comes goes on.
+    bool force() {
+        u32 thread = part_.forced();
+        if (thread != NOTHING) set_ready(thread);
+        return thread != NOTHING;
+    }
+
+    void end() {
         if (output_.status == OK && !undefined_) settle();
         initialised_.finish();
+        part_.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
     }
 
   private:
+    template <typename F> bool any_event(F f) const {
+        for (u32 block = 1; block <= input_.block_count; ++block)
+            for (i32 i = 0; i < input_.blocks[block].events; ++i)
+                if (f(input_.events[input_.blocks[block].first + i])) return true;
+        return false;
+    }
+
+    // The memories that proxy fences keep apart: shared and global memory; that of each CTA only if a fence is for one of them.
+    u32 memories() const {
+        if (!asynchronous_events_) return 0;
+        bool apart = input_.ctas > 1 && any_event([](const Event &event) { return event.kind == PROXY_FENCE && event.flags & NARROW; });
+        return (apart ? input_.ctas : 1) + 1;
+    }
+
+    Barriers &barriers(u32 thread) { return barriers_[shape_.home(thread)]; }
+    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+
     void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
 
     u32 nth_warp(u32 i) const { return input_.descending ? (u32)ready_.size() - 1 - i : i; }
@@ -118,10 +169,10 @@ class Replay {
     void exit(u32 thread, std::vector<u32> &released) {
         ++exited_;
         copies_.exit(thread);
-        meets_[thread] = GONE;
-        settle_points(thread, released);
-        barriers_.exit(thread, released);
+        meetings_.exit(thread, released);
+        barriers(thread).exit(thread, released);
         warp_barriers_.exit(thread, released);
+        cluster_barrier_.exit(thread, released);
     }
 
     // Returns whether the thread continues at once.
@@ -130,18 +181,29 @@ class Replay {
         switch (event.kind) {
         case READ:
         case WRITE:
+        case FILL:
         case ATOMIC: access(thread, log); return true;
-        case COPY: copy(thread, log); return true;
+        case COPY:
+            part_.asynchronous(thread, log);
+            copy(thread, log);
+            return true;
         case COPY_COMMIT: copies_.commit(thread); return true;
         case COPY_WAIT:
-            barriers_.touch(thread);
+            barriers(thread).touch(thread);
             copies_.wait(thread, log.a());
             return true;
+        case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
+        case PUBLISH: return part_.publish(thread);
         case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
-        case GLOBAL_READ: output_.by_address |= asynchronous_.global_access(thread, log); return true;
+        case GLOBAL_READ:
+            output_.by_address |= asynchronous_.global_access(thread, log);
+            part_.access(thread, log);
+            return true;
         case BULK_LOAD:
         case TENSOR_LOAD:
-            if (!mbarriers_.exists(log.b_address() - input_.window) && !forced_) return park(thread);
+        case STORE_ASYNC:
+        case BULK_PUSH:
+            if (!forced_ && !asynchronous_.ready(thread, log)) return park(thread);
             [[fallthrough]];
         case PROXY_FENCE:
         case BULK_STORE:
@@ -151,7 +213,8 @@ class Replay {
         case PRODUCT:
         case PRODUCT_COMMIT:
         case PRODUCT_WAIT:
-            barriers_.touch(thread);
+            barriers(thread).touch(thread);
+            part_.asynchronous(thread, log);
             output_.by_address |= asynchronous_.handle(thread, log, released);
             return true;
         case MBARRIER_INIT:
@@ -162,37 +225,60 @@ class Replay {
         case MBARRIER_COPIES: return mbarrier(thread, log, released);
         case POINT:
             undefined_ |= divergence_.ends_at_point(thread, points_[thread]++);
-            return meet_at_point(thread, log.a(), released);
+            meetings_.arrive(thread, log.a(), released);
+            return false;
         case JOIN: undefined_ |= divergence_.ends_at_join(thread, (u32)event.site); return true;
         case BARRIER:
-            barriers_.arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+            barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
             return false;
+        case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
+        case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
+        case FENCE:
+            scopes_.fence(thread, event.flags & ACQUIRES, event.flags & RELEASES, !(event.flags & NARROW));
+            return part_.fence(thread, event);
+        case INITS_FENCE: mbarriers_.fence_inits(thread); return true;
         case WARP_BARRIER:
             warp_barriers_.arrive(thread, log.a(), released);
             return false;
-        default: return true;
+        default: return !TensorMemory::takes(event) || tensor(thread, log, released);
         }
+    }
+
+    bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
+        if (log.event().kind == TENSOR_COMMIT && !mbarriers_.exists(place(thread, log)) && !forced_) return park(thread);
+        barriers(thread).touch(thread);
+        tensor_.handle(thread, log, released);
+        return true;
     }
 
     void access(u32 thread, LaneLog &log) {
         const Event &event = log.event();
-        if (thread % LANES >= (u32)event.b) return;
+        if (part_.alone()) return;
+        if (event.kind != FILL && thread % LANES >= (u32)event.b) return;
         Access access{};
         access.thread = thread;
         access.site = (u32)event.site;
-        access.offset = log.address() - input_.window;
-        access.bytes = (u32)event.bytes;
+        access.offset = place(thread, log);
+        access.bytes = event.kind == FILL ? log.b() : (u32)event.bytes;
         access.element = (u8)event.a;
-        access.reads = event.kind != WRITE;
+        access.reads = event.kind != WRITE && event.kind != FILL;
         access.writes = event.kind != READ;
         access.strong = event.flags & STRONG;
+        access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
         access.value = access.has_value ? log.value() : 0;
+        add(access);
+    }
+
+    // `proxies`: whether the access needs a proxy fence before asynchronous ones; the word of tcgen05.alloc does not (T5).
+    void add(const Access &access, bool proxies = true) {
         if (!bounds_.holds(access)) return;
-        barriers_.touch(thread);
+        barriers(access.thread).touch(access.thread);
+        lifetimes_.use(access.thread, access.site, access.offset, access.bytes);
         if (mbarriers_.data(access)) return;
         copies_.meet(access);
-        asynchronous_.access(access);
+        if (proxies) asynchronous_.access(access);
+        else asynchronous_.meet(access);
         races_.add(access);
         initialised_.add(access);
     }
@@ -202,11 +288,11 @@ class Replay {
         Access access{};
         access.thread = thread;
         access.site = (u32)event.site;
-        access.offset = log.address() - input_.window;
+        access.offset = place(thread, log);
         access.bytes = access.element = (u8)event.bytes;
         access.writes = true;
         if (!bounds_.holds(access)) return;
-        barriers_.touch(thread);
+        barriers(thread).touch(thread);
         asynchronous_.access(access, true);
         copies_.issue(access, log.wide_value(), log.b());
         initialised_.add(access);
@@ -214,7 +300,7 @@ class Replay {
 
     bool mbarrier(u32 thread, LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
-        u32 place = log.address() - input_.window, site = (u32)event.site;
+        u32 place = this->place(thread, log), site = (u32)event.site;
         Access bytes{};
         bytes.thread = thread;
         bytes.site = site;
@@ -223,9 +309,10 @@ class Replay {
         bytes.writes = true;
         if (!bounds_.holds(bytes)) return true;
         if (event.kind != MBARRIER_INIT && !mbarriers_.exists(place) && !forced_) return park(thread);
+        lifetimes_.use(thread, site, place, 8);
         switch (event.kind) {
         case MBARRIER_INIT:
-            barriers_.touch(thread);
+            barriers(thread).touch(thread);
             copies_.meet(bytes);
             asynchronous_.meet(bytes);
             races_.meet(bytes);
@@ -235,42 +322,22 @@ class Replay {
             parked_.clear();
             return true;
         case MBARRIER_INVAL:
-            barriers_.touch(thread);
+            barriers(thread).touch(thread);
             mbarriers_.inval(thread, site, place, asynchronous_.signalling(place, thread), released);
             races_.add(bytes);
             return true;
         case MBARRIER_TX: mbarriers_.transact(thread, site, place, event.flags & COMPLETE ? -(i32)log.a() : (i32)log.a(), released); return true;
-        case MBARRIER_WAIT: return mbarriers_.wait(thread, site, place, log.a());
-        case MBARRIER_COPIES: tie(thread, place); break;
+        case MBARRIER_WAIT: return mbarriers_.wait(thread, site, place, log.a(), event.flags);
+        case MBARRIER_COPIES: complete_on(thread, place); break;
         default: break;
         }
         arrivals_[thread / LANES].push_back({&event, place, {thread, event.kind == MBARRIER_ARRIVE ? log.a() : 1, event.kind == MBARRIER_ARRIVE ? log.b() : 0}});
         return false;
     }
 
-    // The lanes of a mask execute a warp-synchronous instruction together, which orders no memory. Returns whether the thread continues at once.
-    bool meet_at_point(u32 thread, u32 mask, std::vector<u32> &released) {
-        meets_[thread] = mask | 1u << thread % LANES;
-        settle_points(thread, released);
-        return false;
-    }
-
-    void settle_points(u32 thread, std::vector<u32> &released) {
-        u32 first = thread / LANES * LANES, end = std::min(first + LANES, input_.threads);
-        for (u32 lane = first; lane < end; ++lane) {
-            u64 members = meets_[lane];
-            bool missing = false;
-            if (members == 0 || members == GONE || !(members >> (lane - first) & 1)) continue;
-            for (u32 other = first; other < end; ++other) missing |= (members >> (other - first) & 1) && meets_[other] == 0;
-            if (missing) continue;
-            for (u32 other = first; other < end; ++other)
-                if (members >> (other - first) & 1 && meets_[other] && meets_[other] != GONE) meets_[other] = 0, released.push_back(other);
-        }
-    }
-
-    void tie(u32 thread, u32 place) {
+    void complete_on(u32 thread, u32 place) {
         Mbarriers::Phase phase;
-        if (mbarriers_.current(place, phase)) copies_.tie(thread, phase);
+        if (mbarriers_.current(place, phase)) copies_.complete_on(thread, phase);
     }
 
     // A thread waits until the mbarrier that it uses is initialised.
@@ -282,10 +349,9 @@ class Replay {
 
     // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.
     bool unpark() {
-        bool any = false;
-        for (u32 thread = 0; thread < input_.threads; ++thread)
-            if (meets_[thread] && meets_[thread] != GONE) meets_[thread] = 0, set_ready(thread), any = true;
-        if (any) return true;  // these lanes wait for lanes that never come: the divergence has been reported
+        std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
+        for (u32 thread : apart) set_ready(thread);
+        if (!apart.empty()) return true;
         if (parked_.empty()) return false;
         forced_ = true;
         for (u32 thread : parked_) set_ready(thread);
@@ -313,25 +379,37 @@ class Replay {
 
     // No thread can continue. If the launch ended, all threads have exited.
     void settle() {
-        if (exited_ == input_.threads) return asynchronous_.finish();
+        if (exited_ == input_.ctas * input_.threads) {
+            lifetimes_.finish();
+            asynchronous_.finish();
+            return tensor_.finish();
+        }
         output_.status = STUCK;
         output_.stuck_lane = exited_;
     }
 
     const Input &input_;
     Output &output_;
+    Shape shape_;
+    Part part_;
     Findings findings_;
     bool asynchronous_events_;
     Clocks clocks_;
+    Scopes scopes_;
     Races races_;
     Initialised initialised_;
     Bounds bounds_;
-    Barriers barriers_;
+    std::vector<Barriers> barriers_;  // by CTA
     WarpBarriers warp_barriers_;
+    Meetings meetings_;
+    ClusterBarrier cluster_barrier_;
+    Lifetimes lifetimes_;
     Divergence divergence_;
     Mbarriers mbarriers_;
+    Issuers issuers_;
     Copies copies_;
     Asynchronous asynchronous_;
+    TensorMemory tensor_;
     struct Pending {
         const Event *event;
         u32 place;
@@ -339,8 +417,6 @@ class Replay {
     };
     std::vector<std::vector<Pending>> arrivals_;  // by warp
     std::vector<u32> parked_;
-    static constexpr u64 GONE = 1ull << 32;
-    std::vector<u64> meets_;  // members of the point where a lane is; 0: it is at none; GONE: it has exited
     std::vector<bool> again_;  // threads whose event is to be handled again
     bool forced_ = false;
     std::vector<u32> points_;
@@ -351,7 +427,14 @@ class Replay {
     bool undefined_ = false;
 };
 
+#include "launch.hpp"
+
 }  // namespace
+
+extern "C" void consan_replay_launch(const GridInput *input, GridOutput *output) {
+    *output = GridOutput{};
+    LaunchReplay(*input, *output).run();
+}
 
 extern "C" void consan_replay(const Input *input, Output *output) {
     *output = Output{};

@@ -6,6 +6,7 @@
 
 #include "log.hpp"
 #include "regions.hpp"
+#include "shape.hpp"
 
 class Tensor {
   public:
@@ -30,7 +31,7 @@ class Tensor {
     }
 
     // The chunks of shared memory that a store reads: what lies inside the tensor. `place`: the box's offset.
-    std::vector<u32> inside(u32 place, u32 window) const {
+    std::vector<u32> inside(u32 place, const Shape &shape) const {
         u32 inner = shift() == UNKNOWN ? 0 : (counts_[0] << shift()) / 16, rows = 1, seen[5] = {}, lines = (1u << (head_ >> 13 & 3)) - 1;
         std::vector<u32> found;
         if (head_ & 0x1801 || !inner) return chunks_of(place, bytes());
@@ -46,8 +47,8 @@ class Tensor {
             bool in = true;
             for (u32 d = 1; d < rank_; ++d) in &= rest % counts_[d] < seen[d], rest /= counts_[d];
             for (u32 chunk = 0; in && chunk < wide; ++chunk) {
-                u32 at = place + window + (row * inner + chunk) * 16;
-                found.push_back(((at ^ (at >> 7 & lines) << 4) - window) / 16);
+                u32 at = shape.address(place) + (row * inner + chunk) * 16;
+                found.push_back((place + (at ^ (at >> 7 & lines) << 4) - shape.address(place)) / 16);
             }
         }
         return found;

@@ -1,4 +1,4 @@
-// What the host and the checker exchange. consan/checker/replay.py and instrument/record/templates.py have the same fields.
+// The records that the host and the checker exchange. consan/checker/replay.py and instrument/record/templates.py have the same fields.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ using i32 = int32_t;
 
 constexpr u32 LANES = 32, NOTHING = 0xFFFFFFFFu, END = 0xFFFFFFFFu, STOP = 0xFFFFFFFEu;
 
-enum EventKind : i32 { READ = 1, WRITE, ATOMIC, BARRIER, WARP_BARRIER, POINT, JOIN, COPY, COPY_COMMIT, COPY_WAIT, GLOBAL_WRITE, MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_TX, MBARRIER_WAIT, MBARRIER_COPIES, PROXY_FENCE, BULK_LOAD, BULK_STORE, BULK_COMMIT, BULK_WAIT, GLOBAL_READ, TENSOR_LOAD, TENSOR_STORE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT };
-enum EventFlag : i32 { STRONG = 1, WAITS = 2, UNUSED = 4, ALIGNED = 8, WHOLE = 16, MASKED = 32, DROP = 64, NO_COMPLETE = 128, NOINC = 256, COMPLETE = 512, READ_ONLY = 1024, ADDS = 2048, MAJOR = 4096 };
+enum EventKind : i32 { READ = 1, WRITE, ATOMIC, BARRIER, WARP_BARRIER, POINT, JOIN, COPY, COPY_COMMIT, COPY_WAIT, GLOBAL_WRITE, MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_TX, MBARRIER_WAIT, MBARRIER_COPIES, PROXY_FENCE, BULK_LOAD, BULK_STORE, BULK_COMMIT, BULK_WAIT, GLOBAL_READ, TENSOR_LOAD, TENSOR_STORE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT, CLUSTER_ARRIVE, CLUSTER_WAIT, FENCE, INITS_FENCE, FILL, STORE_ASYNC, BULK_PUSH, OBSERVE = 61, PUBLISH = 62, TENSOR_ALLOC_REQUEST = 64, TENSOR_ALLOC, TENSOR_DEALLOC_EVENT, TENSOR_RELINQUISH, TENSOR_LD_EVENT, TENSOR_ST_EVENT, TENSOR_WAIT, TENSOR_MMA_EVENT, TENSOR_CP_EVENT, TENSOR_SHIFT_EVENT, TENSOR_COMMIT, TENSOR_FENCE };
+enum EventFlag : i32 { STRONG = 1, WAITS = 2, UNUSED = 4, ALIGNED = 8, WHOLE = 16, MASKED = 32, DROP = 64, NO_COMPLETE = 128, NOINC = 256, COMPLETE = 512, READ_ONLY = 1024, ADDS = 2048, MAJOR = 4096, RANKED = 8192, NARROW = 16384, RELAXED = 32768, ACQUIRES = 65536, RELEASES = 131072, PAIR = 262144, MULTICAST = 524288, SINGLE = 1048576, NC = 16777216, READS = 33554432, WRITES = 67108864 };
 
 struct Event {
-    i32 kind, flags, site, bytes, offset, address_word, guard_word, value_word, a, a_word, b, b_word;
+    i32 kind, flags, site, bytes, offset, address_word, guard_word, value_word, a, a_word, b, b_word, c, c_word;
 };
 
 struct Block {
@@ -24,28 +24,48 @@ struct Block {
 
 // One finding, merged by kind, reason and unordered pair of sites. `low` and `high` bound the bytes of all that were merged.
 struct Record {
-    u32 kind, hazard, reason, flags, site, other_site, thread, other_thread, offset, bytes, number, came, others, exited, how, operation, own_operation, group, commits, retired, address_low, address_high, place, phase, expected, state_low, state_high, count, low, high;
+    u32 kind, hazard, reason, flags, site, other_site, thread, other_thread, offset, bytes, number, came, others, exited, how, operation, own_operation, group, commits, retired, address_low, address_high, place, phase, expected, state_low, state_high, count, low, high, unit;
 };
 
 // Numbers of instrument/abi/events.py (tests/record/test_checker.py compares them).
-enum Kind : u32 { DATA_RACE = 1, MISSING_WAIT = 2, UNINITIALIZED_READ = 3, OUT_OF_BOUNDS = 4, BARRIER_MISUSE = 6, MISSING_PROXY_FENCE = 7, LIFETIME = 8, DIVERGENCE = 12 };
+enum Kind : u32 { DATA_RACE = 1, MISSING_WAIT = 2, UNINITIALIZED_READ = 3, OUT_OF_BOUNDS = 4, BARRIER_MISUSE = 6, MISSING_PROXY_FENCE = 7, LIFETIME = 8, SCOPE = 11, DIVERGENCE = 12, GLOBAL_RACE = 16, TENSOR_MISUSE = 20, MISSING_TENSOR_FENCE = 21 };
 enum Hazard : u32 { NO_HAZARD = 0, RAW, WAR, WAW };
-enum Reason : u32 { NO_REASON = 0, NO_BARRIER = 1, NO_WARP_SYNC = 2, NOT_COMMITTED = 3, NOT_WAITED = 4, WAITED_NO_BARRIER = 5, OVERLAPPING_COPIES = 6, SOURCE_OVERWRITTEN = 7, COUNTS_DISAGREE = 8, NOT_INITIALISED = 9, INVALIDATED = 10, INITIALISED_TWICE = 11, INIT_NOT_PUBLISHED = 12, BYTES_USED = 13, TOO_MANY_ARRIVALS = 14, PHASE_LAPPED = 15, TX_RANGE = 16, COUNT_RANGE = 17, NO_COMPLETE_REASON = 18, SIGNALS_PENDING = 19, DIVERGENT = 20, NO_PROXY_FENCE = 21, OTHER_LANES = 24, READ_WAIT_ONLY = 25, EXIT = 26, OTHER_ISSUER = 27, OWN_WARP_WAITED = 30, SHARED_ID = 31, WAITERS_PENDING = 32, REFILLED = 37 };
-enum FindingFlag : u32 { SAME_WARP = 1, SAME_VALUE = 2, OTHER_ASYNC = 4, OTHER_ATOMIC = 8, GLOBAL = 16 };
-enum OperationKind : u32 { BULK_STORE_OPERATION = 2, BULK_LOAD_OPERATION = 3, WGMMA_OPERATION = 4 };  // bit 0: it writes shared memory
+enum Reason : u32 { NO_REASON = 0, NO_BARRIER = 1, NO_WARP_SYNC = 2, NOT_COMMITTED = 3, NOT_WAITED = 4, WAITED_NO_BARRIER = 5, OVERLAPPING_COPIES = 6, SOURCE_OVERWRITTEN = 7, COUNTS_DISAGREE = 8, NOT_INITIALISED = 9, INVALIDATED = 10, INITIALISED_TWICE = 11, INIT_NOT_PUBLISHED = 12, BYTES_USED = 13, TOO_MANY_ARRIVALS = 14, PHASE_LAPPED = 15, TX_RANGE = 16, COUNT_RANGE = 17, NO_COMPLETE_REASON = 18, SIGNALS_PENDING = 19, DIVERGENT = 20, NO_PROXY_FENCE = 21, OTHER_LANES = 24, READ_WAIT_ONLY = 25, EXIT = 26, OTHER_ISSUER = 27, OWN_WARP_WAITED = 30, SHARED_ID = 31, WAITERS_PENDING = 32, NOT_STARTED = 35, AFTER_EXIT = 36, REFILLED = 37, NO_SYNCHRONISATION = 50, NO_RELEASE = 51, NO_ACQUIRE = 52, RELEASE_SCOPE_REASON = 53, ACQUIRE_SCOPE_REASON = 54, FLAG_SCOPE_REASON = 55, OTHER_THREADS = 56, NOT_COHERENT = 57, ACCESS_SCOPE = 58, ALLOC_COLUMNS = 64, ALLOC_GROWS = 65, ALLOC_RELINQUISHED = 66, DEALLOC_MISMATCH = 67, ALLOC_LIVE = 68, OUTSIDE_ALLOCATION = 69, USED_AFTER_DEALLOC = 70, OTHER_QUARTER = 71, NOT_UNIFORM = 72, TWO_GROUPS = 73, MASK_OUTSIDE = 74, PAIR_NOT_STARTED = 75, NO_FENCE_BEFORE = 76, NO_FENCE_AFTER = 77 };
+enum FindingFlag : u32 { SAME_WARP = 1, SAME_VALUE = 2, OTHER_ASYNC = 4, OTHER_ATOMIC = 8, GLOBAL = 16, TENSOR = 64, GRID = 128 };
+constexpr u32 UNORDERED = 32;  // a flag that the host takes off: the issue of the operation is not ordered either
+enum OperationKind : u32 { BULK_STORE_OPERATION = 2, BULK_LOAD_OPERATION = 3, WGMMA_OPERATION = 4, STORE_ASYNC_OPERATION = 5, TCGEN05_MMA_OPERATION = 6, TCGEN05_CP_OPERATION = 8, BULK_SOURCE_OPERATION = 10, TCGEN05_SHIFT_OPERATION = 12, TCGEN05_LD_OPERATION = 14, TCGEN05_ST_OPERATION = 16 };  // bit 0: it writes shared memory
 
 struct Input {
     const Block *blocks;
     const Event *events;
-    const u32 *log;  // of the CTA: for each warp `lines` lines of 32 words
+    const u32 *log;  // of the CTAs of the cluster, by rank: for each warp `lines` lines of 32 words
     Record *records;
     u64 lines;
-    u32 block_count, threads, window, shared_bytes, descending, capacity;
+    u32 block_count, threads, window, shared_bytes, descending, capacity;  // threads and shared_bytes: of a CTA
+    u32 ctas, cta_threads, cta_bytes, level;  // CTAs of the cluster; the numbers of threads, and of bytes, that each CTA takes; a Level
+    u32 open_block, open_events;  // where a fault ended the launch: events of a block that is not closed; 0: none
 };
 
 struct Output {
     u32 status, records, stuck_lane, by_address;  // by_address: the findings depend on words that are not hashed
     u64 lane_events;
+};
+
+// One launch: the logs of its units, CTAs or clusters (`lines` of each warp), and how its global memory is checked.
+struct UnitLog {
+    const u32 *log;
+    u64 lines;
+};
+struct GridInput {
+    Input one;  // what all units share
+    const UnitLog *units;
+    Record *of_units;  // findings in shared memory, where threads may synchronise through memory; else the units are replayed by themselves
+    u32 count, synced, capacity;
+    u32 most;  // accesses that are kept
+};
+struct GridOutput {
+    u32 status, records, of_units, stuck, contradictions, full, unknown, pad;
+    u64 lane_events, kept, pruned;
 };
 
 // OK; some threads could not continue; a word that no template explains; a log without room; more findings than there is room for; the

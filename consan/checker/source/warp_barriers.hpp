@@ -7,7 +7,9 @@
 
 class WarpBarriers {
   public:
-    WarpBarriers(u32 threads, Clocks &clocks) : threads_(threads), clocks_(clocks), masks_(threads, 0), exited_(threads, false) {}
+    WarpBarriers(const Shape &shape, Clocks &clocks) : threads_(shape.threads()), clocks_(clocks), masks_(threads_, 0), exited_(threads_) {
+        for (u32 thread = 0; thread < threads_; ++thread) exited_[thread] = !shape.exists(thread);
+    }
 
     void arrive(u32 thread, u32 mask, std::vector<u32> &released) {
         masks_[thread] = mask | 1u << thread % LANES;

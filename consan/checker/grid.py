@@ -1,0 +1,103 @@
+"""Checks what the units of a launch, CTAs or clusters, do in global memory, all of them together (source/launch.hpp).
+
+Each has bytes of its own there, so units with equal histories are not one. Two orders are replayed where threads may synchronise through
+memory: then the shared memory of CTAs is checked here too, because such synchronisation orders it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.build import library
+from consan.checker.replay import MOST_FINDINGS, RECORD, History, Status, Tables, UnitInput
+from consan.instrument.record.global_memory import Mode
+
+MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
+
+
+class _Log(ctypes.Structure):
+    _fields_ = (("log", ctypes.c_void_p), ("lines", ctypes.c_uint64))
+
+
+class _Input(ctypes.Structure):
+    _fields_ = (
+        ("one", UnitInput),
+        *((name, ctypes.c_void_p) for name in ("units", "of_units")),
+        *((name, ctypes.c_uint32) for name in ("count", "synced", "capacity", "most")),
+    )
+
+
+class _Output(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "pad")),
+        *((name, ctypes.c_uint64) for name in ("lane_events", "kept", "pruned")),
+    )
+
+
+@dataclass
+class GridChecked:
+    """What was found. `records`: in global memory; `of_units`: in shared memory, each with the number of its unit."""
+
+    records: list[np.void] = field(default_factory=list)
+    of_units: list[np.void] = field(default_factory=list)
+    status: Status = Status.OK
+    stuck: int = 0
+    contradictions: int = 0
+    full: bool = False
+    unknown: bool = False  # the bytes of a tensor copy are not known
+    events: int = 0
+    kept: int = 0
+    pruned: int = 0  # accesses to bytes that the launch does not write
+
+
+def check_grid(tables: Tables, histories: list[History], mode: Mode, *, whole: bool, most: int = MOST_KEPT) -> list[GridChecked]:
+    """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too."""
+    orders = (False, True) if mode is Mode.SYNCED else (False,)
+    return [_replay(tables, histories, mode, descending=descending, whole=whole, most=most) for descending in orders]
+
+
+def _replay(tables: Tables, histories: list[History], mode: Mode, *, descending: bool, whole: bool, most: int) -> GridChecked:
+    logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
+    units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
+    records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
+    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending)
+    given = _Input(
+        one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most
+    )
+    output = _Output()
+    library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
+    return GridChecked(
+        _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
+        int(output.contradictions), bool(output.full), bool(output.unknown), int(output.lane_events), int(output.kept), int(output.pruned),
+    )  # fmt: skip
+
+
+def _rows(records: npt.NDArray[np.void], count: int) -> list[np.void]:
+    return list(records[:count])
+
+
+def by_unit(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
+    """The findings in shared memory of each unit, in each order."""
+    found: dict[int, list[list[np.void]]] = {}
+    for number, each in enumerate(done):
+        for record in each.of_units:
+            found.setdefault(int(record["unit"]), [[] for _ in done])[number].append(record)
+    return found
+
+
+def gaps_of(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
+    """Why a launch was not checked in full. `ended`: all of its threads have exited."""
+    reasons = {
+        "the logs ran out of room (--trace-memory gives more)": any(each.status is Status.FULL for each in done),
+        "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
+        "there were more findings than are kept": any(each.status is Status.TOO_MANY for each in done),
+        "more accesses met than are kept": any(each.full for each in done),
+        "the bytes of a tensor copy are not known": any(each.unknown for each in done),
+        "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),
+        "some CTAs could not be replayed to their end": ended and any(each.stuck for each in done),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)

@@ -1,0 +1,71 @@
+// The barrier of a cluster (ISA "barrier.cluster"): all threads of all its CTAs that have not exited arrive once in a phase. A launch without
+// clusters has one CTA in each.
+//
+// Not handled: a second arrival of a thread in one phase, a wait without an arrival.
+#pragma once
+
+#include "scopes.hpp"
+
+class ClusterBarrier {
+  public:
+    ClusterBarrier(const Shape &shape, Clocks &clocks, Scopes &scopes) : clocks_(clocks), scopes_(scopes), live_(shape.threads()), arrived_(shape.threads()), turn_(shape.threads(), 0) {
+        for (u32 thread = 0; thread < shape.threads(); ++thread) living_ += live_[thread] = shape.exists(thread);
+    }
+
+    void arrive(u32 thread, bool relaxed, std::vector<u32> &released) {
+        if (relaxed) scopes_.release(thread, false, true, given_);
+        else pasts_.push_back(clocks_.release(thread));
+        turn_[thread] = phase_ + 1;
+        coming_ += !arrived_[thread];
+        arrived_[thread] = true;
+        settle(released);
+    }
+
+    // Returns whether the thread continues at once.
+    bool wait(u32 thread) {
+        if (turn_[thread] > phase_) {
+            waiting_.push_back(thread);
+            return false;
+        }
+        if (turn_[thread]) let_go(thread);
+        return true;
+    }
+
+    void exit(u32 thread, std::vector<u32> &released) {
+        live_[thread] = false, --living_;
+        coming_ -= arrived_[thread], arrived_[thread] = false;
+        settle(released);
+    }
+
+  private:
+    void settle(std::vector<u32> &released) {
+        if (!coming_ || coming_ < living_) return;
+        ++phase_, coming_ = 0;
+        std::fill(arrived_.begin(), arrived_.end(), false);
+        done_ = pasts_.empty() ? Joined{} : clocks_.join(pasts_);
+        warps_ = pasts_.empty() ? std::vector<u32>() : clocks_.join_warps(pasts_);
+        pasts_.clear();
+        fenced_ = std::move(given_), given_ = Given();
+        std::vector<u32> waiting;
+        waiting.swap(waiting_);
+        for (u32 thread : waiting) let_go(thread);
+        released.insert(released.end(), waiting.begin(), waiting.end());
+    }
+
+    void let_go(u32 thread) {
+        clocks_.take(thread, done_.seen);
+        clocks_.take_executed(thread, done_.executed);
+        clocks_.take_warp(thread, warps_);
+        scopes_.take(thread, fenced_, true, true, NOTHING, 0);
+    }
+
+    Clocks &clocks_;
+    Scopes &scopes_;
+    std::vector<bool> live_, arrived_;
+    std::vector<u32> turn_;  // the phase of a thread's last arrival, from 1
+    u32 phase_ = 0, living_ = 0, coming_ = 0;  // phases completed; threads that live, and that have arrived
+    std::vector<Past> pasts_;
+    Given given_, fenced_;  // by relaxed arrivals: in this phase and in the last one
+    Joined done_;
+    std::vector<u32> warps_, waiting_;
+};

@@ -1,0 +1,220 @@
+// What orders threads through memory (ISA "Release and Acquire Patterns", "Causality Order"; SEMANTICS 12).
+//
+// A write to a flag carries moments: of the release (the operation itself, or a fence before it), of what is behind a fence.sc that the
+// thread knows of, and, to tell what a race lacks, of the write itself. Read-modify-writes hand them on. A read takes those whose release and
+// whose own acquire (the operation, or a fence after it) include each other in their scopes.
+#pragma once
+
+#include "flags.hpp"
+#include "views.hpp"
+
+// Why an observation is no synchronisation; the sites of the write and of the read.
+enum class Lack : u32 { NONE, RELEASE, ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE };
+struct Deficit {
+    Lack lack = Lack::NONE;
+    u32 write_site = 0, read_site = 0, fence_site = 0;
+};
+
+class Edges {
+  public:
+    Edges(Views &views, const Flags &flags) : views_(views), flags_(flags) {}
+
+    // After the strong accesses have been read.
+    void start(u32 units, u32 threads) {
+        carried_.resize(flags_.size()), observers_.resize(flags_.size()), done_.resize(flags_.size(), false);
+        threads_.assign(units, std::vector<Thread>(threads));
+    }
+
+    // Whether the write that an access has read from has been replayed.
+    bool ready(u32 number) const { return flags_[number].from < 0 || done_[flags_[number].from]; }
+
+    // A fence.
+    void fence(u32 unit, u32 thread, const Event &event) {
+        u32 order = (u32)event.offset & 7;
+        Scope scope = scope_of(event);
+        Thread &own = threads_[unit][thread];
+        if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
+        if (order & GIVES && scope >= GPU_SCOPE) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
+        if (!(order & GIVES)) return;
+        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread));
+        own.fences[width(scope)] = {made, scope, (u32)event.site};
+    }
+
+    // A strong read, before the access.
+    void observe(u32 number) {
+        const FlagAccess &access = flags_[number];
+        if (!access.observes || access.from < 0) return;
+        Thread &own = threads_[access.unit][access.thread];
+        const FlagAccess &write = flags_[access.from];
+        bool hop = meet(write, access);
+        if (hop) observers_[access.from].push_back({access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
+        for (const Carried &each : carried_[access.from]) {
+            if (each.layer == LOOSE) loosen(access, write, each, hop);
+            else if (hop && each.layer == KNOWN) expect(own, each, access);
+            else if (hop && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
+            else if (hop) note_sc(access, each.moment);
+        }
+        if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+    }
+
+    // A strong write, after the access.
+    void publish(u32 number) {
+        const FlagAccess &access = flags_[number];
+        done_[number] = true;
+        if (!access.writes) return;
+        Thread &own = threads_[access.unit][access.thread];
+        std::vector<Carried> &carried = carried_[number];
+        if (access.updates && access.from >= 0) {
+            const FlagAccess &write = flags_[access.from];
+            bool hop = meet(write, access);
+            for (const Carried &each : carried_[access.from])
+                if (hop || each.layer == LOOSE) carried.push_back(each);
+        }
+        Clocks &clocks = views_.clocks(access.unit);
+        Past past = clocks.release(access.thread);
+        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past), access.scope, access.site};
+        auto released = own.releases.find(access.address);
+        if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
+        for (const Release &fence : own.fences)
+            if (fence.moment.number) carry(carried, access, KNOWN, fence);
+        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past), SYS_SCOPE, access.site});
+        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past), access.scope, access.site});
+    }
+
+    // G8: what a strong write has stored was observed, by a thread that knows of itself what a thread does now.
+    bool observed(i32 number, u32 unit, u32 thread) {
+        for (; number >= 0; number = flags_[(u32)number].next) {
+            for (const Observer &each : observers_[(u32)number])
+                if (same(each, unit, thread) || views_.before(each.unit, each.thread, each.time, unit, thread)) return true;
+        }
+        return false;
+    }
+
+    // What lacks between a moment of a thread and what another does now; NONE if no observation leads from one to the other.
+    Deficit lacks(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
+        Moment first = views_.covering(other_unit, other, time, unit, thread, true);
+        if (!first.number) return {};
+        auto found = deficits_.lower_bound(std::make_tuple(unit, first.chain, first.number));
+        if (found == deficits_.end() || std::get<0>(found->first) != unit || std::get<1>(found->first) != first.chain) return {};
+        return found->second;
+    }
+
+  private:
+    struct Observer {
+        u32 unit, thread, time;
+    };
+    struct Release {
+        Moment moment;
+        Scope scope;
+        u32 site;
+    };
+    // A moment that a write hands on. `released`: for LOOSE ones, the widest release that the write has, and its site.
+    struct Carried {
+        Layer layer;
+        Moment moment;
+        Scope scope;
+        u32 site;
+        bool released;
+        u32 release_site;
+        Scope release_scope;
+    };
+    struct Pending {
+        Carried carried;
+        u64 address;
+    };
+    struct Thread {
+        Release fences[3] = {};  // the last one of .cta, of .cluster and of a wider scope
+        std::unordered_map<u64, Release> releases;
+        std::vector<Pending> pending;  // observed by strong reads, and not acquired
+        std::vector<Moment> sc;        // the same behind a fence.sc
+        u32 sc_actor = NOTHING;
+    };
+
+    static bool same(const Observer &each, u32 unit, u32 thread) { return each.unit == unit && each.thread == thread; }
+    static u32 width(Scope scope) { return std::min<u32>(scope, GPU_SCOPE); }
+    // Whether a write and what reads it are morally strong.
+    bool meet(const FlagAccess &write, const FlagAccess &read) const {
+        return includes(write.scope, write.unit, write.thread, read) && includes(read.scope, write.unit, write.thread, read);
+    }
+    bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
+
+    void carry(std::vector<Carried> &carried, const FlagAccess &access, Layer layer, const Release &release) {
+        Carried made{layer, release.moment, release.scope, access.site, false, 0, CTA_SCOPE};
+        if (layer == LOOSE)
+            for (const Carried &each : carried)
+                if (each.layer == KNOWN && views_.chain(each.moment.chain).unit == access.unit && views_.chain(each.moment.chain).thread == access.thread && (!made.released || each.scope > made.release_scope))
+                    made.released = true, made.release_scope = each.scope, made.release_site = each.site;
+        for (Carried &each : carried)
+            if (each.moment.chain == made.moment.chain && width(each.scope) == width(made.scope)) {
+                if (made.moment.number >= each.moment.number) each = made;
+                return;
+            }
+        carried.push_back(made);
+    }
+
+    // A strong read has observed a release.
+    static void expect(Thread &own, const Carried &carried, const FlagAccess &access) {
+        for (Pending &each : own.pending)
+            if (each.address == access.address && each.carried.moment.chain == carried.moment.chain && width(each.carried.scope) == width(carried.scope)) {
+                each = {carried, access.address};
+                return;
+            }
+        own.pending.push_back({carried, access.address});
+    }
+
+    // Take what is pending, of one address or of all.
+    void acquire(u32 unit, u32 thread, Thread &own, Scope scope, u64 address, bool one) {
+        auto taken = [&](const Pending &each) {
+            if (one && each.address != address) return false;
+            const Views::Chain &from = views_.chain(each.carried.moment.chain);
+            if (!views_.includes(std::min(scope, each.carried.scope), from.unit, from.thread, unit, thread)) return false;
+            views_.take(unit, thread, each.carried.moment, false);
+            return true;
+        };
+        own.pending.erase(std::remove_if(own.pending.begin(), own.pending.end(), taken), own.pending.end());
+    }
+
+    // G6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
+    // well: D17 reports them under --policy isa only.
+    void note_sc(const FlagAccess &access, const Moment &moment) {
+        Thread &own = threads_[access.unit][access.thread];
+        if (own.sc_actor == NOTHING) {
+            own.sc_actor = views_.clocks(access.unit).new_actor();
+            sc_threads_.resize(threads_.size());
+            sc_threads_[access.unit].push_back(access.thread);
+        }
+        own.sc.push_back(moment);
+        views_.clocks(access.unit).take(access.thread, nullptr, own.sc_actor, (u32)own.sc.size());
+    }
+
+    void take_behind_sc(u32 unit, u32 thread, Scope scope) {
+        if (unit >= sc_threads_.size() || scope < GPU_SCOPE) return;
+        for (u32 each : sc_threads_[unit]) {
+            const Thread &other = threads_[unit][each];
+            u32 known = views_.clocks(unit).known(thread, other.sc_actor);
+            for (u32 i = 0; i < known; ++i) views_.take(unit, thread, other.sc[i], false);
+        }
+    }
+
+    void loosen(const FlagAccess &access, const FlagAccess &write, const Carried &each, bool hop) {
+        views_.take(access.unit, access.thread, each.moment, true);
+        const Views::Chain &from = views_.chain(each.moment.chain);
+        Deficit made{Lack::NONE, write.site, access.site, each.release_site};
+        bool acquires = access.order & TAKES;
+        if (!hop) made.lack = Lack::FLAG_SCOPE;
+        else if (!each.released) made.lack = Lack::RELEASE, made.write_site = each.site;
+        else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
+        else if (acquires && !includes(access.scope, from.unit, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;
+        else made.lack = acquires ? Lack::RELEASE : Lack::ACQUIRE;
+        deficits_[std::make_tuple(access.unit, each.moment.chain, each.moment.number)] = made;
+    }
+
+    Views &views_;
+    const Flags &flags_;
+    std::vector<std::vector<Carried>> carried_;      // by write
+    std::vector<std::vector<Observer>> observers_;    // by write
+    std::vector<bool> done_;
+    std::vector<std::vector<Thread>> threads_;       // by CTA
+    std::vector<std::vector<u32>> sc_threads_;       // by CTA: threads that have observed writes behind a fence.sc
+    std::map<std::tuple<u32, u32, u32>, Deficit> deficits_;
+};

@@ -1,0 +1,109 @@
+// What the replays of a launch's units share, and what one of them asks of it. A unit that is replayed by itself has no grid.
+#pragma once
+
+#include "sides.hpp"
+
+struct Grid {
+    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, findings) {}
+
+    const GridInput &input;
+    Views views;
+    Flags flags;
+    Edges edges;
+    Findings findings;
+    Outer outer;
+    std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
+    bool sc = false;         // the module has a fence.sc
+};
+
+class Part {
+  public:
+    Part(Grid *grid, u32 unit, const Shape &shape) : grid_(grid), unit_(unit), shape_(shape) {}
+
+    void begin(Clocks &clocks) {
+        if (!grid_) return;
+        grid_->views.set(unit_, &clocks);
+        if (!grid_->input.synced) return;
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) next_.push_back(grid_->first[unit_ * shape_.threads() + thread]);
+        current_ = next_;
+    }
+
+    // Whether the clocks keep what is behind a fence.sc.
+    bool fences() const { return grid_ && grid_->sc; }
+    // Whether the replay is for global memory only: then others check shared memory.
+    bool alone() const { return grid_ && !grid_->input.of_units; }
+
+    bool fence(u32 thread, const Event &event) {
+        if (synced()) grid_->edges.fence(unit_, thread, event);
+        return true;
+    }
+
+    // A strong access begins. Returns whether the write that it has read from has come.
+    bool observe(u32 thread) {
+        if (!synced()) return true;
+        if (!grid_->edges.ready(next_[thread]) && forced_ != thread) {
+            waiting_.push_back(thread);
+            return false;
+        }
+        forced_ = NOTHING;
+        current_[thread] = next_[thread]++;
+        grid_->edges.observe(current_[thread]);
+        return true;
+    }
+
+    bool publish(u32 thread) {
+        if (synced()) grid_->edges.publish(current_[thread]);
+        return true;
+    }
+
+    void access(u32 thread, const LaneLog &log) {
+        if (!grid_) return;
+        const Event &event = log.event();
+        OuterAccess made{};
+        made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
+        made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
+        made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
+        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)scope_of(event);
+        made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
+        made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
+        grid_->outer.add(made);
+    }
+
+    // A copy, a commit or a wait.
+    void asynchronous(u32 thread, const LaneLog &log) {
+        if (grid_) sides_.handle(grid_->outer, unit_, thread, log);
+    }
+    void finish() {
+        if (grid_) sides_.finish(grid_->outer);
+    }
+
+    // Threads that wait no longer.
+    std::vector<u32> awake() {
+        std::vector<u32> found, left;
+        for (u32 thread : waiting_) (grid_->edges.ready(next_[thread]) ? found : left).push_back(thread);
+        waiting_.swap(left);
+        return found;
+    }
+
+    // One that waits, to go on without the write.
+    u32 forced() {
+        if (waiting_.empty()) return NOTHING;
+        forced_ = waiting_.back();
+        waiting_.pop_back();
+        return forced_;
+    }
+
+  private:
+    bool synced() const { return grid_ && grid_->input.synced; }
+
+    i32 flag_of(u32 thread, u64 address) const {
+        u32 number = current_[thread];
+        return number < grid_->flags.size() && grid_->flags[number].address == address && grid_->flags[number].thread == thread ? (i32)number : -1;
+    }
+
+    Grid *grid_;
+    Sides sides_;
+    u32 unit_, forced_ = NOTHING;
+    const Shape &shape_;
+    std::vector<u32> next_, current_, waiting_;  // the numbers of each thread's next strong access, and of the one it is at
+};

@@ -1,0 +1,199 @@
+// Races in global memory (SEMANTICS 12): two accesses of a launch overlap, one writes, they are not morally strong, and nothing orders them.
+//
+// Cells of 4 bytes have lists of accesses: plain writes, plain reads, strong accesses. For each CTA, site and bytes the latest access is
+// enough where it is ordered after the earlier one: every access between the two was compared with the earlier one.
+// Loads of lines that the launch does not write are not kept.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "edges.hpp"
+#include "findings.hpp"
+
+struct OuterAccess {
+    u64 address;
+    u32 unit, thread, site, value, bytes;
+    i32 flag;  // the number of a strong access that may synchronise, or -1
+    u8 element, scope;
+    bool reads, writes, strong, constant, has_value;
+    bool asynchronous, reduces, endless;  // the side of a copy; it is a reduction; nothing waits for it
+};
+
+class Outer {
+  public:
+    Outer(u32 threads, u32 most, Views &views, Edges &edges, Findings &findings) : threads_(threads), most_(most), views_(views), edges_(edges), findings_(findings) {
+        items_.emplace_back();
+    }
+
+    // Before the replay: lines that are written.
+    void will_write(u64 address, u32 bytes) {
+        for (u64 line = address / LINE; bytes && line * LINE < address + bytes; ++line) written_.insert(line);
+    }
+
+    void add(const OuterAccess &access) { add(access, true); }
+    // Compare an access with those before it.
+    void meet(const OuterAccess &access) { add(access, false); }
+
+  private:
+    void add(const OuterAccess &access, bool keeps) {
+        u64 done = NO_LINE;
+        bool written = false;
+        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
+            if (cell * 4 / LINE != done) done = cell * 4 / LINE, written = written_.count(done);
+            if (!written) ++pruned_;
+            else add_to(lines_[done].cells[cell % (LINE / 4)], mask_of(access, cell), access, keeps);
+        }
+    }
+
+  public:
+
+    // A copy whose bytes are not known.
+    void skip() { unknown_ = true; }
+    bool unknown() const { return unknown_; }
+    bool full() const { return full_; }
+    u64 kept() const { return items_.size() - 1; }
+    u64 pruned() const { return pruned_; }
+
+  private:
+    static constexpr u64 LINE = 128, NO_LINE = ~0ull;
+    static constexpr u32 WALK = 64;
+    struct Item {
+        u32 next, time, warp_time;
+        u8 mask;
+        OuterAccess access;
+    };
+    struct Cell {
+        u32 writes = 0, reads = 0, strong = 0;
+        bool alike = true;  // all strong accesses are morally strong with each other
+    };
+    struct Line {
+        Cell cells[LINE / 4];
+    };
+
+    static u8 mask_of(const OuterAccess &access, u64 cell) {
+        u64 low = access.address > cell * 4 ? access.address - cell * 4 : 0, high = std::min<u64>(access.address + access.bytes - cell * 4, 4);
+        return (u8)((1u << high) - (1u << low));
+    }
+
+    void add_to(Cell &cell, u8 mask, const OuterAccess &access, bool keeps) {
+        compare(cell.writes, mask, access);
+        if (access.writes) compare(cell.reads, mask, access);
+        if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope;
+        if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
+        if (keeps) keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
+    }
+
+    void compare(u32 head, u8 mask, const OuterAccess &access) {
+        for (u32 at = head; at; at = items_[at].next) {
+            const Item &item = items_[at];
+            if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
+            if (beside(item.access, access)) continue;
+            bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
+            bool own = item.access.unit == access.unit && item.access.thread == access.thread;
+            if (own ? !(constant && access.constant) : !constant && ordered(item, access)) continue;
+            report(item, access, constant);
+        }
+    }
+
+    // Copies and accesses of one unit are checked by itself (globals.hpp, copies.hpp). Reductions are single operations.
+    static bool beside(const OuterAccess &old, const OuterAccess &now) {
+        return ((old.asynchronous || now.asynchronous) && old.unit == now.unit) || (old.reduces && now.reduces);
+    }
+
+    bool ordered(const Item &item, const OuterAccess &now) {
+        const OuterAccess &old = item.access;
+        if (morally_strong(old, now) || views_.before(old.unit, old.thread, item.time, now.unit, now.thread)) return true;
+        return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);
+    }
+
+    static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.address == now.address && old.bytes == now.bytes; }
+
+    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const {
+        bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
+        return old.strong && now.strong && scopes && same_bytes(old, now) && old.element == now.element;
+    }
+
+    void report(const Item &item, const OuterAccess &now, bool constant) {
+        const OuterAccess &old = item.access;
+        bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
+        bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
+        Record found{};
+        found.kind = apart || constant ? GLOBAL_RACE : DATA_RACE;
+        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
+        found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
+        found.site = now.site, found.other_site = old.site;
+        found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
+        found.bytes = now.bytes;
+        found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
+        if (constant) found.reason = NOT_COHERENT;
+        else if (apart && old.strong && now.strong && same_bytes(old, now) && old.element == now.element) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        else if (apart) explain(item, now, found);
+        else found.reason = views_.clocks(now.unit).warps_before(old.thread, item.warp_time, now.thread) ? NO_WARP_SYNC : NO_BARRIER;
+        findings_.add(found);
+    }
+
+    // What lacks between two CTAs. The first accesses of a pair of sites tell.
+    void explain(const Item &item, const OuterAccess &now, Record &found) {
+        const OuterAccess &old = item.access;
+        Told &told = told_[(u64)old.site << 32 | now.site];
+        if (told.count++ < WALK) {
+            told.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+            told.others = told.deficit.lack == Lack::NONE && others_know(item, now);
+        }
+        static const Reason reasons[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};
+        found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
+        if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
+        found.group = told.deficit.write_site, found.commits = told.deficit.read_site, found.retired = told.deficit.fence_site;
+    }
+
+    // Whether the order reaches another thread of the CTA.
+    bool others_know(const Item &item, const OuterAccess &now) {
+        for (u32 thread = 0; thread < threads_; ++thread)
+            if (views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
+        return false;
+    }
+
+    void keep(u32 &head, u8 mask, const OuterAccess &access) {
+        u32 steps = 0;
+        for (u32 at = head; at && steps < WALK; at = items_[at].next, ++steps) {
+            Item &item = items_[at];
+            const OuterAccess &old = item.access;
+            if (old.unit != access.unit || old.site != access.site || item.mask != mask || old.flag >= 0) continue;
+            if (old.thread != access.thread && !views_.clocks(access.unit).before(old.thread, item.time, access.thread)) continue;
+            fill(item, mask, access);
+            return;
+        }
+        if (items_.size() >= most_) {
+            full_ = true;
+            return;
+        }
+        items_.emplace_back();
+        items_.back().next = head;
+        fill(items_.back(), mask, access);
+        head = (u32)items_.size() - 1;
+    }
+
+    void fill(Item &item, u8 mask, const OuterAccess &access) {
+        item.time = access.endless ? NOTHING : views_.clocks(access.unit).time(access.thread);
+        item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
+        item.mask = mask;
+        item.access = access;
+    }
+
+    struct Told {
+        u32 count = 0;
+        Deficit deficit;
+        bool others = false;
+    };
+    u32 threads_, most_;
+    Views &views_;
+    Edges &edges_;
+    Findings &findings_;
+    std::unordered_set<u64> written_;
+    std::unordered_map<u64, Line> lines_;
+    std::unordered_map<u64, Told> told_;  // by pair of sites
+    std::vector<Item> items_;
+    u64 pruned_ = 0;
+    bool full_ = false, unknown_ = false;
+};

@@ -1,0 +1,114 @@
+// R-SCOPE, and relaxed operations (SEMANTICS 3; ISA "Scope", "Release and Acquire Patterns"). A release and an acquire make an edge if the scope
+// of each includes the other thread. A relaxed release publishes what a release fence before it covers; what a relaxed acquire sees is acquired
+// by an acquire fence behind it.
+//
+// Within a CTA every scope serves; two CTAs need .cluster or wider on both sides. A launch whose races may lack nothing but a scope is replayed
+// again with wider ones (Level): a race that is none then is a `scope`.
+#pragma once
+
+#include "clocks.hpp"
+
+// How much is taken for an edge: what the rule says; waits of any scope; releases of any scope too.
+enum Level : u32 { EXACT = 0, WAIT_SCOPES = 1, SCOPES = 2 };
+
+// The clocks that releases have published, by who may take them: the threads of each CTA, and (FAR, the last) those of any CTA. One CTA has no FAR.
+struct Given {
+    std::vector<Deposit> by;
+    Vector executed;
+    std::vector<Deposit> wide;  // for threads of each CTA, with FAR; made when it is first taken
+};
+
+class Scopes {
+  public:
+    Scopes(const Shape &shape, u32 level, Clocks &clocks) : shape_(shape), level_(level), clocks_(clocks), fences_(shape.threads()), pending_(shape.threads()) {}
+
+    // A strong write of a thread. `orders`: it is a release; `wide`: of .cluster scope or wider.
+    void release(u32 thread, bool orders, bool wide, Given &to) {
+        to.wide.clear();
+        Past past = clocks_.release(thread);
+        clocks_.give_executed(to.executed, past);
+        give(thread, wide || level_ >= SCOPES, to, [&](Deposit &deposit, bool far) {
+            if (orders) clocks_.give(deposit, past);
+            else clocks_.give(deposit, far ? fences_[thread].far : fences_[thread].near);
+        });
+    }
+
+    // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number. NOTHING: no actor has.
+    void signal(u32 thread, u32 actor, u32 number, Given &to) {
+        release(thread, true, true, to);
+        if (actor == NOTHING) return;
+        Vector done = clocks_.only({actor}, number);
+        if (to.executed) clocks_.add(to.executed, done);
+        for (Deposit &each : to.by) clocks_.add(each.seen, done);
+    }
+
+    // A strong read sees what has been published. `actor`, `number`: what it then knows of an mbarrier, or NOTHING.
+    void take(u32 thread, Given &from, bool orders, bool wide, u32 actor, u32 number) {
+        clocks_.take_executed(thread, from.executed, actor, number);
+        wide |= level_ >= WAIT_SCOPES;
+        if (orders) acquire(thread, from, wide, actor, number);
+        else pending_[thread].push_back({from, wide, actor, number});
+    }
+
+    // A fence. `wide`: of .cluster scope or wider.
+    void fence(u32 thread, bool acquires, bool releases, bool wide) {
+        std::vector<Seen> &pending = pending_[thread];
+        if (acquires) {
+            bool far = wide || level_ >= WAIT_SCOPES;
+            for (Seen &each : pending) acquire(thread, each.given, far && each.wide, each.actor, each.number);
+            if (far) pending.clear();
+        }
+        if (!releases) return;
+        Past past = clocks_.release(thread);
+        Fences &own = fences_[thread];
+        clocks_.give(own.near, past);
+        if (wide || level_ >= SCOPES) clocks_.give(own.far, past);
+    }
+
+    // fence.mbarrier_init: it covers initialisations, the actors, and nothing else.
+    void fence_inits(u32 thread, const std::vector<u32> &actors) {
+        Fences &own = fences_[thread];
+        Vector inits = clocks_.only(actors);
+        clocks_.add(own.near.seen, inits), clocks_.add(own.far.seen, inits);
+    }
+
+  private:
+    struct Fences {
+        Deposit near, far;  // what the thread's release fences cover, for its own CTA and for all
+    };
+    struct Seen {
+        Given given;
+        bool wide;
+        u32 actor, number;
+    };
+
+    template <typename Add> void give(u32 thread, bool wide, Given &to, Add add) {
+        u32 far = shape_.ctas() == 1 ? 0 : shape_.ctas();
+        to.by.resize(far + 1);
+        add(to.by[shape_.home(thread)], false);
+        if (wide && far) add(to.by[far], true);
+    }
+
+    void acquire(u32 thread, Given &from, bool wide, u32 actor, u32 number) {
+        const Deposit &deposit = reached(from, shape_.home(thread), wide);
+        if (!deposit.seen && actor == NOTHING) return;
+        clocks_.take(thread, deposit.seen, actor, number);
+        clocks_.take_warp(thread, deposit.warps);
+    }
+
+    const Deposit &reached(Given &from, u32 home, bool wide) {
+        if (from.by.empty()) return nothing_;
+        if (from.by.size() == 1 || !wide) return from.by[home];
+        if (from.wide.empty()) from.wide.resize(shape_.ctas());
+        Deposit &made = from.wide[home];
+        if (!made.seen) made = from.by[home], clocks_.give(made, from.by.back());
+        return made;
+    }
+
+    const Shape &shape_;
+    u32 level_;
+    Clocks &clocks_;
+    std::vector<Fences> fences_;              // by thread
+    std::vector<std::vector<Seen>> pending_;  // by thread: what a fence would acquire
+    Deposit nothing_;
+};

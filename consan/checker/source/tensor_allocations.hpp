@@ -1,0 +1,156 @@
+// Allocation of tensor memory (SEMANTICS 4.4, R-A1 to R-A7, R-A9; ISA "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit").
+#pragma once
+
+#include "tensor_order.hpp"
+
+class TensorAllocations {
+  public:
+    TensorAllocations(Clocks &clocks, Issuers &issuers, Findings &findings) : clocks_(clocks), order_(clocks, issuers, findings), findings_(findings), owner_(TENSOR_COLUMNS, 0) {}
+
+    // A warp asks for columns. The checks need no answer: an alloc that is never served is checked too.
+    void request(u32 thread, u32 site, u32 columns) {
+        if (columns < 32 || columns > TENSOR_COLUMNS || (columns & (columns - 1))) misuse(ALLOC_COLUMNS, thread, site, columns);
+        else if (last_ && columns > last_) misuse(ALLOC_GROWS, thread, site, columns, last_site_, last_thread_);
+        if (relinquished_) misuse(ALLOC_RELINQUISHED, thread, site, columns, relinquished_, relinquisher_);
+        last_ = columns, last_site_ = site, last_thread_ = thread;
+    }
+
+    void allocate(u32 thread, u32 site, u32 address, u32 columns) {
+        u32 begin = std::min(column_of(address), TENSOR_COLUMNS), end = std::min(begin + columns, TENSOR_COLUMNS);
+        allocations_.push_back({site, thread, clocks_.time(thread), address, columns, begin, end, true, 0, 0, 0});
+        std::fill(owner_.begin() + begin, owner_.begin() + end, (u32)allocations_.size());
+        order_.forget(begin, end);
+        for (Outside &each : outside_)
+            if (each.piece.begin < end && begin < each.piece.end && !each.explained && !clocks_.before(each.access.thread, each.access.time, thread)) {
+                each.explained = true;
+                race(each.access, each.piece, allocations_.back().site, thread, allocations_.back().site);
+            }
+    }
+
+    void relinquish(u32 thread, u32 site) { relinquished_ = site, relinquisher_ = thread; }
+
+    void free(u32 thread, u32 site, u32 address, u32 columns) {
+        for (Allocation &each : allocations_) {
+            if (!each.live || each.address != address || each.columns != columns) continue;
+            TensorAccess access{TENSOR_DEALLOC, site, thread, false, true};
+            use(access, {{LaneSet::range(0, TENSOR_LANES), each.begin, each.end}});
+            order_.forget(each.begin, each.end);
+            release(each, thread, site);
+            return;
+        }
+        Allocation *part = nullptr;
+        for (Allocation &each : allocations_)
+            if (each.live && column_of(address) >= each.begin && column_of(address) < each.end) part = &each;
+        Piece piece{LaneSet::range(0, TENSOR_LANES), std::min(column_of(address), TENSOR_COLUMNS), std::min(column_of(address) + columns, TENSOR_COLUMNS)};
+        Record found = TensorOrder::place(piece, part ? part->site : 0);
+        fill(found, DEALLOC_MISMATCH, thread, site, columns, part ? part->site : freed_at(address), part ? part->thread : thread);
+        findings_.add(found);
+        if (part) release(*part, thread, site);
+    }
+
+    // An access: it must lie in live allocations, and behind their allocs.
+    void use(TensorAccess access, const Pieces &pieces) {
+        u32 last = 0;
+        for (const Piece &piece : pieces)
+            for (u32 column = piece.begin; column < piece.end; ++column) {
+                u32 number = column < TENSOR_COLUMNS ? owner_[column] : 0;
+                if (number == 0) return outside(access, piece, column);
+                if (number == last) continue;
+                last = number;
+                const Allocation &own = allocations_[number - 1];
+                access.allocation = own.site;
+                if (!clocks_.before(own.thread, own.time, access.thread)) race(access, piece, own.site, own.thread, own.site);
+            }
+        order_.add(access, pieces);
+    }
+
+    // All instructions of a kernel have one cta_group (R-A9).
+    void group(u32 thread, u32 site, u32 group) {
+        if (group_ && group != group_) misuse(TWO_GROUPS, thread, site, group, group_site_, group_thread_);
+        if (!group_) group_ = group, group_site_ = site, group_thread_ = thread;
+    }
+
+    void misuse(Reason reason, u32 thread, u32 site, u32 number, u32 other_site = 0, u32 other = NOTHING) {
+        Record found{};
+        fill(found, reason, thread, site, number, other_site, other == NOTHING ? thread : other);
+        findings_.add(found);
+    }
+
+    void finish() {
+        for (const Outside &each : outside_) {
+            if (each.explained) continue;
+            Record found = TensorOrder::place(each.piece, each.freed);
+            fill(found, each.freed ? USED_AFTER_DEALLOC : OUTSIDE_ALLOCATION, each.access.thread, each.access.site, 0, each.freed, each.freer);
+            findings_.add(found);
+        }
+        for (const Allocation &each : allocations_)
+            if (each.live) {
+                Record found = TensorOrder::place({LaneSet::range(0, TENSOR_LANES), each.begin, each.end}, each.site);
+                fill(found, ALLOC_LIVE, each.thread, each.site, each.columns, 0, each.thread);
+                findings_.add(found);
+            }
+        order_.finish();
+    }
+
+  private:
+    struct Allocation {
+        u32 site, thread, time, address, columns, begin, end;
+        bool live;
+        u32 freed, freer, freed_time;  // site, thread and moment of the dealloc
+    };
+    struct Outside {
+        Piece piece;
+        TensorAccess access;
+        u32 freed, freer;
+        bool explained;
+    };
+
+    void release(Allocation &each, u32 thread, u32 site) {
+        each.live = false, each.freed = site, each.freer = thread, each.freed_time = clocks_.time(thread);
+        std::fill(owner_.begin() + each.begin, owner_.begin() + each.end, 0u);
+    }
+
+    u32 freed_at(u32 address) const {
+        for (auto each = allocations_.rbegin(); each != allocations_.rend(); ++each)
+            if (each->address == address) return each->freed;
+        return 0;
+    }
+
+    // Outside all live allocations: a race with a dealloc, or with an alloc to come, where nothing orders the two; else a misuse.
+    void outside(TensorAccess access, const Piece &piece, u32 column) {
+        access.time = clocks_.time(access.thread);
+        for (auto each = allocations_.rbegin(); each != allocations_.rend(); ++each) {
+            if (each->live || column < each->begin || column >= each->end) continue;
+            access.allocation = each->site;
+            if (!clocks_.before(each->freer, each->freed_time, access.thread)) return race(access, piece, each->freed, each->freer, each->site);
+            outside_.push_back({piece, access, each->freed, each->freer, false});
+            return;
+        }
+        outside_.push_back({piece, access, 0, access.thread, false});
+    }
+
+    void race(const TensorAccess &access, const Piece &piece, u32 site, u32 thread, u32 allocation) {
+        Record found = TensorOrder::place(piece, allocation);
+        found.kind = DATA_RACE, found.reason = NO_BARRIER;
+        found.hazard = access.writes ? WAW : RAW;
+        found.site = access.site, found.other_site = site;
+        found.thread = access.thread, found.other_thread = thread;
+        found.own_operation = access.operation();
+        findings_.add(found);
+    }
+
+    static void fill(Record &found, Reason reason, u32 thread, u32 site, u32 number, u32 other_site, u32 other) {
+        found.kind = TENSOR_MISUSE, found.reason = reason;
+        found.site = site, found.other_site = other_site;
+        found.thread = thread, found.other_thread = other;
+        found.number = number;
+    }
+
+    Clocks &clocks_;
+    TensorOrder order_;
+    Findings &findings_;
+    std::vector<u32> owner_;  // by column: the number of the live allocation
+    std::vector<Allocation> allocations_;
+    std::vector<Outside> outside_;
+    u32 last_ = 0, last_site_ = 0, last_thread_ = 0, relinquished_ = 0, relinquisher_ = 0, group_ = 0, group_site_ = 0, group_thread_ = 0;
+};

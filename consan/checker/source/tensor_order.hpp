@@ -1,0 +1,171 @@
+// Order of accesses to tensor memory (SEMANTICS 4.4, R-T1, R-T3 to R-T8, R-A7, R-T11). Each access meets the earlier ones with common cells.
+//
+// Of the accesses of one thread and place to the same cells the latest is enough: its completion is later than that of the earlier ones.
+#pragma once
+
+#include "findings.hpp"
+#include "issuers.hpp"
+#include "tensor_cells.hpp"
+
+enum TensorKind : u32 { TENSOR_MMA, TENSOR_CP, TENSOR_SHIFT, TENSOR_LD, TENSOR_ST, TENSOR_DEALLOC };
+
+struct TensorAccess {
+    TensorKind kind;
+    u32 site, thread;
+    bool reads, writes;
+    u32 accumulator = 0, shape = 0;  // of an mma: the address of D, and M and N
+    bool rows_of_4 = false;          // cp.4x256b
+    Ticket ticket{};
+    u32 time = 0, allocation = 0;  // the site of the alloc
+
+    bool pipelined() const { return kind <= TENSOR_SHIFT; }
+    u32 operation() const {
+        static const u32 numbers[] = {TCGEN05_MMA_OPERATION, TCGEN05_CP_OPERATION, TCGEN05_SHIFT_OPERATION, TCGEN05_LD_OPERATION, TCGEN05_ST_OPERATION, 0};
+        return numbers[kind];
+    }
+};
+
+class TensorOrder {
+  public:
+    TensorOrder(Clocks &clocks, Issuers &issuers, Findings &findings) : clocks_(clocks), issuers_(issuers), findings_(findings) {}
+
+    void add(TensorAccess access, const Pieces &pieces) {
+        access.time = clocks_.time(access.thread);
+        for (const Piece &piece : pieces) {
+            for (const Item &item : items_)
+                if ((access.writes || item.access.writes) && item.piece.meets(piece) && !ordered(item.access, access)) report(item, access, piece);
+            if (access.reads) check_written(access, piece);
+        }
+        for (const Piece &piece : pieces) {
+            if (access.writes) written_.set(piece, true);
+            keep(access, piece);
+        }
+    }
+
+    // Columns are freed, or allocated again: nothing before matters to what comes.
+    void forget(u32 begin, u32 end) {
+        Piece all{LaneSet::range(0, TENSOR_LANES), begin, end};
+        written_.set(all, false);
+        items_.erase(std::remove_if(items_.begin(), items_.end(), [&](const Item &item) { return item.piece.meets(all); }), items_.end());
+    }
+
+    // At the end: reads of cells that nothing has written, and that no write without order explains.
+    void finish() {
+        for (const Read &read : unwritten_) {
+            if (read.explained) continue;
+            Record found = place(read.piece, read.access.allocation);
+            found.kind = UNINITIALIZED_READ;
+            found.site = read.access.site;
+            found.thread = found.other_thread = read.access.thread;
+            found.own_operation = read.access.operation();
+            findings_.add(found);
+        }
+    }
+
+    static Record place(const Piece &piece, u32 allocation) {
+        Record found{};
+        found.flags = TENSOR;
+        found.offset = piece.begin;
+        found.bytes = piece.end - piece.begin;
+        found.address_low = piece.lanes.empty() ? 0 : piece.lanes.first() | piece.lanes.end() << 8;
+        found.address_high = allocation;
+        return found;
+    }
+
+  private:
+    struct Item {
+        Piece piece;
+        TensorAccess access;
+        u32 first;  // number of the first such operation
+    };
+    struct Read {
+        Piece piece;
+        TensorAccess access;
+        bool explained;
+    };
+
+    // ISA "Pipelined tcgen05 Instructions"; more within a thread (T3).
+    static bool in_issue_order(const TensorAccess &first, const TensorAccess &second, bool one_thread) {
+        if (!first.pipelined() || !second.pipelined()) return false;
+        if (first.kind == TENSOR_SHIFT) return second.kind == TENSOR_MMA || (second.kind == TENSOR_CP && second.rows_of_4);
+        if (second.kind == TENSOR_SHIFT) return first.kind == TENSOR_MMA;
+        if (one_thread) return true;
+        if (second.kind != TENSOR_MMA) return false;
+        return first.kind == TENSOR_CP || (first.accumulator == second.accumulator && first.shape == second.shape);
+    }
+
+    bool issued_before(const TensorAccess &old, const TensorAccess &now) const {
+        return clocks_.before(old.thread, old.time, now.thread) || issuers_.issued_before(old.ticket, now.thread);
+    }
+
+    bool ordered(const TensorAccess &old, const TensorAccess &now) const {
+        if (issuers_.complete(old.ticket, now.thread)) return true;
+        return in_issue_order(old, now, old.thread == now.thread) && issued_before(old, now);
+    }
+
+    void report(const Item &item, const TensorAccess &now, const Piece &piece) {
+        const TensorAccess &old = item.access;
+        Reason fence = issuers_.unfenced(old.ticket, now.thread);
+        bool race = fence == NO_REASON && is_race(item, now);
+        Record found = place(item.piece.common(piece), now.allocation);
+        found.kind = fence ? MISSING_TENSOR_FENCE : race ? DATA_RACE : MISSING_WAIT;
+        found.reason = fence ? fence : race ? NO_BARRIER : issuers_.why(old.ticket, now.thread);
+        if (old.pipelined() || !race) found.flags |= OTHER_ASYNC;
+        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
+        found.site = now.site, found.other_site = old.site;
+        found.thread = now.thread, found.other_thread = old.thread;
+        found.operation = old.operation(), found.own_operation = now.operation();
+        issuers_.describe(found, old.ticket);
+        findings_.add(found);
+        for (Read &read : unwritten_)
+            if (now.writes && read.access.site == old.site && read.piece.meets(piece)) read.explained = true;
+    }
+
+    // A race rather than a missing wait: nothing orders the issue of the two, and a wait would not help.
+    bool is_race(const Item &item, const TensorAccess &now) const {
+        const TensorAccess &old = item.access;
+        if (issued_before(old, now)) return false;
+        if (!old.pipelined() || now.pipelined()) return true;
+        return knows_earlier(item, now) && !released(old, now);
+    }
+
+    // Whether a thread knows that an earlier operation on the cells is complete: then the later one may have come too early.
+    bool knows_earlier(const Item &item, const TensorAccess &now) const {
+        if (issuers_.completed(item.access.ticket, now.thread) > item.first) return true;
+        for (const Item &each : items_)
+            if (each.access.pipelined() && each.access.writes && each.piece.meets(item.piece) && issuers_.complete(each.access.ticket, now.thread)) return true;
+        return false;
+    }
+
+    // Whether a thread has used the cells before, and told the issuer of an operation.
+    bool released(const TensorAccess &operation, const TensorAccess &now) const {
+        for (const Item &each : items_)
+            if (each.access.thread == now.thread && !each.access.pipelined() && clocks_.before(now.thread, each.access.time, operation.thread)) return true;
+        return false;
+    }
+
+    void check_written(const TensorAccess &access, const Piece &piece) {
+        Piece missing;
+        if (!written_.missing(piece, missing)) return;
+        for (const Read &read : unwritten_)
+            if (read.access.site == access.site && read.access.thread == access.thread) return;
+        unwritten_.push_back({missing, access, false});
+    }
+
+    void keep(const TensorAccess &access, const Piece &piece) {
+        for (Item &item : items_) {
+            const TensorAccess &old = item.access;
+            if (old.site != access.site || old.thread != access.thread || old.writes != access.writes || !(item.piece == piece)) continue;
+            item.access = access;
+            return;
+        }
+        items_.push_back({piece, access, access.ticket.number});
+    }
+
+    Clocks &clocks_;
+    Issuers &issuers_;
+    Findings &findings_;
+    WrittenCells written_;
+    std::vector<Item> items_;
+    std::vector<Read> unwritten_;
+};

@@ -1,0 +1,155 @@
+// What threads know of other units, CTAs or clusters, of a launch. A thread that publishes (a release, a write to a flag) has a chain of moments, each later than the one
+// before; a thread that observes a moment knows all that was known then. So what is known of a chain is one number, and each chain is an
+// actor in the clocks of the units that know of it: it goes the way of all happens-before.
+//
+// A chain is of one layer. KNOWN: what the thread knows. BEHIND_SC: the part of it that is behind a fence.sc (SEMANTICS 12, G6). LOOSE: what
+// would be known if every observation were a synchronisation; it orders nothing, and tells what a race lacks.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "clocks.hpp"
+#include "flags.hpp"
+
+enum Layer : u32 { KNOWN = 0, BEHIND_SC = 1, LOOSE = 2 };
+
+// A moment of a chain.
+struct Moment {
+    u32 chain = 0, number = 0;
+};
+
+class Views {
+  public:
+    struct Chain {
+        u32 unit, thread;
+        Layer layer;
+        std::vector<Past> moments;
+        std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
+    };
+
+    void resize(u32 units, u32 cta_threads) { units_.resize(units), cta_threads_ = cta_threads; }
+    void set(u32 unit, Clocks *clocks) { units_[unit].clocks = clocks; }
+    Clocks &clocks(u32 unit) { return *units_[unit].clocks; }
+    // Whether threads are of one CTA, and whether a scope of the one includes the other.
+    bool together(u32 unit, u32 thread, u32 other_unit, u32 other) const { return unit == other_unit && thread / cta_threads_ == other / cta_threads_; }
+    bool includes(Scope scope, u32 unit, u32 thread, u32 other_unit, u32 other) const {
+        return scope >= (unit != other_unit ? GPU_SCOPE : together(unit, thread, other_unit, other) ? CTA_SCOPE : CLUSTER_SCOPE);
+    }
+    const Chain &chain(u32 number) const { return chains_[number]; }
+
+    Moment publish(u32 unit, u32 thread, Layer layer, const Past &past) {
+        auto made = numbers_.emplace(std::make_tuple(unit, thread, layer), (u32)chains_.size());
+        if (made.second) chains_.push_back({unit, thread, layer, {}, {}});
+        Chain &own = chains_[made.first->second];
+        own.moments.push_back(past);
+        if (layer == KNOWN) own.warps.push_back(clocks(unit).join_warps({past}));
+        return {made.first->second, (u32)own.moments.size()};
+    }
+
+    // A thread takes what was known at a moment. `loose`: it is only told what a race lacks.
+    void take(u32 unit, u32 thread, const Moment &moment, bool loose) {
+        if (known(unit, thread, moment.chain, loose) >= moment.number) return;
+        const Chain &from = chains_[moment.chain];
+        const Past &past = from.moments[moment.number - 1];
+        auto gathered = std::make_shared<std::vector<u32>>();
+        bool sc = from.layer == BEHIND_SC;
+        if (!loose && from.unit == unit) join(*gathered, unit, thread, moment);
+        // The maps of the source may grow while the thread learns of new chains, if it is of the same unit.
+        std::vector<std::pair<u64, u32>> sources(units_[from.unit].actors.begin(), units_[from.unit].actors.end());
+        for (const auto &each : sources) {
+            bool weak = each.first & 1;
+            u32 other = (u32)(each.first >> 1), number = entry(from.unit, past, each.second, sc && !weak);
+            if (!number) continue;
+            if (!loose && !weak && chains_[other].unit == unit) join(*gathered, unit, thread, {other, number});
+            raise(*gathered, unit, actor(unit, other, loose || weak), number);
+        }
+        u32 own = actor(unit, moment.chain, loose);
+        clocks(unit).take(thread, gathered, own, moment.number);
+    }
+
+    // Whether a moment of a thread is before what a thread does now.
+    bool before(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
+        if (other_unit == unit) return clocks(unit).before(other, time, thread);
+        return covering(other_unit, other, time, unit, thread, false).number != 0;
+    }
+
+    // The first moment known to a thread that covers another thread's time; number 0 if there is none.
+    Moment covering(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread, bool loose) {
+        auto known_chains = units_[unit].by_owner.find(other_unit);
+        if (known_chains == units_[unit].by_owner.end()) return {};
+        for (const auto &each : known_chains->second) {
+            if (each.loose && !loose) continue;
+            u32 number = clocks(unit).known(thread, each.actor);
+            const Chain &from = chains_[each.chain];
+            if (!number || time_of(from, from.moments[number - 1], other) < time) continue;
+            auto covers = [&](const Past &past, u32 wanted) { return time_of(from, past, other) < wanted; };
+            auto first = std::lower_bound(from.moments.begin(), from.moments.begin() + number, time, covers);
+            return {each.chain, (u32)(first - from.moments.begin()) + 1};
+        }
+        return {};
+    }
+
+  private:
+    struct Known {
+        u32 chain, actor;
+        bool loose;
+    };
+    struct Unit {
+        Clocks *clocks = nullptr;
+        std::unordered_map<u64, u32> actors;                     // by chain, and whether it is known loosely only (bit 0)
+        std::unordered_map<u32, std::vector<Known>> by_owner;    // the same by the CTA of the chain
+    };
+
+    u32 actor(u32 unit, u32 chain, bool loose) {
+        Unit &own = units_[unit];
+        auto made = own.actors.emplace((u64)chain << 1 | loose, 0);
+        if (made.second) {
+            made.first->second = own.clocks->new_actor();
+            own.by_owner[chains_[chain].unit].push_back({chain, made.first->second, loose});
+        }
+        return made.first->second;
+    }
+
+    u32 known(u32 unit, u32 thread, u32 chain, bool loose) const {
+        auto found = units_[unit].actors.find((u64)chain << 1 | loose);
+        return found == units_[unit].actors.end() ? 0 : units_[unit].clocks->known(thread, found->second);
+    }
+
+    u32 entry(u32 unit, const Past &past, u32 actor, bool sc) const {
+        size_t at = (size_t)actor * units_[unit].clocks->stride() + (sc ? 1 + units_[unit].clocks->sc_fence() : 0);
+        return at < past.seen->size() ? (*past.seen)[at] : 0;
+    }
+
+    // When a thread of the chain's CTA is known at a moment.
+    u32 time_of(const Chain &from, const Past &past, u32 thread) const {
+        bool sc = from.layer == BEHIND_SC;
+        u32 seen = entry(from.unit, past, thread, sc);
+        return thread == past.thread ? std::max(seen, sc ? past.fenced[units_[from.unit].clocks->sc_fence()] : past.time) : seen;
+    }
+
+    void raise(std::vector<u32> &gathered, u32 unit, u32 actor, u32 number) {
+        size_t at = (size_t)actor * clocks(unit).stride();
+        if (gathered.size() <= at) gathered.resize(at + clocks(unit).stride(), 0);
+        gathered[at] = std::max(gathered[at], number);
+    }
+
+    // What a thread of the same unit had published.
+    void join(std::vector<u32> &gathered, u32 unit, u32 thread, const Moment &moment) {
+        const Past &past = chains_[moment.chain].moments[moment.number - 1];
+        bool sc = chains_[moment.chain].layer == BEHIND_SC;
+        if (chains_[moment.chain].layer == KNOWN) clocks(unit).take_warp(thread, chains_[moment.chain].warps[moment.number - 1]);
+        Vector whole = clocks(unit).join({past}).seen;
+        u32 stride = clocks(unit).stride();
+        if (gathered.size() < whole->size()) gathered.resize(whole->size(), 0);
+        for (size_t i = 0; i < whole->size(); ++i) {
+            u32 value = sc ? (*whole)[i - i % stride + 1 + clocks(unit).sc_fence()] : (*whole)[i];
+            if (!sc || i % stride == 0) gathered[i] = std::max(gathered[i], value);
+        }
+    }
+
+    std::vector<Unit> units_;
+    u32 cta_threads_ = 1;
+    std::vector<Chain> chains_;
+    std::map<std::tuple<u32, u32, u32>, u32> numbers_;
+};
