@@ -70,9 +70,12 @@ class Instrumented:
         """The original text, parsed at most once."""
         return self.places.module
 
-    def original(self, line: int) -> Place | None:
-        """The instruction at a line of the original text, given a line of the instrumented text."""
-        return self.places.get(self.lines[line - 1]) if 1 <= line <= len(self.lines) else None
+    def original(self, line: int, opcode: str = "") -> Place | None:
+        """The instruction at a line of the original text, given a line of the instrumented text.
+
+        `opcode`: that of the instruction, for lines with several.
+        """
+        return self.places.named(self.lines[line - 1], opcode) if 1 <= line <= len(self.lines) else None
 
     def reachable(self, entry: str) -> list[FunctionStats]:
         """The functions that a kernel can call, itself first. An indirect call can reach all device functions."""
@@ -192,12 +195,21 @@ class Places(Mapping[int, Place]):
         return self._read()
 
     @cached_property
-    def _lines(self) -> dict[int, Instruction]:
-        bodies = [f.body for f in self.module.functions if f.body is not None]
-        return {i.line: i for body in bodies for i in body.instructions()}
+    def _lines(self) -> dict[int, list[Instruction]]:
+        found: dict[int, list[Instruction]] = {}
+        for body in (f.body for f in self.module.functions if f.body is not None):
+            for instruction in body.instructions():
+                found.setdefault(instruction.line, []).append(instruction)
+        return found
+
+    def named(self, line: int, opcode: str) -> Place | None:
+        """The first instruction of a line with this opcode, or else the line's last one."""
+        there = self._lines.get(line, [])
+        chosen = next((each for each in there if each.opcode == opcode), there[-1] if there else None)
+        return place_of(self.module, chosen) if chosen is not None else None
 
     def __getitem__(self, line: int) -> Place:
-        return place_of(self.module, self._lines[line])
+        return place_of(self.module, self._lines[line][-1])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._lines)

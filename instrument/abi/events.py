@@ -30,6 +30,9 @@ class Kind(enum.IntEnum):
     WAITER = 10  # bookkeeping: another waiter of a deadlock
     SCOPE = 11
     DIVERGENCE = 12
+    GLOBAL_RACE = 16
+    TENSOR_MISUSE = 20
+    MISSING_TENSOR_FENCE = 21
 
 
 class Hazard(enum.IntEnum):
@@ -85,7 +88,30 @@ class Reason(enum.IntEnum):
     MAP_NOT_ACQUIRED = 41  # a changed tensor map is used without an acquire fence
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
+    ALLOC_COLUMNS = 64  # tensor memory, from here on: not a power of two from 32 to 512 (R-A1)
+    ALLOC_GROWS = 65  # R-A2
+    ALLOC_RELINQUISHED = 66  # R-A3
+    DEALLOC_MISMATCH = 67  # R-A4
+    ALLOC_LIVE = 68  # R-A5
+    OUTSIDE_ALLOCATION = 69  # R-A6
+    USED_AFTER_DEALLOC = 70  # R-A6
+    OTHER_QUARTER = 71  # R-T12
+    NOT_UNIFORM = 72  # R-T13
+    TWO_GROUPS = 73  # R-A9
+    MASK_OUTSIDE = 74  # R-P6
+    PAIR_NOT_STARTED = 75  # R-P1
+    NO_FENCE_BEFORE = 76  # tcgen05.fence::before_thread_sync (R-T9)
+    NO_FENCE_AFTER = 77  # tcgen05.fence::after_thread_sync
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
+    NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
+    NO_RELEASE = 51  # one does, but nothing releases the first access
+    NO_ACQUIRE = 52  # but nothing acquires it before the second access
+    RELEASE_SCOPE = 53  # but the scope of the release excludes the other CTA
+    ACQUIRE_SCOPE = 54
+    FLAG_SCOPE = 55  # but the scope of an access to the flag does
+    OTHER_THREADS = 56  # another thread of the CTA has acquired it
+    NOT_COHERENT = 57  # a load with .nc of bytes that the launch writes
+    ACCESS_SCOPE = 58  # both accesses are strong, and the scope of one excludes the other CTA
 
     @property
     def situation(self) -> str:
@@ -101,6 +127,8 @@ class FindingFlags(enum.IntFlag):
     OTHER_ASYNC = 4
     OTHER_ATOMIC = 8
     GLOBAL = 16  # the bytes are in global memory, at `address`
+    TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
+    GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
 
 
 class Operation(enum.IntEnum):
@@ -110,7 +138,12 @@ class Operation(enum.IntEnum):
     BULK_LOAD = 3
     WGMMA = 4
     STORE_ASYNC = 5
+    TCGEN05_MMA = 6
+    TCGEN05_CP = 8
     BULK_SOURCE = 10  # the source of a copy to another CTA
+    TCGEN05_SHIFT = 12
+    TCGEN05_LD = 14
+    TCGEN05_ST = 16
 
 
 class Parted(enum.IntEnum):
@@ -162,9 +195,9 @@ COMPLETION = record(
     "Completion",
     "how an operation completes: by a phase of an mbarrier, or by a group",
     """
-    u32 group    its group
-    u32 commits  groups that its thread has committed
-    u32 retired  groups that waits of its thread have retired
+    u32 group    its group; with FindingFlags.GRID: the instruction that writes the flag between two CTAs
+    u32 commits  groups that its thread has committed; the instruction that reads the flag
+    u32 retired  groups that waits of its thread have retired; the fence or release before the write
     u32 pad      -
     BarrierState barrier  the phase
     """,
@@ -177,7 +210,7 @@ CONFLICT = record(
     u32 other_thread   that executed the other instruction
     u32 operation      Operation of the other side; 0: an access, or a cp.async
     u32 own_operation  Operation of this side
-    u64 address        with FindingFlags.GLOBAL: first byte
+    u64 address        with FindingFlags.GLOBAL: first byte; with TENSOR: first lane + 2^8 lane behind the last + 2^32 site of the alloc
     Completion completion  of the operation, of the other side if both are
     """,
 )
@@ -187,6 +220,7 @@ READ = record(
     """
     u32 own_operation  Operation; 0: an access
     u32 pad            -
+    u64 address        with FindingFlags.TENSOR: as in Conflict
     """,
 )
 LIFETIME = record(
@@ -205,6 +239,15 @@ MISUSE = record(
     u32 other_thread  that executed the other instruction
     u32 number        of a barrier of the CTA
     BarrierState barrier  or an mbarrier
+    """,
+)
+TENSOR_MISUSE = record(
+    "TensorMisuse",
+    "an instruction of tensor memory that is not used as it must be",
+    """
+    u32 other_thread  that executed the other instruction
+    u32 number        columns, lane or cta_group
+    u64 address       as in Conflict
     """,
 )
 DIVERGENCE = record(
@@ -239,18 +282,29 @@ TYPES: dict[Kind, tuple[str, Record]] = {
     Kind.MISSING_WAIT: ("missing-wait", CONFLICT),
     Kind.MISSING_PROXY_FENCE: ("missing-proxy-fence", CONFLICT),
     Kind.SCOPE: ("scope", CONFLICT),
+    Kind.GLOBAL_RACE: ("global-race", CONFLICT),
     Kind.UNINITIALIZED_READ: ("uninitialized-read", READ),
     Kind.READ_EXPLAINED: ("", READ),
     Kind.OUT_OF_BOUNDS: ("out-of-bounds", BOUND),
     Kind.BARRIER_MISUSE: ("barrier-misuse", MISUSE),
     Kind.DIVERGENCE: ("barrier-misuse", DIVERGENCE),
+    Kind.TENSOR_MISUSE: ("tcgen05-misuse", TENSOR_MISUSE),
+    Kind.MISSING_TENSOR_FENCE: ("missing-tcgen05-fence", CONFLICT),
     Kind.LIFETIME: ("lifetime", LIFETIME),
     Kind.DEADLOCK: ("deadlock", WAITER),
     Kind.WAITER: ("", WAITER),
 }
 """The name of each kind in reports ("": the report adds it to another finding), and the record with its own fields."""
 
-MEMBERS = {CONFLICT: "conflict", READ: "read", LIFETIME: "lifetime", MISUSE: "misuse", DIVERGENCE: "divergence", WAITER: "waiter"}
+MEMBERS = {
+    CONFLICT: "conflict",
+    READ: "read",
+    LIFETIME: "lifetime",
+    MISUSE: "misuse",
+    TENSOR_MISUSE: "tensor",
+    DIVERGENCE: "divergence",
+    WAITER: "waiter",
+}
 """The names of these records in C++, where they are members of a union."""
 FINDING = record(
     "FindingRecord",

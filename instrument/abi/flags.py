@@ -56,9 +56,8 @@ class WaitFlags(enum.IntFlag):
 
     DONE = 1  # it returned true
     RELAXED = 2
-    TRY = 4
-    PURE = 8  # if it fails, the thread comes back to it without any effect (passes/waits.py)
-    CTA = 16  # its scope is the CTA
+    PURE = 4  # if it fails, the thread comes back to it without any effect (passes/waits.py)
+    CTA = 8  # its scope is the CTA
 
 
 class GlobalFlags(enum.IntFlag):

@@ -31,6 +31,7 @@ from consan.instrument.ptx import Operand, Underscore, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
 _HOOK_WIDTHS = (1, 2, 4, 8, 16)
+_ROW_WORDS = 4  # of a row of stmatrix
 
 
 def run(context: Context) -> None:
@@ -174,22 +175,27 @@ def _hook_name(work: Work, access: MemoryAccess, nbytes: int) -> str:
 def _values(work: Work, access: MemoryAccess, snippet: Snippet) -> list[str]:
     if access.access != "write" or access.is_strong:
         return []
-    words = max(1, bytes_of(work, access) // 4)
+    if work.row.family == "stmatrix":
+        return row_words(work, SELF, snippet)
     roles = work.event.roles
     source: Operand = work.instruction.operands[roles.index("src")]
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
-    if work.row.family == "stmatrix":
-        matrices = value_words(elements, 4, snippet, work.instruction.scope)
-        whole = snippet.register("pred")
-        mask = snippet.register("b32")
-        snippet.add(f"activemask.b32 {mask}; setp.eq.u32 {whole}, {mask}, -1;")
-        return [_row_word(work, matrices, word, whole, snippet) for word in range(words)]
     if access.width_bytes == 16:
-        return [SELF] * words
+        return [SELF] * max(1, bytes_of(work, access) // 4)
     return value_words(elements, access.width_bytes, snippet, work.instruction.scope)
 
 
-def _row_word(work: Work, matrices: list[str], word: int, whole: str, snippet: Snippet) -> str:
+def row_words(work: Work, own: str, snippet: Snippet) -> list[str]:
+    """The four words of the row that a lane of `stmatrix` addresses. `own`: a register that differs between threads."""
+    source = operand_of(work, "src")
+    elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]  # type: ignore[list-item]
+    matrices = value_words(elements, 4, snippet, work.instruction.scope)
+    whole, mask = snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"activemask.b32 {mask}; setp.eq.u32 {whole}, {mask}, -1;")
+    return [_row_word(work, matrices, word, whole, own, snippet) for word in range(_ROW_WORDS)]
+
+
+def _row_word(work: Work, matrices: list[str], word: int, whole: str, own: str, snippet: Snippet) -> str:
     """A word of the row that this lane addresses, from the lanes that hold it (ISA "stmatrix", as the fragments of "mma").
 
     Lane L addresses row L % 8 of matrix L / 8. Lanes 4r to 4r + 3 hold the words of row r. With `.trans`, lane 4j + r / 2 holds element j
@@ -199,7 +205,7 @@ def _row_word(work: Work, matrices: list[str], word: int, whole: str, snippet: S
     """
     guard, transposed = narrow_guard(snippet, work.instruction, whole), "trans" in work.words
     lane, row, result, of_matrix = (snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
-    snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3; mov.b32 {result}, {SELF};")
+    snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3; mov.b32 {result}, {own};")
     for number, matrix in enumerate(matrices):
         got = _transposed_word(guard, matrix, row, word, snippet) if transposed else snippet.register("b32")
         if not transposed:

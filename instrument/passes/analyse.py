@@ -28,27 +28,27 @@ _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
 
 
-def plan_functions(module: Module) -> dict[str, FunctionPlan]:
-    """A plan for every function that has a body."""
-    plans = {f.name: _plan(f) for f in module.functions if f.body is not None}
+def plan_functions(module: Module, *, recorded: bool = False) -> dict[str, FunctionPlan]:
+    """A plan for every function that has a body. `recorded`: for the recording engine, which takes what hooks do not check."""
+    plans = {f.name: _plan(f, recorded) for f in module.functions if f.body is not None}
     propagate(plans)
     return plans
 
 
-def _plan(function: Function) -> FunctionPlan:
+def _plan(function: Function, recorded: bool) -> FunctionPlan:
     stats = FunctionStats(function.name, function.kind)
     plan = FunctionPlan(function, stats)
     assert function.body is not None
     for instruction in function.body.instructions():
-        _classify(plan, instruction)
+        _classify(plan, instruction, recorded)
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
     return plan
 
 
-def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
+def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> None:
     row = lookup(instruction.parts)
-    if row is not None and (row.touches or row.status == "checked" or row.flow):
+    if row is not None and (row.touches or row.status in ("checked", "recorded") or row.flow):
         _check_operands(row, instruction)
     if row is not None and row.access in ("write", "rmw"):
         _count_global_writes(plan.stats, row, instruction)
@@ -59,9 +59,9 @@ def _classify(plan: FunctionPlan, instruction: Instruction) -> None:
         if is_memory_or_sync(instruction.parts):
             plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
         return
-    if row.status == "not modelled":
+    if row.status == "not modelled" or (row.status == "recorded" and not recorded):
         plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
-    elif row.status == "checked" and touches_checked_state(row, instruction):
+    elif row.status in ("checked", "recorded") and touches_checked_state(row, instruction):
         plan.work.append(Work(instruction, row))
     elif row.touches:
         plan.stats.private += 1

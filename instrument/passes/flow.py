@@ -75,6 +75,18 @@ class Graph:
         """All steps in the order of the nodes."""
         return (step for node in self.nodes for step in node.steps)
 
+    def repeats(self, number: int) -> bool:
+        """Whether a path leads from a node back to it."""
+        pending, seen = list(self.nodes[number].successors), set[int]()
+        while pending:
+            node = pending.pop()
+            if node == number:
+                return True
+            if node not in seen:
+                seen.add(node)
+                pending += self.nodes[node].successors
+        return False
+
 
 def key_of(scope: Block, name: str) -> Key:
     """The register that a name denotes in a scope. Parameters in registers belong to the whole function."""

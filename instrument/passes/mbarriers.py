@@ -107,7 +107,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     _parity(work, after, parity)
     result = operand_of(work, "dst")
     assert result is not None
-    fixed = WaitFlags.RELAXED * ("relaxed" in work.words) | WaitFlags.TRY * (work.row.action == "try_wait")
+    fixed = WaitFlags.RELAXED * ("relaxed" in work.words)
     fixed |= WaitFlags.PURE * (instruction.start in plan.pure_waits) | WaitFlags.CTA * _is_cta_scope(work)
     after.add(f"selp.b32 {flags}, {int(fixed | WaitFlags.DONE)}, {int(fixed)}, {predicate_of(result)[0]};")
     context.call(after, hook("mbarrier_after", snapshot=kept, site=place["site"], parity=parity, flags=flags), guard=f"@{ran} ")

@@ -1,11 +1,13 @@
-"""The recording of bulk and tensor copies, their groups, and proxy fences (ISA "cp.async.bulk", "cp.async.bulk.tensor", "fence.proxy").
+"""The recording of bulk and tensor copies, their groups, st.async, red.async, st.bulk, and proxy fences (ISA "cp.async.bulk",
+"cp.async.bulk.tensor", "st.async", "st.bulk", "fence.proxy").
 
-Not taken: copies to other CTAs (multicasts, CTA pairs, shared memory to shared memory), st.async, red.async, st.bulk, tensor copies in
-other modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: reductions into shared
+memory, tensor copies in other modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from consan.instrument.isa import MemoryAccess
@@ -15,6 +17,7 @@ from consan.instrument.passes.flow import definitions
 from consan.instrument.passes.tensor_operands import in_parameter, is_tile
 from consan.instrument.ptx import Operand
 from consan.instrument.record import tensors
+from consan.instrument.record.clusters import flags_of
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
@@ -38,9 +41,9 @@ def refused(work: Work) -> bool:
     """Whether an operation of these families is one that is not taken."""
     if work.row.family == "proxy-fence":
         return work.words not in _FENCES
-    if work.row.name in _GROUPS:
+    if work.row.name in _BY_NAME:
         return False
-    return work.row.name not in _COPIES or not (_is_load(work) or _is_store(work)) or operand_of(work, "cta-mask") is not None
+    return work.row.name not in _COPIES or not (_is_load(work) or _is_store(work) or _is_push(work))
 
 
 def _is_load(work: Work) -> bool:
@@ -51,8 +54,12 @@ def _is_store(work: Work) -> bool:
     return _sides(work) in ({("shared", "read"), ("global", "write")}, {("shared", "read"), ("global", "rmw")}) and _is_plain(work)
 
 
+def _is_push(work: Work) -> bool:
+    return _sides(work) == {("shared", "read"), ("shared", "write")}
+
+
 def _is_plain(work: Work) -> bool:
-    return (operand_of(work, "tensor") is None or is_tile(work)) and not any(word.startswith("cta_group") for word in work.words)
+    return operand_of(work, "tensor") is None or is_tile(work)
 
 
 def _sides(work: Work) -> set[tuple[str, str]]:
@@ -78,10 +85,7 @@ def map_in_memory(plan: FunctionPlan) -> bool:
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the families bulk and tensor."""
-    if work.row.name in _GROUPS:
-        _add_group(kernel, work)
-    else:
-        _add_copy(kernel, work)
+    _BY_NAME.get(work.row.name, _add_push if _is_push(work) else _add_copy)(kernel, work)
 
 
 def _add_copy(kernel: KernelRewrite, work: Work) -> None:
@@ -92,9 +96,12 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
     fields, code = block.address(instruction, shared.address, "shared")
     kernel.pending += code
     fields["site"] = kernel.context.site(kernel.plan, work, shared.access, "shared", 0).number
+    flags = flags_of(work, shared) | Flag.ADDS * (outer.access == "rmw")
     if loads:
         fields["b"], fields["b_word"] = _mbarrier(kernel, work)
-    flags = Flag.ADDS if outer.access == "rmw" else Flag(0)
+        if (mask := operand_of(work, "cta-mask")) is not None:
+            flags |= Flag.MULTICAST | Flag.PAIR * ("cta_group::2" in work.words)
+            fields["c"], fields["c_word"] = kernel.number_of(block, instruction, mask)
     if operand_of(work, "tensor") is not None:
         kind = Event.TENSOR_LOAD if loads else Event.TENSOR_STORE
         fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work)
@@ -103,6 +110,52 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
         fields["value_word"] = _outer_address(kernel, work, outer.address)
     block.add(TemplateEvent(kind, int(flags), **fields))
+    kernel.plan.stats.memory_sites += 1
+
+
+def _add_store(kernel: KernelRewrite, work: Work) -> None:
+    """st.async or red.async, by one thread."""
+    side = _side(work, "shared")
+    if not side.total_bytes:
+        raise Unsupported(work.instruction.opcode)
+    fields = _shared_place(kernel, work, side)
+    fields["b"], fields["b_word"] = _mbarrier(kernel, work)
+    flags = flags_of(work, side) | Flag.STRONG * (side.access == "rmw")
+    _add(kernel, work, side, TemplateEvent(Event.STORE_ASYNC, int(flags), bytes=side.total_bytes, a=side.width_bytes, **fields))
+
+
+def _add_fill(kernel: KernelRewrite, work: Work) -> None:
+    """st.bulk: a weak store of the thread, of any size."""
+    side = next(access for access in work.event.accesses if access.access == "write")
+    fields = _shared_place(kernel, work, side)
+    fields["b"], fields["b_word"] = kernel.number_of(kernel.open_block(), work.instruction, operand_of(work, "size"))
+    _add(kernel, work, side, TemplateEvent(Event.FILL, int(flags_of(work, side)), **fields))
+
+
+def _add_push(kernel: KernelRewrite, work: Work) -> None:
+    """A copy from shared memory to that of a CTA of the cluster."""
+    to, source = (next(side for side in work.event.accesses if side.access == access) for access in ("write", "read"))
+    fields = _shared_place(kernel, work, to)
+    fields["a"], fields["a_word"] = kernel.number_of(kernel.open_block(), work.instruction, operand_of(work, "size"))
+    fields["b"], fields["b_word"] = _mbarrier(kernel, work)
+    given = _shared_place(kernel, work, source)
+    fields["c"], fields["c_word"] = given.get("offset", 0), given.get("address_word", -1)
+    _add(kernel, work, to, TemplateEvent(Event.BULK_PUSH, int(flags_of(work, to)), **fields))
+
+
+def _shared_place(kernel: KernelRewrite, work: Work, side: MemoryAccess) -> dict[str, int]:
+    """The fields of an event that give an address in shared memory."""
+    if side.address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an address")
+    space = side.space if any(word.startswith("shared") for word in work.words) else "generic"
+    fields, code = kernel.open_block().address(work.instruction, side.address, space)
+    kernel.pending += code
+    return fields
+
+
+def _add(kernel: KernelRewrite, work: Work, side: MemoryAccess, event: TemplateEvent) -> None:
+    site = kernel.context.site(kernel.plan, work, side.access, "shared", side.total_bytes).number
+    kernel.open_block().add(replace(event, site=site))
     kernel.plan.stats.memory_sites += 1
 
 
@@ -115,8 +168,7 @@ def _mbarrier(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     access = next(side for side in work.event.accesses if side.address is operand_of(work, "mbar"))
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an mbarrier")
-    fields, code = kernel.open_block().address(work.instruction, access.address, "shared")
-    kernel.pending += code
+    fields = _shared_place(kernel, work, access)
     return fields.get("offset", 0), fields.get("address_word", -1)
 
 
@@ -139,8 +191,10 @@ def add_fence(kernel: KernelRewrite, work: Work) -> None:
     if memories := _FENCES[work.words]:
         block = kernel.open_block()
         guard = kernel.guard(block, work.instruction)
-        block.add(TemplateEvent(Event.PROXY_FENCE, guard_word=guard, a=memories))
+        flags = Flag.NARROW if "shared::cta" in work.words else Flag(0)
+        block.add(TemplateEvent(Event.PROXY_FENCE, int(flags), guard_word=guard, a=memories))
     kernel.plan.stats.sync_sites += 1
 
 
+_BY_NAME = dict.fromkeys(_GROUPS, _add_group) | {"st.async": _add_store, "red.async": _add_store, "st.bulk": _add_fill}
 HANDLERS = {"bulk": add, "tensor": add, "proxy-fence": add_fence}

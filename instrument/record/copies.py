@@ -50,6 +50,7 @@ def add_wait(kernel: KernelRewrite, work: Work) -> None:
     """A wait for groups. wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all")."""
     if work.row.action == "wait_all":
         _group(kernel, work, Event.COPY_COMMIT, None)
+        kernel.plan.stats.sync_sites -= 1  # it is one instruction
         _group(kernel, work, Event.COPY_WAIT, Immediate("0", 0, "int"))
     else:
         _group(kernel, work, Event.COPY_WAIT, work.instruction.operands[0])

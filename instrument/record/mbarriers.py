@@ -1,7 +1,7 @@
 """The recording of mbarriers (ISA "mbarrier").
 
 The log holds a wait only if it has returned true: failed polls leave no trace. So the block of a wait comes after the instruction, and a
-branch skips it if the result is false. Not taken: `.relaxed` arrivals and waits, which order nothing without fences.
+branch skips it if the result is false.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from consan.instrument.passes.context import Work, is_mbarrier_wait, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Instruction, Operand
+from consan.instrument.record.clusters import flags_of
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-FAMILIES = frozenset({"mbarrier", "mbarrier-fence"})
+FAMILIES = frozenset({"mbarrier"})
 _KINDS = {
     "mbarrier.init": (Event.MBARRIER_INIT, "count", None),
     "mbarrier.inval": (Event.MBARRIER_INVAL, None, None),
@@ -26,7 +27,6 @@ _KINDS = {
     "mbarrier.complete_tx": (Event.MBARRIER_TX, "tx-count", None),
     "cp.async.mbarrier.arrive": (Event.MBARRIER_COPIES, None, None),
 }
-_ORDERING = frozenset({"arrive", "arrive_drop", "test_wait", "try_wait"})
 
 
 def is_wait(work: Work | None) -> bool:
@@ -34,15 +34,10 @@ def is_wait(work: Work | None) -> bool:
     return work is not None and is_mbarrier_wait(work)
 
 
-def refused(work: Work) -> bool:
-    """Whether the pass does not take an operation."""
-    return work.row.family == "mbarrier" and work.row.action in _ORDERING and "relaxed" in work.words
-
-
 def add(kernel: KernelRewrite, work: Work) -> None:
     """Record an operation other than a wait."""
     found = _KINDS.get(work.row.name)
-    if found is None:  # fence.mbarrier_init, and operations that change nothing
+    if found is None:  # an operation that changes nothing
         return
     kind, a_role, b_role = found
     a, a_word = _operand(kernel, work, a_role, 1)
@@ -65,7 +60,8 @@ def _add(kernel: KernelRewrite, work: Work, event: TemplateEvent) -> None:
     fields, code = block.address(instruction, access.address, access.space)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, "none", "shared", 8).number
-    block.add(TemplateEvent(**(vars(event) | fields | {"site": site, "bytes": 8})))
+    flags = event.flags | int(flags_of(work, access))
+    block.add(TemplateEvent(**(vars(event) | fields | {"site": site, "bytes": 8, "flags": flags})))
     kernel.plan.stats.sync_sites += 1
 
 

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consan.instrument.isa import flow_of, has_action, lookup
-from consan.instrument.passes.accesses import bytes_of, pieces
+from consan.instrument.passes.accesses import bytes_of, pieces, row_words
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import Unsupported
+from consan.instrument.passes.emit import Snippet, Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, written
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
-from consan.instrument.record import bulk, copies, matrix, mbarriers, sides, text
+from consan.instrument.record import bulk, clusters, copies, global_memory, matrix, mbarriers, sides, tensor_memory, text
 from consan.instrument.record.cuts import cut_nodes, longest_path
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
@@ -33,7 +34,8 @@ _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
-_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS
+_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLERS | tensor_memory.HANDLERS
+_BLOCKING = BARRIERS | {"cluster-barrier"}
 
 
 class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
@@ -51,17 +53,21 @@ class Recorded:
     entries: tuple[str, ...]
     templates: tuple[Template, ...]
     words: int  # the most that a thread stores between two cuts
+    clusters: tuple[clusters.Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
     lines: tuple[int, ...]
     external: tuple[str, ...]
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
+    mode: Mode = Mode.OFF  # how its global memory is recorded
+    outer_refusal: str = ""  # why that is not, though it was asked for
 
 
-def record(source: str | Module, name: str = "<ptx>") -> Recorded:
-    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet."""
+def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) -> Recorded:
+    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet. `outer`: global memory is checked too."""
     module = parse(source, name) if isinstance(source, str) else source
-    plans = plan_functions(module)
-    if reason := refusal(module, plans):
+    plans = plan_functions(module, recorded=True)
+    mode = global_memory.mode_of(plans) if outer else Mode.OFF
+    if reason := refusal(module, plans, mode):
         raise Refusal(reason)
     for plan in plans.values():
         plan.stats.shared = shared_variables(module, plan.function)
@@ -69,7 +75,11 @@ def record(source: str | Module, name: str = "<ptx>") -> Recorded:
     context = Context(module, Edits(module), Variant(), plans, RuntimeLibrary({}, {}))
     templates: list[Template] = []
     reads, writes = recorded_sides(plans)
-    kernels = [KernelRewrite(context, plan, number, templates, reads=reads, writes=writes) for number, plan in enumerate(context.entries())]
+    fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
+    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences}
+    kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
+    for kernel in kernels if outer else ():
+        kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=global_memory.synchronises(plans, ("shared", "generic")))
     try:
         words = max((kernel.rewrite() for kernel in kernels), default=1)
     except Unsupported as error:
@@ -85,10 +95,12 @@ def record(source: str | Module, name: str = "<ptx>") -> Recorded:
         entries=tuple(plan.function.name for plan in context.entries()),
         templates=tuple(templates),
         words=words,
+        clusters=tuple(clusters.required(plan) for plan in context.entries()),
         lines=tuple(context.edits.line_map()),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
         hazards=static_findings(module, {family for plan in plans.values() for family in plan.stats.families}),
         debug=is_debug(module),
+        mode=mode,
     )
 
 
@@ -127,9 +139,13 @@ class KernelRewrite:
     keys: dict[tuple[str, int], int] = field(default_factory=dict)  # of points with a mask: by opcode
     words: dict[int, int] = field(default_factory=dict)  # stored in each node
     cuts: set[int] = field(default_factory=set)
+    loads: dict[int, int] = field(default_factory=dict)  # from tensor memory: their numbers by the start of their instruction
+    completions: dict[int, list[int]] = field(default_factory=dict)  # the loads that an instruction completes, by its start
     pending: str = ""
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
+    fences: bool = False  # fences are recorded
+    outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
 
     @functools.cached_property
     def definitions(self) -> dict[Key, list[Instruction]]:
@@ -142,6 +158,9 @@ class KernelRewrite:
         assert body is not None
         self.graph = graph_of(self.plan.function)
         self._find_points()
+        self.completions = tensor_memory.completions(self)
+        # A kernel that deals out its registers has none left for the exchange of the values of stmatrix.
+        self.is_tight = any(has_action(each, "special", "registers") for each in self.plan.function.instructions())
         works = {work.instruction.start: work for work in self.plan.work}
         nodes = {id(step.instruction): number for number, node in enumerate(self.graph.nodes) for step in node.steps}
         last: Instruction | None = None
@@ -155,7 +174,8 @@ class KernelRewrite:
                 self._instruction(statement, works.get(statement.start), node)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
             self.context.edits.insert_at(body.close, self.closed(node) + text.epilogue())
-        self.context.edits.insert_at(body.open + 1, "\n" + text.prologue(self.number))
+        kept = self.outer.declarations() if self.outer is not None else ""
+        self.context.edits.insert_at(body.open + 1, "\n" + text.prologue(self.number) + kept)
         self.cuts = cut_nodes(self.graph)
         return longest_path(self.graph, self.cuts, self.words) + 1
 
@@ -172,7 +192,21 @@ class KernelRewrite:
         """Insert the checks for room. `words`: the most between two cuts, and one."""
         for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
-            self.context.edits.insert_at(first.start, text.cut(words))
+            self.context.edits.insert_at(first.start, text.cut(words) + (text.stop() if self._idles(number) else ""))
+
+    def _idles(self, start: int) -> bool:
+        """Whether a thread can go round a loop without an event, perhaps for ever: then the loop's head ends the log."""
+        pending, seen = [start], set[int]()
+        while pending:
+            node = pending.pop()
+            if self.words.get(node) or node in seen:
+                continue
+            seen.add(node)
+            following = self.graph.nodes[node].successors
+            if start in following:
+                return True
+            pending += following
+        return False
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         self.pending = ""
@@ -189,17 +223,31 @@ class KernelRewrite:
         if self.block is not None:
             self.block.written(written(instruction))
         self.pending = ""
-        if work is not None and mbarriers.is_wait(work):
-            mbarriers.add_wait(self, work, node)
+        self._behind(instruction, work, node)
         for join in self.joins.get((instruction.start, True), ()):
             self._join(join)
         if self.pending:
             self.context.edits.insert_after(instruction, "\n" + self.pending)
 
+    def _behind(self, instruction: Instruction, work: Work | None, node: int) -> None:
+        """Events that an instruction makes once it has been executed."""
+        if work is not None and mbarriers.is_wait(work):
+            mbarriers.add_wait(self, work, node)
+        if work is not None and tensor_memory.is_alloc(work):
+            tensor_memory.add_allocated(self, work)
+        for load in self.completions.get(instruction.start, ()):
+            tensor_memory.add_completed(self, load)
+        if self.outer is not None:
+            self.pending += self.outer.after()
+
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
         point, family = self.points.get(instruction.start), work.row.family if work else ""
         if point is not None:
             self._point(point)
+            if family == "stmatrix" and not self.is_tight:  # its values are exchanged between lanes: the log holds the point before that
+                self.pending += self.closed(node) + text.stop()
+        if self.outer is not None:
+            self.outer.before(instruction, node)
         if work is not None and family in ACCESSES:
             self._access(work)
         elif work is not None and family in _HANDLERS:
@@ -208,15 +256,18 @@ class KernelRewrite:
             mbarriers.add(self, work)
         elif work is not None and family in BARRIERS:
             self._barrier(work)
-        if (self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction)):
+        self.plan.stats.sync_sites += family == "fence"
+        if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
-        if point is not None or family in BARRIERS or (self.points and family == "wgmma"):  # it may never be left
+            self.plan.stats.memory_sites += family not in ACCESSES
+        waits = family in _BLOCKING or tensor_memory.is_alloc(work)
+        if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + text.stop()
 
     def open_block(self) -> Words:
         """The block that the walk is in; a new one if it is in none."""
         if self.block is None:
-            self.block = Words(len(self.templates) + 1)
+            self.block = Words(len(self.templates) + 1, clusters.window(self.context.module.target, self.context.module.version))
             self.templates.append(self.block.template)
             self.pending += self.block.header()
         return self.block
@@ -251,16 +302,27 @@ class KernelRewrite:
         kind = {"read": Event.READ, "write": Event.WRITE}.get(access.access, Event.ATOMIC)
         for piece in pieces(self.plan, work, access, nbytes):
             site = self.context.site(self.plan, work, access.access, access.space, piece.size, unused=piece.unused)
-            flags = (Flag.STRONG if access.is_strong else 0) | (Flag.UNUSED if piece.unused else 0)
+            flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
             lanes = work.row.address_lanes(instruction.parts)
             offset = fields.get("offset", 0) + piece.offset
             of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
-            block.add(TemplateEvent(kind, flags, site.number, piece.size, **of_piece))
+            block.add(TemplateEvent(kind, int(flags), site.number, piece.size, **of_piece))
         self.plan.stats.memory_sites += 1
 
     def _value(self, block: Words, work: Work, access: Any, nbytes: int) -> int:
         """The word of a stored value; none where the text does not give it to the lane."""
-        if access.access != "write" or access.is_strong or work.row.family == "stmatrix" or access.width_bytes == 16:
+        if access.access != "write" or access.is_strong:
+            return -1
+        if work.row.family == "stmatrix":
+            if self.is_tight:
+                return -1
+            snippet = Snippet()
+            own = snippet.register("b32")
+            snippet.add(f"cvt.u32.u64 {own}, %__consan_c;")
+            word, code = block.folded(row_words(work, own, snippet), snippet)
+            self.pending += code
+            return word
+        if access.width_bytes == 16:
             return -1
         source: Operand | None = operand_of(work, "src")
         elements = list(source.elements) if isinstance(source, Vector) else [source]

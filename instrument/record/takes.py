@@ -1,47 +1,48 @@
 """What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies in tile mode, proxy fences, `wgmma`, barriers of a CTA and of a warp, and warp-synchronous instructions. Not taken: clusters and
-copies to other CTAs (bulk.py), changes of tensor maps, accesses in device functions, synchronisation through memory (a strong store and
-a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
-written down.
+copies in tile mode, proxy fences, `wgmma`, `tcgen05`, barriers of a CTA, of a warp and of a cluster, and warp-synchronous instructions.
+Not taken: copies to other CTAs (bulk.py), changes of tensor maps, accesses in device functions, synchronisation
+through memory (a strong store and a strong load with an order), because the order of such accesses is not in the log, and loops that poll
+memory: each round would be written down.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 
 from consan.instrument.isa import MemoryAccess, destinations, family_of, flow_of, lookup, polls
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Instruction, Module
-from consan.instrument.record import bulk, matrix, mbarriers
+from consan.instrument.record import bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.sides import reads_global, writes_global
 
 ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix"})
 BARRIERS = frozenset({"barrier", "warp-barrier"})
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
-_IGNORED = frozenset({"fence"})
-_REFUSED = {"mbarrier": mbarriers.refused, "wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | _IGNORED | _REFUSED.keys()
+_REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
+_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _REFUSED.keys()
 _UNORDERED = ("weak", "relaxed", "volatile", "mmio")
 
 
-def refusal(module: Module, plans: dict[str, FunctionPlan]) -> str:
-    """Why a module is not recorded; empty if it is."""
-    return next(_reasons(module, plans), "")
+def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF) -> str:
+    """Why a module is not recorded; empty if it is. `mode`: how its global memory is."""
+    return next(_reasons(module, plans, mode), "")
 
 
-def _reasons(module: Module, plans: dict[str, FunctionPlan]) -> Iterator[str]:
+def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode) -> Iterator[str]:
     reads, writes = recorded_sides(plans)
+    if mode is not Mode.OFF:
+        yield from filter(None, (global_memory.refusal(plans),))
     for plan in plans.values():
-        yield from _reasons_of(plan, plans)
+        yield from _reasons_of(plan, plans, mode)
         if not plan.is_entry and any(_is_side(instruction, reads, writes) for instruction in plan.function.instructions()):
             yield f"the function {plan.function.name} accesses global memory, as asynchronous copies do"
     if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
         yield "a tensor map may be in global memory, which the module writes"
-    if _synchronises(module):
+    if mode is not Mode.SYNCED and _synchronises(module):
         yield "threads may synchronise through memory"
 
 
@@ -60,7 +61,7 @@ def _writes(plans: dict[str, FunctionPlan]) -> bool:
     return any(writes_global(instruction) for plan in plans.values() for instruction in plan.function.instructions())
 
 
-def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterator[str]:
+def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan], mode: Mode) -> Iterator[str]:
     name = plan.function.name
     if plan.stats.unmodelled:
         yield f"{plan.stats.unmodelled[0].opcode} is not modelled"
@@ -69,23 +70,31 @@ def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> Iterator[
             yield f"{work.instruction.opcode} is not recorded yet"
     if not plan.is_entry and (plan.needs_slot or _ends_threads(plan)):
         yield f"the function {name} touches shared memory, synchronises or ends threads"
-    if plan.is_entry and _polls(plan, graph_of(plan.function)):
+    if mode is not Mode.SYNCED and plan.is_entry and _polls(plan, graph_of(plan.function), outer=mode is Mode.OFF):
         yield f"{name} polls memory in a loop"
     if plan.is_entry and "" in plan.stats.calls:
         yield f"{name} calls a function by its address"
-    cluster = plan.function.directives.get("reqnctapercluster", ())
-    if isinstance(cluster, tuple) and math.prod(cluster) > 1:
-        yield f"{name} runs in clusters"
+    if "blocksareclusters" in plan.function.directives:
+        yield f"{name} counts its grid in clusters"
 
 
 def _nothing(work: Work) -> bool:
     return False
 
 
-def _polls(plan: FunctionPlan, graph: Graph) -> bool:
-    """Whether a loop has an instruction with which it may wait for another thread: a strong load, an atomic with a result."""
-    waiting = (n for n, node in enumerate(graph.nodes) if any(_may_wait(plan, step.instruction) for step in node.steps))
-    return any(_repeats(graph, node) for node in waiting)
+def _polls(plan: FunctionPlan, graph: Graph, *, outer: bool) -> bool:
+    """Whether a loop has an instruction with which it may wait for another thread: a strong load, an atomic with a result.
+
+    `outer`: those of global memory count too.
+    """
+    found = ((n, step.instruction) for n, node in enumerate(graph.nodes) for step in node.steps)
+    waiting = (n for n, each in found if _may_wait(plan, each) and (outer or not _is_global(each)))
+    return any(map(graph.repeats, waiting))
+
+
+def _is_global(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and row.describe(instruction).space == "global"
 
 
 def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
@@ -97,18 +106,6 @@ def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
 def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
     """Whether nothing reads what an atomic returns: its register is named there only."""
     return all(plan.names[name] < 2 for name in destinations(atomic))
-
-
-def _repeats(graph: Graph, start: int) -> bool:
-    pending, seen = list(graph.nodes[start].successors), set[int]()
-    while pending:
-        node = pending.pop()
-        if node == start:
-            return True
-        if node not in seen:
-            seen.add(node)
-            pending += graph.nodes[node].successors
-    return False
 
 
 def _ends_threads(plan: FunctionPlan) -> bool:

@@ -51,6 +51,27 @@ class Event(enum.IntEnum):
     PRODUCT = 26  # an operand of wgmma.mma_async in shared memory
     PRODUCT_COMMIT = 27
     PRODUCT_WAIT = 28
+    CLUSTER_ARRIVE = 29
+    CLUSTER_WAIT = 30
+    FENCE = 31  # only in modules with relaxed arrivals or waits, or whose threads may synchronise through memory
+    INITS_FENCE = 32  # fence.mbarrier_init
+    FILL = 33  # st.bulk
+    STORE_ASYNC = 34  # st.async, red.async
+    BULK_PUSH = 35  # a bulk copy from shared memory to that of a CTA of the cluster
+    TENSOR_ALLOC_REQUEST = 64  # tcgen05, from here on (tensor_memory.py)
+    TENSOR_ALLOC = 65  # one that has been served
+    TENSOR_DEALLOC = 66
+    TENSOR_RELINQUISH = 67
+    TENSOR_LD = 68
+    TENSOR_ST = 69
+    TENSOR_WAIT = 70
+    TENSOR_MMA = 71
+    TENSOR_CP = 72
+    TENSOR_SHIFT = 73
+    TENSOR_COMMIT = 74
+    TENSOR_FENCE = 75
+    OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
+    PUBLISH = 62  # the same: after it
 
 
 class Flag(enum.IntFlag):
@@ -69,6 +90,17 @@ class Flag(enum.IntFlag):
     READ_ONLY = 1024  # a wait for bulk groups: only their sources have been read
     ADDS = 2048  # a reduction or an atomic, to global memory
     MAJOR = 4096  # an operand whose major dimension is not K
+    RANKED = 8192  # an address that names a CTA of the cluster
+    NARROW = 16384  # of .cta scope; a proxy fence: for shared memory of the own CTA
+    RELAXED = 32768  # an arrival or a wait that orders nothing by itself
+    ACQUIRES = 65536  # a fence
+    RELEASES = 131072
+    PAIR = 262144  # .cta_group::2; a multicast: the mbarrier is one of each pair of CTAs
+    MULTICAST = 524288  # for all CTAs of a mask
+    SINGLE = 1048576  # .cta_group::1
+    NC = 1 << 24  # a load from memory that is claimed to be read-only
+    READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
+    WRITES = 1 << 26  # the same: it stores one
 
 
 @dataclass(frozen=True)
@@ -81,7 +113,11 @@ class TemplateEvent:
     For mbarriers `a` is a count, bytes (transactions) or a parity (waits), `b` the bytes that an arrival expects.
     For proxy fences `a` has a bit for each memory (1: shared, 2: global). For bulk copies `a` is the bytes, and the sum of `b` and its word
     the mbarrier of a load; the value is the address in global memory. For tensor copies `bytes` is the number of dimensions, and the
-    value's words are those of tensors.py. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
+    value's words are those of tensors.py. For multicasts `c` is the mask of CTAs, for pushes the sum of `c` and its word the source.
+    For st.bulk `b` is the bytes. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
+    For tcgen05 the address is one of tensor memory, but for `alloc` (where the address goes) and `commit` (the mbarrier); for `alloc` and
+    `dealloc` `a` is the columns and `b` the address in tensor memory; for waits `a` is 1 (loads) or 2; for fences 1 behind synchronisation.
+    Where global memory is checked, and for fences, `offset` is what an operation orders, and its scope (orders.py).
     """
 
     kind: int
@@ -96,6 +132,8 @@ class TemplateEvent:
     a_word: int = NO_WORD
     b: int = 0
     b_word: int = NO_WORD
+    c: int = 0
+    c_word: int = NO_WORD
 
 
 @dataclass

@@ -13,7 +13,7 @@ from consan.instrument.record.templates import END, LINE_BYTES, STOP
 
 LAUNCH = "__consan_record"  # the module's variable with the address of the launch's record
 # Fields of the launch's record, in 8-byte words (consan/checker/launch.py writes it).
-ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW = range(7)
+ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW, COUNTER = range(8)
 LAUNCH_WORDS = 8
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 

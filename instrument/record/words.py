@@ -24,6 +24,7 @@ class Words:
     """The block that the walk over a function is in."""
 
     number: int
+    window: str  # that of generic addresses of shared memory
     template: Template = field(init=False)
     _kept: dict[_Kept, tuple[int, frozenset[Key]]] = field(default_factory=dict)
 
@@ -49,14 +50,18 @@ class Words:
             return NO_WORD, ""
         return self.word(("guard",), instruction, [], f"mov.u32 {_WORD}, 0;\n")
 
-    def address(self, instruction: Instruction, address: Operand, space: str) -> tuple[dict[str, int], str]:
-        """The fields of an event that give an address, with the guard folded in, and the text that stores its word."""
+    def address(self, instruction: Instruction, address: Operand, space: str, *, widened: bool = False) -> tuple[dict[str, int], str]:
+        """The fields of an event that give an address, with the guard folded in, and the text that stores its word.
+
+        `widened`: a generic address may be a shared one with zeros above, as Triton gives to tcgen05.commit.
+        """
         base, offset = address_parts(address)
         if isinstance(base, Immediate):
             guard, code = self.guard(instruction)
             return {"guard_word": guard, "offset": int(base.value) + offset}, code
         if space == "generic":
-            word, code = self.word(("generic", offset), instruction, [base], _generic(base, offset, instruction.scope))
+            load = _generic(base, offset, instruction.scope, self.window, widened)
+            word, code = self.word(("generic", offset, widened), instruction, [base], load)
             return {"address_word": word}, code
         word, code = self.word(("shared",), instruction, [base], _shared(base, instruction.scope))
         return {"address_word": word, "offset": offset}, code
@@ -75,7 +80,10 @@ class Words:
     def value(self, elements: list[Operand], width: int, scope: Block) -> tuple[int, str]:
         """A word that differs where stored values differ. It is not hashed, and each store has its own."""
         snippet = Snippet()
-        pieces = value_words(elements, width, snippet, scope)
+        return self.folded(value_words(elements, width, snippet, scope), snippet)
+
+    def folded(self, pieces: list[str], snippet: Snippet) -> tuple[int, str]:
+        """The same for a value in registers of the snippet."""
         snippet.add(f"mov.b32 {_WORD}, {pieces[0]};")
         for piece in pieces[1:]:
             snippet.add(f"mad.lo.u32 {_WORD}, {_WORD}, 0x9E3779B1, {piece};")
@@ -94,6 +102,11 @@ class Words:
         word = self._next()
         snippet.add((text.store(word, register) + text.hash_word(register)).strip())
         return word, snippet.text()
+
+    def reserve(self, count: int) -> int:
+        """The first of some words that the caller stores."""
+        first, self.template.words = self.template.words, self.template.words + count
+        return first
 
     def append(self, register: str, snippet: Snippet) -> None:
         """A word of its own within a snippet that goes on. It is not hashed."""
@@ -138,14 +151,15 @@ def _shared(base: Register | Symbol, scope: Block) -> str:
     return f"cvt.u32.u64 {_WORD}, {base.name};\n" if wide else f"mov.b32 {_WORD}, {base.name};\n"
 
 
-def _generic(base: Register | Symbol, offset: int, scope: Block) -> str:
-    """As `_shared`, for a generic address: all bits set if it is not in shared memory."""
+def _generic(base: Register | Symbol, offset: int, scope: Block, window: str, widened: bool) -> str:
+    """As `_shared`, for a generic address: if it is not in shared memory all bits set, or its lower half."""
     if isinstance(base, Symbol) and not scope.is_register(base.name):
         raise Unsupported(f"{base.name} used as a generic address")
     wide = register_bits(base.name, scope) == 64
     start = f"mov.b64 %__consan_v, {base.name};" if wide else f"cvt.u64.u32 %__consan_v, {base.name};"
+    lower, other = ("cvt.u32.u64 %__consan_y, %__consan_v;\n", "%__consan_y") if widened else ("", _NOTHING)
     return (
-        f"{start} add.s64 %__consan_v, %__consan_v, {offset};\nisspacep.shared %__consan_q, %__consan_v;\n"
-        f"cvta.to.shared.u64 %__consan_v, %__consan_v; cvt.u32.u64 {_WORD}, %__consan_v;\n"
-        f"selp.b32 {_WORD}, {_WORD}, {_NOTHING}, %__consan_q;\n"
+        f"{start} add.s64 %__consan_v, %__consan_v, {offset};\nisspacep.{window} %__consan_q, %__consan_v;\n{lower}"
+        f"cvta.to.{window}.u64 %__consan_v, %__consan_v; cvt.u32.u64 {_WORD}, %__consan_v;\n"
+        f"selp.b32 {_WORD}, {_WORD}, {other}, %__consan_q;\n"
     )

@@ -1,0 +1,305 @@
+"""The recording of global memory where it is checked (`--global`): every access, fences, and what synchronises through memory.
+
+Two modes, by the module's text. *Alone*: no thread can observe what another has written with a strong operation, so nothing but the end of
+the kernel orders CTAs; accesses are enough. *Synced*: strong accesses are in the log with their values and two numbers of a counter of
+the launch, drawn before and after. So the checker knows which write each strong read has read from. consan/checker/source/sync.hpp reads
+these words in the same order.
+
+A strong load or a compare-and-swap in a loop may wait for another thread. A round that reads what the round before has read, with nothing
+else in the log between the two, leaves nothing: the cursor does not move past its block.
+
+Not taken: accesses in device functions, strong vectors and 16-byte values as flags.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, family_of, lookup
+from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
+from consan.instrument.ptx import Instruction, Operand, Vector
+from consan.instrument.record import text
+from consan.instrument.record.orders import order_of
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+_FAMILIES = ("load", "store", "atomic", "reduction")
+_OUTER = ("global", "generic")
+# What an operation makes of the value that it has read, and of which type it is.
+_FAMILY_OPERATIONS = {"load": 1, "store": 2}
+_OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
+_UNKNOWN = 0
+_SIGNED, _FLOAT = 1, 2
+_ADDRESS, _BEFORE, _AFTER, _OLD, _FIRST, _SECOND, _WORDS = 0, 2, 3, 4, 6, 8, 10
+_PLACE, _SEEN, _WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
+_SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
+
+
+class Mode(enum.IntEnum):
+    """How global memory is recorded."""
+
+    OFF = 0
+    ALONE = 1
+    SYNCED = 2
+
+
+def mode_of(plans: dict[str, FunctionPlan]) -> Mode:
+    """The mode that a module needs."""
+    return Mode.SYNCED if _meet(_strong(plans, _OUTER)) or synchronises(plans, ("shared", "generic")) else Mode.ALONE
+
+
+def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
+    """Whether a release pattern can meet an acquire pattern in these spaces (ISA "Release and Acquire Patterns")."""
+    accesses = list(_strong(plans, spaces))
+    fences = any(family_of(instruction) == "fence" for plan in plans.values() for instruction in plan.function.instructions())
+    return (fences or any(event.orders for event, _ in accesses)) and _meet(accesses)
+
+
+def _meet(accesses: Iterable[tuple[InstructionEvent, bool]]) -> bool:
+    """Whether there are strong writes, and strong reads that may observe them."""
+    return {kind for event, used in accesses for kind in _kinds(event.first, used)} == {"read", "write"}
+
+
+def _kinds(access: MemoryAccess, used: bool) -> Iterator[str]:
+    if access.access != "write" and used:
+        yield "read"
+    if access.access != "read":
+        yield "write"
+
+
+def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator[tuple[InstructionEvent, bool]]:
+    """The strong accesses of some spaces, and whether their results are used."""
+    for plan in plans.values():
+        for instruction in plan.function.instructions():
+            row = lookup(instruction.parts)
+            if row is not None and row.family in _FAMILIES:
+                event = row.event(instruction)
+                if event.first.is_strong and event.first.space in spaces:
+                    yield event, any(plan.names[name] > 1 for name in destinations(instruction))
+
+
+def touches(instruction: Instruction) -> Row | None:
+    """The row of an instruction that accesses global memory, or may."""
+    row = lookup(instruction.parts)
+    return row if row is not None and row.family in _FAMILIES and row.describe(instruction).space in _OUTER else None
+
+
+def refusal(plans: dict[str, FunctionPlan]) -> str:
+    """Why the global memory of a module is not checked; empty if it is."""
+    for plan in plans.values():
+        if not plan.is_entry and any(map(touches, plan.function.instructions())):
+            return f"the function {plan.function.name} accesses global memory"
+        if any(family_of(instruction) == "multimem" for instruction in plan.function.instructions()):
+            return "it uses multimem instructions"
+    return ""
+
+
+class OuterRecorder:
+    """Records the global memory of one kernel."""
+
+    def __init__(self, kernel: KernelRewrite, mode: Mode, shared: bool) -> None:
+        self._kernel, self._mode = kernel, mode
+        self._shared = shared  # whether threads may synchronise through shared memory
+        self._behind: str = ""  # what follows the instruction
+        self._publish: TemplateEvent | None = None
+        self._polls = 0
+        self._poll: tuple[str, bool, int] | None = None  # its registers, whether it is a compare-and-swap, its node
+
+    def before(self, instruction: Instruction, node: int) -> None:
+        """What comes before an instruction: its words and its accesses."""
+        row = lookup(instruction.parts)
+        if row is None:
+            return
+        if row.family in _FAMILIES:
+            event = row.event(instruction)
+            if self.is_sync(event):
+                self._sync(instruction, event, node)
+            if event.first.space in _OUTER:
+                self._access(instruction, row, event)
+
+    def after(self) -> str:
+        """The text behind the instruction, after its access to shared memory is in the template too."""
+        behind, self._behind = self._behind, ""
+        if self._publish is not None:
+            self._kernel.open_block().add(self._publish)
+            self._publish = None
+        if self._poll is not None:
+            behind += self._rewound(*self._poll)
+            self._poll = None
+        return behind
+
+    def declarations(self) -> str:
+        """Registers that the polls keep: where their last block ended, its address and value."""
+        if not self._polls:
+            return ""
+        kept = "".join(f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(self._polls))
+        return f".reg .b64 {_PLACE}, {_SEEN}, {_WANTED};\n" + kept
+
+    def _rewound(self, name: str, swaps: bool, node: int) -> str:
+        """Move the cursor past the block of a poll, unless it repeats the one before."""
+        forward = self._kernel.closed(node).strip()
+        failed = f"setp.ne.and.s64 q, {_SEEN}, {_WANTED}, q;\n" if swaps else ""
+        return (
+            f"{{\n.reg .pred q;\nsetp.eq.s64 q, {name}0, %__consan_c;\nsetp.eq.and.s64 q, {name}1, {_PLACE}, q;\n"
+            f"setp.eq.and.s64 q, {name}2, {_SEEN}, q;\n{failed}@!q {forward}\n"
+            f"mov.b64 {name}0, %__consan_c;\nmov.b64 {name}1, {_PLACE};\nmov.b64 {name}2, {_SEEN};\n}}\n"
+        )
+
+    def _begin_poll(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
+        """Give an access that may repeat a block of its own."""
+        swaps = "cas" in event.row.modifiers(instruction.parts)
+        if instruction.predicate is not None or not (swaps or event.first.access == "read") or not self._kernel.graph.repeats(node):
+            return
+        self._kernel.pending += self._kernel.closed(node)
+        self._poll = (f"%__consan_p{self._polls}_", swaps, node)
+        self._polls += 1
+
+    def is_sync(self, event: InstructionEvent) -> bool:
+        """Whether threads may synchronise through an access."""
+        access = event.first
+        spaces = ("shared", *_OUTER) if self._shared else _OUTER
+        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and access.count == 1 and access.width_bytes <= 8
+
+    def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
+        kernel, access = self._kernel, event.first
+        if access.address is None:
+            raise Unsupported(f"{instruction.opcode} without an address")
+        block, snippet = kernel.open_block(), Snippet()
+        guard = self._global_guard(instruction, access)
+        wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
+        low, high = snippet.register("b32"), snippet.register("b32")
+        snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
+        address, code = block.unhashed([low, high], snippet)
+        kernel.pending += code
+        unused = all(kernel.plan.names[name] < 2 for name in destinations(instruction))
+        site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
+        flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))
+        flags |= Flag.UNUSED * (access.access == "read" and unused)
+        kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
+        value = self._value(instruction, event)
+        block.add(
+            TemplateEvent(
+                kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
+                a=access.width_bytes, b_word=value,
+            )
+        )  # fmt: skip
+
+    def _value(self, instruction: Instruction, event: InstructionEvent) -> int:
+        """The word of a stored value; none where it has more than four bytes, or the store is strong."""
+        source = event.operand("src")
+        if event.first.access != "write" or event.first.is_strong or source is None or event.first.width_bytes > 8:
+            return -1
+        elements = list(source.elements) if isinstance(source, Vector) else [source]
+        word, code = self._kernel.open_block().value(elements, event.first.width_bytes, instruction.scope)
+        self._kernel.pending += code
+        return word
+
+    def _global_guard(self, instruction: Instruction, access: MemoryAccess) -> int:
+        """The word that says whether an access happens, and is one of global memory."""
+        kernel, block = self._kernel, self._kernel.open_block()
+        if access.space == "global" or access.address is None:
+            return kernel.guard(block, instruction)
+        snippet = Snippet()
+        wide = wide_address(snippet, access.address, instruction.scope)
+        outside, word = snippet.register("pred"), snippet.register("b32")
+        snippet.add(f"isspacep.global {outside}, {wide};")
+        if instruction.predicate is not None:
+            own = instruction.predicate
+            executes = own.register
+            if own.negated:
+                executes = snippet.register("pred")
+                snippet.add(f"not.pred {executes}, {own.register};")
+            snippet.add(f"and.pred {outside}, {outside}, {executes};")
+        snippet.add(f"selp.b32 {word}, 0, -1, {outside};")
+        found, code = block.unhashed([word], snippet)
+        kernel.pending += code
+        return found
+
+    # -- synchronisation -----------------------------------------------------------------------------------------------------
+
+    def _sync(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
+        self._begin_poll(instruction, event, node)
+        kernel, block, access = self._kernel, self._kernel.open_block(), event.first
+        guard = kernel.guard(block, instruction)
+        first = block.reserve(_WORDS)
+        snippet = Snippet()
+        self._key(snippet, instruction, access, first)
+        sources = [operand for role, operand in event.operands if role == "src"]
+        for place, operand in zip((_FIRST, _SECOND), sources, strict=False):
+            self._number(snippet, first + place, operand, instruction, access, _WANTED if place == _FIRST else "")
+        _stamp(snippet, first + _BEFORE, guard_text(instruction))
+        kernel.pending += snippet.text()
+        behind = Snippet()
+        targets = [operand for role, operand in event.operands if role == "dst"]
+        if targets and targets[0].text != "_":
+            self._number(behind, first + _OLD, targets[0], instruction, access, _SEEN)
+        _stamp(behind, first + _AFTER, "")
+        self._behind = behind.text()
+        site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
+        words = event.row.modifiers(instruction.parts)
+        observes = bool(targets) and targets[0].text != "_"
+        shape = {"guard_word": guard, "value_word": first, "site": site, "a": access.width_bytes, "b": _operation(event.row, words)}
+        flags = Flag.READS * observes | Flag.WRITES * (access.access != "read") | Flag.ADDS * (access.access == "rmw")
+        block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.width_bytes, **shape))
+        self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.width_bytes, **shape)
+
+    def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
+        """The words of an address, which tell shared from global memory."""
+        assert access.address is not None
+        scope = instruction.scope
+        low, high = snippet.register("b32"), snippet.register("b32")
+        if access.space == "shared":
+            snippet.add(f"mov.b32 {low}, {shared_address(snippet, access.address, scope)};")
+            snippet.add(f"mov.b32 {high}, {_SHARED_MARK};")
+        else:
+            wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
+            snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
+            if access.space == "generic":
+                inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
+                snippet.add(f"isspacep.shared {inside}, {wide};")
+                snippet.add(f"cvta.to.shared.u64 {near}, {wide};")
+                snippet.add(f"cvt.u32.u64 {other}, {near};")
+                snippet.add(f"selp.b32 {low}, {other}, {low}, {inside};")
+                snippet.add(f"selp.b32 {high}, {_SHARED_MARK}, {high}, {inside};")
+        for place, register in enumerate((low, high)):
+            snippet.add(text.store(first + place, register).strip())
+        if self._poll is not None:
+            snippet.add(f"mov.b64 {_PLACE}, {{{low}, {high}}};")
+
+    def _number(
+        self, snippet: Snippet, place: int, operand: Operand, instruction: Instruction, access: MemoryAccess, kept: str = ""
+    ) -> None:
+        """Store a value in two words. `kept`: a register of polls that holds it too."""
+        pieces = value_words([operand], access.width_bytes, snippet, instruction.scope)
+        if kept and self._poll is not None:
+            low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
+            whole = snippet.register("b64")
+            snippet.add(f"cvt.u64.u32 {kept}, {low};")
+            snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {kept}, {kept}, {whole};")
+        for offset in range(2):
+            value = pieces[offset] if offset < len(pieces) else "0"
+            if value.isdecimal():
+                register = snippet.register("b32")
+                snippet.add(f"mov.u32 {register}, {value};")
+                value = register
+            snippet.add(text.store(place + offset, value).strip())
+
+
+def _stamp(snippet: Snippet, place: int, guard: str) -> None:
+    """Draw a number of the launch's counter, and store it."""
+    record, number = snippet.register("b64"), snippet.register("b32")
+    snippet.add(f"ld.global.u64 {record}, [{text.LAUNCH}];")
+    snippet.add(f"atom.global.add.u32 {number}, [{record}+{8 * text.COUNTER}], 1;")
+    snippet.add(text.store(place, number).strip())
+
+
+def _operation(row: Row, words: Mapping[str, str]) -> int:
+    """What is done to the value, and its type. `words`: the opcode's modifiers."""
+    kind = words.get("type", "")
+    found = _FAMILY_OPERATIONS.get(row.family) or next((_OPERATIONS[word] for word in words.values() if word in _OPERATIONS), _UNKNOWN)
+    return found | (_FLOAT if "f" in kind else _SIGNED if kind.startswith("s") else 0) << 8
