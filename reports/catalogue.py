@@ -17,8 +17,10 @@ from consan.reports.asynchronous import (
     OPERATIONS_AT_EXIT,
     PROXY_FENCES,
 )
+from consan.reports.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.races import DATA_RACE
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
+from consan.reports.tensor_rows import TCGEN05_FENCE, TCGEN05_MISUSE, TENSOR_AT_EXIT, TENSOR_READS, TENSOR_WAITS
 
 _MISSING_WAIT = CatalogueEntry(
     "missing-wait",
@@ -63,6 +65,7 @@ _MISSING_WAIT = CatalogueEntry(
             "warning",
         ),
         **OPERATION_WAITS,
+        **TENSOR_WAITS,
         GENERAL: Situation("a wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
     },
 )
@@ -78,6 +81,7 @@ _UNINITIALIZED = CatalogueEntry(
             "put {cta_barrier} after the write at {second_at} and before the read at {first_at}",
             "the {first_role} at {first_at} loads bytes that the write at {second_at} stores only later",
         ),
+        **TENSOR_READS,
         "operation:wgmma": Situation(
             "a write of these bytes before (1)",
             "fill the whole operand before {first_at}; check the address, strides and layout in its descriptor",
@@ -187,6 +191,12 @@ _DEADLOCK = CatalogueEntry(
             " moved the load out of the loop",
             "threads repeat a loop that never ends",
         ),
+        "columns": Situation(
+            "{barrier} that tcgen05.alloc can take: others have them all, or the other CTA of the pair does not ask",
+            "free columns with tcgen05.dealloc before this allocation (512 in all); with .cta_group::2 let one warp of each CTA of the pair"
+            " execute tcgen05.alloc with the same number",
+            "warps wait for {barrier} in tcgen05.alloc, and no thread that can still run frees them",
+        ),
         GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
     },
 )
@@ -198,6 +208,7 @@ _LIFETIME = CatalogueEntry(
     "the {first_role} at {first_at} touches shared memory of a CTA that has not started or has exited",
     {
         **OPERATIONS_AT_EXIT,
+        **TENSOR_AT_EXIT,
         "exit": Situation(
             "a wait that covers {group} before the kernel returns: {wait_name}",
             "wait with cp.async.wait_all ({wait_all_cpp}) before the kernel returns",
@@ -253,6 +264,7 @@ _SCOPE = CatalogueEntry(
             " acquired only from threads of its own CTA",
             severity="warning",
         ),
+        **SCOPES,
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
     },
 )
@@ -307,18 +319,6 @@ _REGISTER_HAZARD = CatalogueEntry(
     },
 )
 
-_GLOBAL_RACE = CatalogueEntry(
-    "global-race",
-    "race on global memory",
-    "error",
-    "CTAs touch the same global bytes at {first_at} and {second_at}, and nothing orders them",
-    {
-        GENERAL: Situation(
-            "a release and an acquire at .gpu scope between (1) and (2)", "use atomics, or a flag with {gpu_fence} on both sides"
-        )
-    },
-)
-
 KINDS: Final[dict[str, CatalogueEntry]] = {
     kind.id: kind
     for kind in (
@@ -327,11 +327,13 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _PROXY_FENCE,
         _UNINITIALIZED,
         _BARRIER_MISUSE,
+        TCGEN05_MISUSE,
+        TCGEN05_FENCE,
         _SCOPE,
         _DEADLOCK,
         _LIFETIME,
         _REGISTER_HAZARD,
         _OUT_OF_BOUNDS,
-        _GLOBAL_RACE,
+        GLOBAL_RACE,
     )
 }

@@ -17,6 +17,8 @@ from consan.reports.merging import merge_findings
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict import says_nothing_ran, verdict_of
 
+_COUNTS = ("launches", "unchecked", "ctas", "histories")  # of a kernel
+
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
     """One report. `others` are fields to set in it. Needs at least one report."""
@@ -62,9 +64,11 @@ def _kernels(kernels: Iterable[KernelSummary]) -> tuple[KernelSummary, ...]:
     """Kernels with equal name and instructions are summed; two kernels that share only a name stay two."""
     sums: dict[KernelSummary, KernelSummary] = {}
     for kernel in kernels:
-        same = replace(kernel, launches=0, unchecked=0)
+        none: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
+        same = replace(kernel, **none)
         before = sums.get(same, same)
-        sums[same] = replace(before, launches=before.launches + kernel.launches, unchecked=before.unchecked + kernel.unchecked)
+        summed: dict[str, Any] = {name: getattr(before, name) + getattr(kernel, name) for name in _COUNTS}
+        sums[same] = replace(before, **summed)
     return tuple(sums.values())
 
 

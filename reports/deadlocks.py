@@ -94,7 +94,9 @@ def deadlock(
 
 
 def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:
-    """The situation of endless loops, and what they poll. Threads at a barrier wait for those loops."""
+    """The situation of endless loops, and what they poll; of warps in want of columns. Threads at a barrier wait for those."""
+    if any(waiter.get("why") == "columns" for waiter in waiters):
+        return "columns", "columns of tensor memory"
     if polls:
         return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
     return ("loop", "") if any(waiter.get("why") == "loop" for waiter in waiters) else None

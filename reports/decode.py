@@ -45,6 +45,7 @@ from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
 from consan.reports.ordering import NEXT_ITERATION, in_program_order
 from consan.reports.places import apart, shown_at
 from consan.reports.sides import accesses_of, buffer_of, pair_of
+from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.unended import with_late_arrivals
 from consan.reports.waiters import Waiter, deadlock_of
 
@@ -90,7 +91,7 @@ def _explained(valid: Iterable[Found], table: Records | None) -> dict[tuple[int,
 def _finding(found: Found, table: Records | None, module: ModuleSites) -> Finding:
     count, ctas, low, high = merged(found, table)
     hazard = Hazard(int(found.own["hazard"])) if is_conflict(found) else Hazard.NONE
-    has_bytes = found.event["bytes"] and not is_global(found) and TYPES[found.kind][0] != "barrier-misuse"
+    has_bytes = found.event["bytes"] and not is_global(found) and not in_tensor_memory(found) and TYPES[found.kind][0] != "barrier-misuse"
     finding = Finding(
         kind=TYPES[found.kind][0],
         hazard=_hazard(found, hazard, module),

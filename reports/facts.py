@@ -15,6 +15,7 @@ from consan.reports.found import (
     barrier_of,
     barrier_state,
     completion_of,
+    fields_of,
     is_global,
     layout_of,
     range_of,
@@ -24,14 +25,22 @@ from consan.reports.kinds import place, place_of
 from consan.reports.model import Access
 from consan.reports.numbering import inside
 from consan.reports.ordering import Pair
+from consan.reports.tensor_memory import cells_of, in_tensor_memory
+
+# Of a finding between CTAs: the sites of the flag's write, of its read, and of the fence or release before the write.
+_GRID_PLACES = {"flag_write_at": "group", "flag_read_at": "commits", "fence_at": "retired"}
 
 
 def situation_of(found: Found) -> str | None:
     """The catalogue's situation, as far as the device tells."""
     event, reason = found.event, reason_of(found)
-    if found.kind is Kind.DATA_RACE and int(event["flags"]) & FindingFlags.SAME_VALUE:
+    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE) and int(event["flags"]) & FindingFlags.SAME_VALUE:
         return "replicated" if int(event["site"]) == int(event["other_site"]) else "same-value"
     situation = None if reason is Reason.NONE else reason.situation
+    if in_tensor_memory(found) and found.kind is not Kind.TENSOR_MISUSE:
+        return "tensor" if situation is None else f"tensor-{situation}"
+    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE):
+        return situation
     return f"global-{situation}" if int(event["flags"]) & FindingFlags.GLOBAL else situation
 
 
@@ -39,11 +48,18 @@ def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
     """What the catalogue's words need beside the accesses."""
     done = completion_of(found)
     leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
-    number = int(found.own["number"]) if found.kind is Kind.BARRIER_MISUSE else 0 if done is None else int(done["group"])
-    facts: dict[str, Any] = {"leave": leave, "barrier": f"barrier {number}"}
+    facts: dict[str, Any] = {}
+    if in_tensor_memory(found):
+        facts["bytes"] = cells_of(found, module)
+    number = int(found.own["number"]) if "number" in fields_of(found) else 0 if done is None else int(done["group"])
+    facts |= {"leave": leave, "number": number, "barrier": f"barrier {number}"}
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
+    if int(found.event["flags"]) & FindingFlags.GRID and done is not None:
+        for name, field in _GRID_PLACES.items():
+            site = module.site(int(done[field]))
+            facts[name] = place_of(site) if site is not None else None
     return facts | {"shared_bytes": int(found.event["shared_bytes"]), "dynamic": layout_of(found, module).dynamic is not None}
 
 

@@ -81,7 +81,9 @@ def is_global(found: Found) -> bool:
 
 
 def range_of(found: Found) -> tuple[int, int] | None:
-    """The bytes in conflict."""
+    """The bytes in conflict; None for cells of tensor memory."""
+    if int(found.event["flags"]) & FindingFlags.TENSOR:
+        return None
     begin = int(found.own["address"]) if is_global(found) else inside(found.event, int(found.event["offset"]))
     return (begin, begin + int(found.event["bytes"])) if found.event["bytes"] else None
 

@@ -37,12 +37,21 @@ WAITS: Final[dict[str, _Spellings]] = {
     "st.async": _MBARRIER_WAIT,
     "bulk store": _row("cuda::ptx::cp_async_bulk_wait_group_read", "tma_store_wait<{leave}>()", "tma.store_wait({leave})"),
     "wgmma": _row("CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})"),
-    "tcgen05": _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait(phase)", "mbarrier.wait"),
+    **dict.fromkeys(
+        ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
+        _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", "", "", ""),
+    ),
+    "tcgen05.ld": _row("cuda::ptx::tcgen05_wait_ld", "cutlass::arch::fence_view_async_tmem_load()"),
+    "tcgen05.st": _row("cuda::ptx::tcgen05_wait_st", "cutlass::arch::fence_view_async_tmem_store()"),
 }
 COMMITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row("__pipeline_commit()", "cp_async_fence()", "async_copy.commit_group()"),
     "bulk store": _row("cuda::ptx::cp_async_bulk_commit_group", "tma_store_arrive()"),
     "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()"),
+    **dict.fromkeys(
+        ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
+        _row("cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit"),
+    ),
 }
 
 _PINNED: Final = (
@@ -120,6 +129,8 @@ _BEHIND: Final[dict[str, _Spellings]] = {
         "cutlass::arch::fence_view_async_shared() or tma_store_fence()",
         "fence_async_shared()",
     ),
+    "before_sync": _row("cuda::ptx::tcgen05_fence_before_thread_sync", "cutlass::arch::tcgen05_before_thread_sync()"),
+    "after_sync": _row("cuda::ptx::tcgen05_fence_after_thread_sync", "cutlass::arch::tcgen05_after_thread_sync()"),
     "global_proxy_fence": _row("cuda::ptx::fence_proxy_async()", "cuda::ptx::fence_proxy_async()"),
     "map_acquire": _row("cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire"),
     "mbarrier_wait": _row("cuda::ptx::mbarrier_try_wait_parity", "producer_acquire, consumer_wait", "mbarrier.wait"),
@@ -132,7 +143,7 @@ _READ_FORM: Final = _row(
 # Advice for users who do not write the missing instruction themselves.
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
 _KINDS_OF_THE_COMPILER: Final = (
-    *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard"),
+    *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard", "tcgen05-misuse"),
 )
 
 

@@ -10,6 +10,8 @@ from consan.reports.consequences import arranged
 from consan.reports.model import SEVERITIES, Buffer, Finding
 from consan.reports.names import base_name
 
+_MERGE_AFTER = 32  # findings, and then as many more as there are distinct ones
+
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """One finding per (kernel, kind, unordered pair of sites), worst and most frequent first. Suppressed findings stay separate."""
@@ -17,6 +19,24 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for finding in findings:
         groups.setdefault((finding.suppressed, *merge_key(finding)), []).append(finding)
     return sort_findings(_merge(group) for group in groups.values())
+
+
+class Accumulated(list[Finding]):
+    """Findings of any number of launches, merged as they come: a program may have one in each of a million launches."""
+
+    _merge_at = _MERGE_AFTER
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Keep findings. They are merged once as many have come as there are distinct ones."""
+        self += found
+        if len(self) > self._merge_at:
+            self[:] = merge_findings(self)
+            self._merge_at = 2 * len(self) + _MERGE_AFTER
+
+    def clear(self) -> None:
+        """Forget all findings."""
+        super().clear()
+        self._merge_at = _MERGE_AFTER
 
 
 def merge_key(finding: Finding) -> tuple[Any, ...]:

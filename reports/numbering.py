@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from consan.instrument.abi.events import FindingFlags
 from consan.reports.model import Dim3
 
 
 def rank_of(event: Any, thread: int) -> int | None:
     """The rank of a thread's CTA in its cluster."""
+    return None if int(event["flags"]) & FindingFlags.GRID else _cta_of(event, thread)
+
+
+def _cta_of(event: Any, thread: int) -> int | None:
+    """The number of a thread's CTA, in its cluster or in the grid."""
     return thread // int(event["cta_threads"]) if event["cta_threads"] else None
 
 
@@ -24,7 +30,7 @@ def inside(event: Any, offset: int) -> int:
 
 def block_of(event: Any, thread: int) -> Dim3:
     """%ctaid of a thread's CTA. The record holds that of the CTA which wrote it."""
-    own, rank, shape = dim3(event["ctaid"]), rank_of(event, thread), dim3(event["cluster"])
+    own, rank, shape = dim3(event["ctaid"]), _cta_of(event, thread), dim3(event["cluster"])
     if rank is None:
         return own
     here, there = unflatten(int(event["rank"]), shape), unflatten(rank, shape)

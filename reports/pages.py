@@ -13,11 +13,6 @@ from consan.reports.catalogue import KINDS
 from consan.reports.explanations import explanations
 
 WIDTH: Final = 90
-_NOT_YET: Final = """consan does not look for this kind yet: it says clean of a kernel with this defect, and lists the memory under
-    `not checked`."""
-_WRONG: Final = {True: "Wrong", False: "Wrong, but consan says clean of it today"}
-_TRY_AT: Final = {True: ": ", False: ":\n\n    "}
-_TRY: Final = {True: "Try it", False: "Try it; both are clean today"}
 _TITLE: Final = """# Kinds of findings
 
 What consan reports, why the PTX ISA says so, and a kernel with the defect beside one without. Written by
@@ -30,13 +25,12 @@ def page(kind_id: str) -> str:
     blocks = (
         f"{kind.id}: {kind.title} ({kind.severity})",
         _fill(explanation.about),
-        *(() if explanation.reported else (_fill(_NOT_YET),)),
         _labelled("Why", explanation.isa),
         _labelled("PTX ISA", "; ".join(explanation.sections)),
-        f"{_WRONG[explanation.reported]}:\n\n" + textwrap.indent(explanation.racy.rstrip(), "    "),
+        "Wrong:\n\n" + textwrap.indent(explanation.racy.rstrip(), "    "),
         "Right:\n\n" + textwrap.indent(explanation.fixed.rstrip(), "    "),
         _labelled("How to fix it", explanation.repair),
-        f"{_TRY[explanation.reported]}{_TRY_AT[explanation.reported]}consan check FILE.cu {explanation.launch}",
+        f"Try it:\n\n    consan check FILE.cu {explanation.launch}",
         "To let one finding stand, with the reason why:\n\n" + textwrap.indent(suppression(kind_id), "    "),
     )
     return "\n\n".join(blocks) + "\n"
@@ -45,12 +39,8 @@ def page(kind_id: str) -> str:
 def summary() -> str:
     """One line for each kind."""
     width = max(map(len, KINDS))
-    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity}{_unless_reported(kind.id)})" for kind in KINDS.values()]
+    lines = [f"  {kind.id:<{width}}  {kind.title} ({kind.severity})" for kind in KINDS.values()]
     return "Kinds of findings; `consan explain KIND` tells more:\n" + "\n".join(lines) + "\n"
-
-
-def _unless_reported(kind_id: str) -> str:
-    return "" if explanations()[kind_id].reported else ", not looked for yet"
 
 
 def markdown(kind_id: str) -> str:
@@ -59,14 +49,13 @@ def markdown(kind_id: str) -> str:
     blocks = (
         f"## {kind.id}",
         f"*{kind.title}, {kind.severity}.* " + _one_line(explanation.about),
-        *(() if explanation.reported else (f"**{_one_line(_NOT_YET)}**",)),
         f"**Why.** {_one_line(explanation.isa)} (PTX ISA: {'; '.join(explanation.sections)})",
-        f"**{_WRONG[explanation.reported]}**",
+        "**Wrong**",
         _fenced("cuda", explanation.racy),
         "**Right**",
         _fenced("cuda", explanation.fixed),
         f"**How to fix it.** {_one_line(explanation.repair)}",
-        f"**{_TRY[explanation.reported]}**",
+        "**Try it**",
         _fenced("console", f"$ consan check FILE.cu {explanation.launch}"),
         "**To let one finding stand, with the reason why**",
         _fenced("text", suppression(kind_id)),
@@ -76,7 +65,7 @@ def markdown(kind_id: str) -> str:
 
 def document() -> str:
     """All pages as one Markdown document."""
-    contents = "\n".join(f"- [{kind.id}](#{kind.id}): {kind.title}{_unless_reported(kind.id)}" for kind in KINDS.values())
+    contents = "\n".join(f"- [{kind.id}](#{kind.id}): {kind.title}" for kind in KINDS.values())
     return "\n".join((_TITLE + "\n", contents + "\n", *map(markdown, KINDS)))
 
 

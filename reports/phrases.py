@@ -45,6 +45,8 @@ def who(access: Access, dot: str = ", ") -> str:
 
 def what(access: Access, dot: str = ", ") -> str:
     """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing where no bytes are known: of a barrier, a culprit, a waiter."""
+    if access.space == "tensor":
+        return dot.join((access.name, *_async_parts(access)))
     if access.bytes is None and access.space != "register" and access.asynchronous is None:
         return ""
     return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
@@ -88,6 +90,9 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "waits", _waiters(group)
     if len(groups) > MAX_WAITS:
         yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
+
+
+MAX_NAMES = 3  # kernels that a line names
 
 
 def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
@@ -261,11 +266,15 @@ def _found(report: Report, notes: bool) -> str:
 
 
 def _recorded(report: Report) -> str:
-    """`4,096 CTAs of 1 kernel, 3 distinct histories replayed`; nothing with called hooks."""
+    """`4,096 CTAs in 2 launches of 1 kernel, 3 distinct histories replayed`; and the kernels with called hooks, if some have."""
     kernels = [kernel for kernel in report.kernels if kernel.ctas]
-    ctas, histories = sum(kernel.ctas for kernel in kernels), sum(kernel.histories for kernel in kernels)
+    ctas, launches, histories = (sum(getattr(kernel, name) for kernel in kernels) for name in ("ctas", "launches", "histories"))
     replayed = plural(histories, "distinct history", "distinct histories")
-    return f"{plural(ctas, 'CTA')} of {plural(len(kernels), 'kernel')}, {replayed} replayed" if kernels else ""
+    where = f"{plural(launches, 'launch', 'launches')} of {plural(len(kernels), 'kernel')}"
+    hooked = [kernel_name(kernel.name) for kernel in report.kernels if kernel.launches and kernel.engine == "inline"]
+    more = [f"{len(hooked) - MAX_NAMES} more"] if len(hooked) > MAX_NAMES else []
+    others = f"; with called hooks: {', '.join(hooked[:MAX_NAMES] + more)}" if hooked else ""
+    return f"{plural(ctas, 'CTA')} in {where}, {replayed} replayed{others}" if kernels else ""
 
 
 def _ran(report: Report) -> str:

@@ -23,6 +23,7 @@ _WAITS: Final = {
     "warp-barrier": "waiting for lanes of the warp",
     "warp-collective": "waiting for lanes of the warp",
     "cluster-barrier": "waiting at the barrier of the cluster",
+    "columns": "waiting for columns of tensor memory",
     "mbarrier": "waiting for phase {phase} of the mbarrier at shared offset {mbarrier}",
 }
 

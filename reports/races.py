@@ -7,6 +7,7 @@ from typing import Final
 
 from consan.reports.asynchronous import OPERATION_RACES
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
+from consan.reports.tensor_rows import TENSOR_RACES
 
 _RACE_MESSAGES = {
     "RAW": "the {second_role} at {second_at} can run before the {first_role} at {first_at} has stored its value",
@@ -136,6 +137,7 @@ DATA_RACE: Final = CatalogueEntry(
             "warning",
         ),
         **OPERATION_RACES,
+        **TENSOR_RACES,
         "narrow-scope": Situation(
             ".cluster scope on both accesses: {narrow_at} has .cta scope",
             "write .cluster in place of .cta at {narrow_at}",

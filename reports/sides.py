@@ -24,6 +24,8 @@ from consan.reports.model import Access, AsyncInfo, Buffer
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of, unflatten
 from consan.reports.ordering import Pair
 from consan.reports.places import located
+from consan.reports.tensor_memory import SPACE as TENSOR_SPACE
+from consan.reports.tensor_memory import cells_of, in_tensor_memory, role_of
 
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 # Operation number of the device -> name (`AsyncInfo.kind`).
@@ -33,6 +35,11 @@ _OPERATIONS: Final = {
     Operation.WGMMA: "wgmma",
     Operation.STORE_ASYNC: "st.async",
     Operation.BULK_SOURCE: "bulk copy",
+    Operation.TCGEN05_MMA: "tcgen05.mma",
+    Operation.TCGEN05_CP: "tcgen05.cp",
+    Operation.TCGEN05_SHIFT: "tcgen05.shift",
+    Operation.TCGEN05_LD: "tcgen05.ld",
+    Operation.TCGEN05_ST: "tcgen05.st",
 }
 # The same derived from the site, for records without it: (family, whether it writes shared memory).
 _OPERATION_OF_SITE: Final = {
@@ -45,7 +52,7 @@ _OPERATION_OF_SITE: Final = {
 }
 # An operation's role, if it differs from its name.
 _ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
-_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma")
+_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma", "tcgen05.mma", "tcgen05.cp")
 #: What an instruction does to an mbarrier.
 _BARRIER_ROLES: Final = {
     "mbarrier.init": "initialisation",
@@ -77,7 +84,7 @@ def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Acce
         other = replace(other, role="read" if hazard is Hazard.WAR else "write")
     if found.kind is Kind.BARRIER_MISUSE and (own.site, own.thread, own.block) == (other.site, other.thread, other.block):
         return (own,)  # in two iterations of a loop
-    turned = found.kind is Kind.DIVERGENCE or _turned(found.kind, hazard, action, own_action)
+    turned = found.kind is Kind.DIVERGENCE or (not in_tensor_memory(found) and _turned(found.kind, hazard, action, own_action))
     return (own, other) if turned else (other, own)
 
 
@@ -123,10 +130,11 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
     number, touched = in_cta(event, thread), range_of(found)
     if action is None and site is not None:
         action = _operation_of(site)
+    tensor = in_tensor_memory(found)
     place = Access(
         role="",
         op="",
-        name=_name(found, module, touched) if touched else "",
+        name=cells_of(found, module) if tensor else _name(found, module, touched) if touched else "",
         block=block_of(event, thread),
         cluster_rank=rank_of(event, thread),
         thread=unflatten(number, dim3(event["ntid"])),
@@ -135,7 +143,7 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
         bytes=touched,
         asynchronous=action,
         proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
-        space="global" if is_global(found) else "shared",
+        space="global" if is_global(found) else TENSOR_SPACE if tensor else "shared",
     )
     return place if site is None else replace(place, role=_role(site, action), op=site.opcode, **located(site))
 
@@ -154,6 +162,8 @@ def _operation_of(site: Site) -> AsyncInfo | None:
 
 
 def _role(site: Site, action: AsyncInfo | None) -> str:
+    if tensor_role := role_of(site.opcode):
+        return tensor_role
     if action is not None:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
     if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):

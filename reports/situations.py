@@ -30,6 +30,7 @@ class CatalogueEntry:
     situations: dict[str, Situation]
 
 
+TENSOR_OPERATIONS: Final = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift")  # completed by tcgen05.commit
 # What makes the completion of an asynchronous operation visible, in PTX. The spelling of frameworks is in frameworks.py.
 WAITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.wait_group {leave}",
@@ -37,12 +38,14 @@ WAITS: Final[dict[str, str]] = {
     "st.async": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
     "bulk store": "cp.async.bulk.wait_group.read {leave}",
     "wgmma": "wgmma.wait_group.sync.aligned {leave}",
-    "tcgen05": "mbarrier.try_wait on the barrier of tcgen05.commit",
+    **dict.fromkeys(TENSOR_OPERATIONS, "mbarrier.try_wait.parity (parity {parity}) on {barrier}"),
+    "tcgen05.ld": "tcgen05.wait::ld.sync.aligned",
+    "tcgen05.st": "tcgen05.wait::st.sync.aligned",
 }
 COMMITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.commit_group",
     "bulk store": "cp.async.bulk.commit_group",
     "wgmma": "wgmma.commit_group.sync.aligned",
-    "tcgen05": "tcgen05.commit",
+    **dict.fromkeys(TENSOR_OPERATIONS, "tcgen05.commit"),
 }
-SIGNALLED: Final = ("bulk load", "st.async")  # completed by an mbarrier; all others by a group
+SIGNALLED: Final = ("bulk load", "st.async", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group

@@ -121,16 +121,28 @@ _NEAR = 1 << 20  # bytes; an address this close to a buffer is described relativ
 
 @dataclass(frozen=True)
 class Argument:
-    """A buffer argument of a launch. `label` is `--arg 2` or `argument 2`; `name` is the parameter's name in the source, if known."""
+    """A buffer argument of a launch. `label` is `--arg 2` or `argument 2`; `name` is the parameter's name in the source, if known.
+
+    `element`: the bytes of an element; 1 where they are not known.
+    """
 
     label: str
     begin: int
     bytes: int
     name: str = ""
+    element: int = 1
+
+    def part(self, begin: int, end: int) -> str:
+        """`element 4` or `elements 4..7` for whole elements between two addresses, else `bytes 18..19`."""
+        low, high = begin - self.begin, end - self.begin
+        if self.element == 1 or low % self.element or high % self.element:
+            return _bytes(low, high)
+        first, last = low // self.element, high // self.element - 1
+        return f"element {first}" if first == last else f"elements {first}..{last}"
 
 
 def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
-    """`bytes 16..19 of --arg 1 (out)`, `directly past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
+    """`element 4 of --arg 1 (out)`, `directly past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
     near = min(arguments, key=lambda each: _distance(each, begin, end), default=None)
     if near is None or _distance(near, begin, end) > _NEAR:
         return ""
@@ -140,7 +152,7 @@ def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
     if begin >= near.begin + near.bytes:
         distance = begin - near.begin - near.bytes
         return f"{plural(distance, 'byte') if distance else DIRECTLY} past the end of {near.label} ({known})"
-    inside = f"{_bytes(begin - near.begin, end - near.begin)} of {near.label}"
+    inside = f"{near.part(begin, end)} of {near.label}"
     said = known if end > near.begin + near.bytes else near.name
     return inside + (f" ({said})" if said else "")
 

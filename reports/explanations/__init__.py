@@ -1,8 +1,7 @@
 """The long text of each kind: what it means, what the PTX ISA says, a racy and a fixed example, how to fix it. A file for each kind.
 
 `consan explain KIND` prints these as pages (pages.py). The examples are whole kernels. Tests run both: the first must give the
-finding, the second none. A kind with `reported = false` must give none at all. Section numbers are those of
-PTX ISA 9.1.
+finding, the second none. Section numbers are those of PTX ISA 9.1.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ class Explanation:
     fixed: str
     repair: str
     launch: str
-    reported: bool = True
 
 
 @cache

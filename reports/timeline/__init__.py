@@ -27,6 +27,7 @@ _SHAPES: Final[dict[str, Callable[[Finding], Timeline]]] = {
     "uninitialized-read": uninitialised,
     "out-of-bounds": outside,
     "barrier-misuse": misuse,
+    "tcgen05-misuse": misuse,
     "deadlock": waiting,
     "lifetime": lifetime,
 }

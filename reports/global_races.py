@@ -1,0 +1,88 @@
+"""The catalogue's rows for races in global memory between CTAs, and for scopes that are too narrow there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.reports.situations import GENERAL, CatalogueEntry, Situation
+
+_FLAG = "the flag that is written at {flag_write_at} and read at {flag_read_at}"
+_RELEASE = "{gpu_fence} after {first_at} and before the flag is written at {flag_write_at} (or a release there)"
+_ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {second_at} (or an acquire there)"
+
+
+GLOBAL_RACE: Final = CatalogueEntry(
+    "global-race",
+    "race on global memory",
+    "error",
+    "CTAs touch the same bytes at {first_at} and {second_at}, and nothing orders them",
+    {
+        "no-synchronisation": Situation(
+            "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only",
+            "give each CTA bytes of its own, make both accesses atomic, or order them: release and acquire a flag at .gpu scope, split the"
+            " kernel in two, or launch it cooperatively and put a barrier of the grid between them",
+        ),
+        "no-release": Situation(
+            "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",
+            "put " + _RELEASE,
+            "the {second_role} at {second_at} comes after its CTA has read " + _FLAG + ", but nothing publishes the {first_role} at"
+            " {first_at} before the flag is written",
+        ),
+        "no-acquire": Situation(
+            "the acquire side: a fence or an acquire at .gpu scope between the read of the flag at {flag_read_at} and {second_at}",
+            "put " + _ACQUIRE,
+            "the {second_role} at {second_at} comes after its CTA has read " + _FLAG + ", but nothing keeps it from using older data than"
+            " the flag",
+        ),
+        "other-threads": Situation(
+            "a barrier of the CTA between the thread that has acquired the flag and the {second_role} at {second_at}",
+            "put {cta_barrier} after the flag has been read, before {second_at}",
+            "the {first_role} at {first_at} is ordered before another thread of the CTA than the one of the {second_role} at {second_at}",
+        ),
+        "not-coherent": Situation(
+            "memory that the launch does not write: a load with .nc needs that",
+            "load with a plain load, or write in another launch",
+            "one of {first_at} and {second_at} loads with .nc bytes that the other writes in the same launch",
+        ),
+        "same-value": Situation(
+            "a synchronisation between the CTAs",
+            "let one CTA store it, or make the stores atomic",
+            "several CTAs store the same value into the same bytes, at {first_at} and {second_at}, in no order",
+            "warning",
+        ),
+        "replicated": Situation(
+            "nothing that changes the result: one instruction of several threads stores one value",
+            "nothing, if the threads hold the same value on purpose; else let one thread store it",
+            "several CTAs store the same value into the same bytes at {second_at}, in no order",
+            "note",
+        ),
+        GENERAL: Situation(
+            "an edge that orders (1) before (2)", "release and acquire a flag at .gpu scope between {first_at} and {second_at}"
+        ),
+    },
+)
+
+SCOPES: Final = {
+    "access-scope": Situation(
+        ".gpu scope on both accesses: {narrow_at} has .cta scope",
+        "write .gpu in place of .cta at {narrow_at}",
+        "CTAs access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} does not include the other CTA",
+    ),
+    "release-scope": Situation(
+        "a release at .gpu scope before the flag is written at {flag_write_at}: that at {fence_at} has .cta scope",
+        "write .gpu in place of .cta at {fence_at} ({gpu_fence})",
+        "the {first_role} at {first_at} is published at {fence_at} only to threads of its own CTA; the {second_role} at {second_at} is in"
+        " another one",
+    ),
+    "acquire-scope": Situation(
+        "an acquire at .gpu scope after the flag is read at {flag_read_at}: the present one has .cta scope",
+        "write .gpu in place of .cta on what acquires after {flag_read_at} ({gpu_fence})",
+        "the {second_role} at {second_at} acquires what its own CTA has published; the {first_role} at {first_at} is in another one",
+    ),
+    "flag-scope": Situation(
+        "a flag at .gpu scope: the accesses at {flag_write_at} and {flag_read_at} must both include the other CTA",
+        "write .gpu in place of .cta on both",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the flag between them is accessed"
+        " at .cta scope",
+    ),
+}

@@ -1,0 +1,34 @@
+"""Tensor memory in reports: the names of its cells. The words are in tensor_rows.py.
+
+A place is `TMEM[lanes 0..127, columns 0..63] of the allocation at gemm.cu:40`. Operations are named by their issue.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.instrument.abi.events import FindingFlags, Found
+from consan.reports.found import ModuleSites, fields_of, merged
+from consan.reports.kinds import place_of
+
+SPACE: Final = "tensor"  # of an Access
+
+
+def in_tensor_memory(found: Found) -> bool:
+    """Whether a finding is about cells of tensor memory."""
+    return bool(int(found.event["flags"]) & FindingFlags.TENSOR)
+
+
+def cells_of(found: Found, module: ModuleSites) -> str:
+    """The cells of a finding, and the place of their allocation."""
+    _, _, begin, end = merged(found, None)
+    address = int(found.own["address"]) if "address" in fields_of(found) else 0
+    alloc = module.site(address >> 32)
+    cells = f"TMEM[lanes {address & 255}..{(address >> 8 & 255) - 1}, columns {begin}..{end - 1}]"
+    return cells if alloc is None else f"{cells} of the allocation at {place_of(alloc)}"
+
+
+def role_of(opcode: str) -> str:
+    """`tcgen05.mma` of an opcode; empty for other families."""
+    parts = opcode.split(".")
+    return ".".join(parts[:2]) if parts[0] == "tcgen05" else ""
