@@ -4,7 +4,7 @@
 kernels change them in place; device arrays are used in place. An array given twice is one buffer. A `TensorMap` is passed by value.
 Scalars take the type of the kernel's parameter. `check` sanitizes all kernels that the adapters see inside a `with` block.
 
-Bad input raises `UsageError`: a bad argument, a source that does not compile, a missing library. What a kernel does never raises.
+Bad input raises `UsageError`: a bad argument, a source that does not compile, a missing library. A kernel's behaviour never raises.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def launch(
     trace_memory: int | None = None,
     exhaustive: bool = False,
     keep_histories: bool = False,
+    global_memory: str = "auto",
 ) -> Report:
     """Launch once, sanitized, and return the report of this launch.
 
@@ -138,6 +139,7 @@ def launch(
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `keep_histories`: write a file for `consan replay`.
+    `global_memory`: "on" also looks for races there, as `--global`.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
@@ -146,7 +148,7 @@ def launch(
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
-    recording: dict[str, Any] = {"exhaustive": exhaustive, "keep_histories": keep_histories}
+    recording: dict[str, Any] = {"exhaustive": exhaustive, "keep_histories": keep_histories, "global_memory": global_memory}
     session = Session(device=device, seed=seed, timeout=timeout, engine=engine, **checking, **recording)
     with session.turn():
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
@@ -176,7 +178,7 @@ def _dim3(shape: Shape) -> Dim3:
 
 
 def _arguments(function: Function, args: Sequence[Any]) -> list[Value]:
-    """What to place for each parameter."""
+    """The value to place for each parameter."""
     if not isinstance(args, Sequence):
         raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
     if len(args) != len(function.params):

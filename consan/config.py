@@ -41,7 +41,7 @@ _RULE_KEYS: Final = ("kind", "kernel", "source", "reason")
 
 @dataclass(frozen=True)
 class Config:
-    """What a project says: texts of options, suppressions, and what there is to warn of."""
+    """The settings of a project: texts of options, suppressions, and warnings about them."""
 
     texts: options.Texts
     rules: tuple[Rule, ...] = ()

@@ -25,7 +25,11 @@ VARIABLE: Final = "CONSAN_OPTIONS"
 DEVICES: Final = ("auto", "gpu", "cpu")
 POLICIES: Final = ("default", "isa")
 ASSEMBLIES: Final = ("best", "fast")
-ENGINES: Final = ("auto", "record", "inline")
+AUTO: Final = "auto"
+RECORD: Final = "record"
+INLINE: Final = "inline"
+ENGINES: Final = (AUTO, RECORD, INLINE)
+GLOBALS: Final = ("auto", "on", "off")
 
 Texts = Mapping[str, tuple[str, str]]  # option name -> (source of the value, value)
 
@@ -145,6 +149,7 @@ class Option:
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     switch: bool = False
+    key: str = ""  # the name, where it is not that of the flag
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -154,7 +159,7 @@ class Option:
     @property
     def name(self) -> str:
         """The name in `[tool.consan]` and among the arguments of a command."""
-        return self.flags[-1].removeprefix("--").replace("-", "_")
+        return self.key or self.flags[-1].removeprefix("--").replace("-", "_")
 
     @property
     def variable(self) -> str:
@@ -214,19 +219,27 @@ SESSION: Final = (
     Option(
         "--engine",
         "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
-        " what record does not take yet is checked inline, and the report says so; auto: inline",
+        " what record does not take yet is checked inline, and the report says so; auto: record on the virtual machine,"
+        " inline on a GPU and in stress, reduce and replay of schedules",
         default="auto",
         choices=ENGINES,
     ),
     Option(
+        "--global",
+        "on: also look for races in global memory, with --engine record; auto: off",
+        default="auto",
+        choices=GLOBALS,
+        key="global_memory",
+    ),
+    Option(
         "--trace-memory",
-        "limit on the memory for the logs of a launch (--engine record); CTAs whose logs do not fit are not checked",
+        "limit on the memory for the logs of a recorded launch; CTAs whose logs do not fit are not checked",
         read_bytes,
         metavar="SIZE",
     ),
-    _switch("--exhaustive", "replay each CTA, also those that did the same as others (--engine record)"),
+    _switch("--exhaustive", "replay each CTA, also those that did the same as others (recorded launches)"),
     _switch(
-        "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (--engine record)"
+        "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (recorded launches)"
     ),
 )
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
@@ -239,9 +252,9 @@ PICTURE: Final = (_switch("--timeline", "text: draw each finding as lanes of tim
 RUN: Final = (
     Option(
         "--triton-arch",
-        "target of Triton with --device cpu: sm_80 (cp.async) or sm_90 (TMA, wgmma); default: sm_90",
+        "target of Triton with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05); default: sm_90",
         default="sm_90",
-        choices=("sm_80", "sm_90"),
+        choices=("sm_80", "sm_90", "sm_100"),
     ),
     _switch("--skip-benchmarks", "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu"),
 )

@@ -103,6 +103,6 @@ class ProgressLine(Progress):
 
 
 def for_terminal(delay: float = 0.5) -> Progress:
-    """What a command shows of its work: a line where somebody watches and has not asked for quiet."""
+    """The progress line of a command. It is shown on a terminal, unless quiet is asked for."""
     watched = sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet()
     return ProgressLine(sys.stderr, delay) if watched else SILENT

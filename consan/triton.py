@@ -17,7 +17,7 @@ from consan.api import LiveReport, check
 
 @contextlib.contextmanager
 def cpu(*, arch: str = "sm_90", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
-    """Launch Triton kernels without a GPU. `as report` gives the block's report once the block ends. `arch`: "sm_80" or "sm_90"."""
+    """Launch Triton kernels without a GPU, for `arch` "sm_80", "sm_90" or "sm_100". `as report` gives the block's report once it ends."""
     if not versions.installed():
         raise EnvironmentFailure("Triton is not installed; install it with: pip install 'triton>=3.6,<3.10'")
     with check(device="cpu", seed=seed, policy=policy, triton_arch=arch, **options) as report:

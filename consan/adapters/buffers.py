@@ -12,31 +12,34 @@ from typing import Any
 
 from consan.reports.variables import Argument
 
+_NO_BUFFER = 0, 0, 0
+
 
 def buffers(args: Iterable[Any], names: Sequence[str] = ()) -> tuple[Argument, ...]:
     """The buffers, numbered from 1 as the caller passes them; `names` are the parameters' names, if they are known."""
     found = []
     for number, value in enumerate(args, 1):
-        begin, size = _extent(value)
+        begin, size, element = _extent(value)
         if begin and size:
-            found.append(Argument(f"argument {number}", begin, size, names[number - 1] if number <= len(names) else ""))
+            name = names[number - 1] if number <= len(names) else ""
+            found.append(Argument(f"argument {number}", begin, size, name, element))
     return tuple(found)
 
 
-def _extent(value: Any) -> tuple[int, int]:
-    """Address and bytes; zeros if it is no buffer."""
+def _extent(value: Any) -> tuple[int, int, int]:
+    """Address, bytes, and bytes of an element; zeros if it is no buffer."""
     if callable(getattr(value, "data_ptr", None)):
         return _of_tensor(value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
-        contiguous = interface.get("strides") is None
-        size = math.prod(interface["shape"]) * int(interface["typestr"][2:])
-        return (int(interface["data"][0]), size) if contiguous else (0, 0)
-    return (int(value.handle), int(value.size)) if hasattr(value, "handle") and hasattr(value, "size") else (0, 0)
+        contiguous, element = interface.get("strides") is None, int(interface["typestr"][2:])
+        return (int(interface["data"][0]), math.prod(interface["shape"]) * element, element) if contiguous else _NO_BUFFER
+    return (int(value.handle), int(value.size), 1) if hasattr(value, "handle") and hasattr(value, "size") else _NO_BUFFER
 
 
-def _of_tensor(tensor: Any) -> tuple[int, int]:
+def _of_tensor(tensor: Any) -> tuple[int, int, int]:
     known = all(hasattr(tensor, name) for name in ("numel", "element_size", "is_contiguous"))
     if not known or not getattr(tensor, "is_cuda", True) or not tensor.is_contiguous():
-        return 0, 0
-    return int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size())
+        return _NO_BUFFER
+    element = int(tensor.element_size())
+    return int(tensor.data_ptr()), int(tensor.numel()) * element, element

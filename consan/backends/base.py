@@ -93,6 +93,10 @@ class Backend(Protocol):
     def allocates_zeros(self) -> bool:
         """Whether `alloc` gives zeroed memory."""
 
+    @property
+    def records(self) -> bool:
+        """Whether `--engine auto` records here: all parts of the recorder have run on such a device."""
+
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""
 

@@ -32,6 +32,7 @@ class VirtualBackend:
     arch = "sm_90a"
     memory_bytes = _MEMORY
     allocates_zeros = True
+    records = True
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()

@@ -47,7 +47,7 @@ def _nearest(wanted: str, entries: Sequence[Function]) -> str:
 
 
 def _templates(file: str) -> str:
-    """What to do if all kernels of a .cu file are templates without an instance."""
+    """The advice for a .cu file whose kernels are all templates without an instance."""
     if not is_cuda(file) or not os.path.isfile(file):
         return ""
     names = [one.name for one in declarations(read_file(file)) if one.template]

@@ -25,16 +25,20 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class OnDevice:
-    """An argument that refers to device memory: the bytes of its parameter, and the buffer. `nbytes` None: nobody knows its size."""
+    """An argument that refers to device memory: the bytes of its parameter, and the buffer. `nbytes` None: nobody knows its size.
+
+    `element`: the bytes of an element; 1 where they are not known.
+    """
 
     data: bytes
     begin: int
     nbytes: int | None
+    element: int = 1
 
 
-def pointer(address: int, nbytes: int | None = None) -> OnDevice:
+def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevice:
     """A pointer to the begin of a buffer."""
-    return OnDevice(address.to_bytes(8, "little"), address, nbytes)
+    return OnDevice(address.to_bytes(8, "little"), address, nbytes, element)
 
 
 Value = bytes | Array | TensorMap | OnDevice
@@ -68,9 +72,9 @@ class Placement:
             return value
         if isinstance(value, TensorMap):
             return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
-        found = value if isinstance(value, OnDevice) else pointer(self.address(value), value.nbytes)
+        found = value if isinstance(value, OnDevice) else pointer(self.address(value), value.nbytes, value.itemsize)
         if label and found.nbytes is not None:
-            self.buffers.append(Argument(label, found.begin, found.nbytes, name))
+            self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:

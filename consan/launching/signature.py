@@ -44,7 +44,7 @@ def kinds_of(entry: Function, source: Source | None = None) -> list[CType]:
 
 
 def kind_in_ptx(parameter: Param) -> CType:
-    """What the PTX says."""
+    """The signature that the PTX declares."""
     text, size = f".{parameter.type}", parameter.nbytes
     if parameter.size is not None or parameter.vector > 1:
         return CType(CLASS, f"{size} bytes", size)

@@ -101,14 +101,18 @@ def _meant(entry: str, source: str) -> str:
 
 
 def read_module(ptx: str, name: str) -> Module:
-    """The parsed module. Raises `UsageError` with the place if it is no PTX, or if the assembler here refuses it.
+    """The parsed module. Raises `UsageError` with the place if it is no PTX, its target lacks a suffix, or the assembler here refuses it.
 
     The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked.
     """
+    from consan.instrument.isa.features import missing_suffix
     from consan.instrument.ptx import parse
     from consan.toolchain.assemble import why_broken
 
     module = parse(ptx, name)
+    missing = missing_suffix(module)
+    if missing is not None:
+        raise UsageError(f"{name}:{missing[0].line}: {missing[1]}")
     compiled = is_cuda(name)
     if not compiled or _INLINE_ASSEMBLY in ptx:
         refusal = why_broken(ptx, module.target, wild=not compiled)

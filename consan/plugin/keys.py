@@ -1,4 +1,4 @@
-"""What the plugin's files share: the keys of what they keep in pytest's stashes, the settings, and the warning."""
+"""Shared by the plugin's files: the keys of pytest's stashes, the settings, and the warning."""
 
 from __future__ import annotations
 

@@ -196,14 +196,14 @@ class Ledger:
             yield f"suppressed {line(finding)}: {finding.suppressed.reason} ({short(finding.suppressed.by)})", {}
 
     def _gaps(self, report: Report) -> Iterator[Line]:
-        """What was not fully checked, and likely mistakes."""
+        """Kernels that were not fully checked, and likely mistakes."""
         for reason in report.incomplete:
             yield f"incomplete: {reason}", {"yellow": True}
         for text in (*self._unused(report), *([self._problem] if self._problem else [])):
             yield f"warning: {text}", {"yellow": True}
 
     def _closing(self, report: Report) -> Iterator[Line]:
-        """What to look at next."""
+        """The commands that show more."""
         for note in report.notes:
             yield f"note: {note}", {}
         for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=settings_of(self._config).notes)):

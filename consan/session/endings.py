@@ -35,7 +35,12 @@ _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not
 _DIVERGENT: Final = "divergent"
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
-_ENDINGS: Final = {"trap": "executed trap", "assert": "failed an assertion", "unknown-opcode": "met an unknown instruction"}
+_ENDINGS: Final = {
+    "trap": "executed trap",
+    "assert": "failed an assertion",
+    "unknown-opcode": "met an unknown instruction",
+    "illegal": "executed an illegal tcgen05 instruction",
+}
 
 
 def settled(stats: LaunchStats, *, alone: bool) -> LaunchStats:
@@ -117,7 +122,7 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
 
 
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
-    place = prepared.instrumented.original(fault.ptx_line)
+    place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     where = _at(place) if place else ""
     detail = f": {fault.message}" if fault.message else ""
     what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
@@ -149,7 +154,7 @@ def _with_message(finding: Finding, message: str) -> Finding:
 
 
 def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
-    place = prepared.instrumented.original(fault.ptx_line)
+    place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     touched, space = _touched(fault), fault.space or "global"
     access = Access(
         role=fault.access or "access",
@@ -185,7 +190,7 @@ def _touched(fault: Fault) -> tuple[int, int] | None:
 
 def _divergence(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     """A matrix instruction that part of a warp has executed. The kernel's own record tells where the other lanes are."""
-    place = prepared.instrumented.original(fault.ptx_line)
+    place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     access = Access(
         role=TOGETHER,
         op=fault.opcode,
@@ -203,7 +208,8 @@ def _where(place: Place | None) -> dict[str, Any]:
 
 
 def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> Waiter:
-    places = (prepared.instrumented.original(line) for line in (blocked.ptx_line, *blocked.callers))
+    own = prepared.instrumented.original(blocked.ptx_line, blocked.opcode)
+    places = (own, *map(prepared.instrumented.original, blocked.callers))
     place = next((place for place in places if place is not None), None)
     return Waiter(
         block=blocked.ctaid,

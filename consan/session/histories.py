@@ -19,11 +19,13 @@ from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.recorder import LaunchedKernel
+from consan.checker.stops import Stop
 from consan.instrument.record.templates import tables
+from consan.options import INLINE
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.session.layouts import GivenBuffers, NamedBuffers, layout_with, offsets_of, sources_of
-from consan.session.recording import INLINE, Started
+from consan.session.recording import Started
 
 if TYPE_CHECKING:
     from consan.session.device import Device
@@ -34,13 +36,21 @@ SUFFIX = ".histories"
 _numbers = itertools.count(1)  # of the files of this process
 
 
+@dataclass(frozen=True)
+class _Module:
+    """A module of the file: its place there, and its description as JSON."""
+
+    place: int
+    about: dict[str, Any]
+
+
 @dataclass
 class Keeper:
     """Collects a session's launches, and writes them with each report. Each report after a `forget` has a file of its own."""
 
     device: Device
     _archive: Archive = field(default_factory=Archive)
-    _modules: dict[int, dict[str, Any]] = field(default_factory=dict)  # by number
+    _modules: dict[int, _Module] = field(default_factory=dict)  # by number
     _number: int = 0  # of the file, once it is written
     _process: int = field(default_factory=os.getpid)
 
@@ -49,14 +59,12 @@ class Keeper:
         if not isinstance(started.launch, Watched):
             return
         self._leave_parent()
-        if prepared.number not in self._modules:
-            self._modules[prepared.number] = _module(prepared)
-        module = self._modules[prepared.number]
-        module["offsets"].setdefault(entry, offsets_of(self.device, prepared, entry))
-        names = prepared.address_name
-        buffers = [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | GivenBuffers) else []
-        about = {"module": list(self._modules).index(prepared.number), "entry": entry, "exhaustive": started.exhaustive}
-        self._archive.add(started.launch, {**about, "buffers": buffers, "grid": started.launched.grid, "block": started.launched.block})
+        module = self._modules.get(prepared.number) or self._new_module(prepared)
+        if entry not in module.about["offsets"]:
+            module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
+        about = {"module": module.place, "entry": entry, "exhaustive": started.exhaustive, "buffers": _buffers(prepared)}
+        about |= {"stop": [started.stop.unit, *started.stop.opened] if started.stop else None}
+        self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
     def written(self, report: Report) -> Report:
         """Write the file, and name it in the report's notes. A file that cannot be written is a note too."""
@@ -78,17 +86,26 @@ class Keeper:
         self._archive, self._modules, self._number = Archive(), {}, 0
 
     def _leave_parent(self) -> None:
-        """What was kept before a fork belongs to the parent."""
+        """A forked process starts anew: the launches before the fork belong to its parent."""
         if self._process != os.getpid():
             self._process = os.getpid()
             self.forget()
 
+    def _new_module(self, prepared: Prepared) -> _Module:
+        module = self._modules[prepared.number] = _Module(len(self._modules), _described(prepared))
+        return module
+
     def _about(self, report: Report) -> dict[str, Any]:
         run = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
-        return {**run, "modules": list(self._modules.values()), "elsewhere": [*_elsewhere(report), *report.incomplete]}
+        modules = [module.about for module in self._modules.values()]
+        return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
 
 
-def _module(prepared: Prepared) -> dict[str, Any]:
+def _shape(launched: LaunchedKernel) -> dict[str, Dim3]:
+    return {"grid": launched.grid, "block": launched.block, "cluster": launched.cluster}
+
+
+def _described(prepared: Prepared) -> dict[str, Any]:
     assert prepared.recorded is not None
     return {
         "name": prepared.name,
@@ -98,6 +115,12 @@ def _module(prepared: Prepared) -> dict[str, Any]:
         "sources": sources_of(prepared),
         "offsets": {},
     }
+
+
+def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
+    """The buffers of the launch that was just checked."""
+    names = prepared.address_name
+    return [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | GivenBuffers) else []
 
 
 def _elsewhere(report: Report) -> list[str]:
@@ -144,11 +167,13 @@ def _prepared(session: Session, name: str, version: str, module: dict[str, Any])
 
 
 def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[Prepared, str, Started, NamedBuffers]:
-    """What `Session.replayed` takes."""
+    """The arguments of `Session.replayed`."""
     about = launch.about
-    launched = LaunchedKernel(prepared.number, prepared.entries.index(about["entry"]), _dim3(about["grid"]), _dim3(about["block"]))
+    grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
+    launched = LaunchedKernel(prepared.number, prepared.entries.index(about["entry"]), grid, block, cluster)
     assert prepared.recorded is not None
     started = Started(launch, launched, prepared.recorded, session.recording.histories, bool(about["exhaustive"]))
+    started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
 
 

@@ -22,7 +22,7 @@ from consan.session.device import Device
 from consan.session.layouts import layout_of
 from consan.session.prepared import Prepared
 from consan.session.producers import framework_of
-from consan.session.recording import RECORD, Recording
+from consan.session.recording import Recording
 from consan.session.runtime import library_for
 from consan.session.shadow import Room
 from consan.toolchain.cache import Cache, key
@@ -30,7 +30,7 @@ from consan.toolchain.registers import assemble_recorded, assemble_with_hooks
 
 
 class Modules:
-    """What one session has prepared. The caller holds the device's lock, and the shadow records for the session."""
+    """The modules that one session has prepared. The caller holds the device's lock, and the shadow records for the session."""
 
     def __init__(self, device: Device, base: Variant, recording: Recording, *, fast: bool) -> None:
         self.used: dict[int, Prepared] = {}  # by number
@@ -107,16 +107,16 @@ class Modules:
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument and load a module."""
         delayed = self._device.delay_seed is not None
-        reasons = {"it runs in clusters": cluster > 1, "its warps are delayed": delayed, "the policy is isa": self._base.isa}
+        reasons = {"its warps are delayed": delayed, "the policy is isa": self._base.isa}
         why = next((reason for reason, holds in reasons.items() if holds), "")
-        wanted = self._recording.engine == RECORD
+        wanted = self._recording.wanted(self._device.backend)
         if wanted and why:
             self._recording.takes_hooks(name, why)
         return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not why))
 
-    def with_hooks(self, prepared: Prepared) -> Prepared:
+    def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""
-        return self.load(self.instrument(prepared.plain, prepared.name, 1))
+        return self.load(self.instrument(prepared.plain, prepared.name, cluster))
 
     def load(self, prepared: Prepared) -> Prepared:
         """Load a module, once."""
@@ -129,16 +129,15 @@ class Modules:
         return prepared
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Write the control block of a module that somebody else loaded."""
-        if self._recording.engine == RECORD:
-            self._recording.takes_hooks(prepared.name, "its framework launches it")
+        """Write the control block of a module that another library has loaded."""
+        self._recording.takes_hooks(prepared.name, "its framework launches it")
         set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
         if prepared.delayed:
             set_symbol(SEED, self._device.delay_bytes())
 
     def for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for launches with this cluster size. It is instrumented again if it was not made for it."""
-        if ctas <= max(1, prepared.instrumented.variant.cluster):
+        if prepared.recorded is not None or ctas <= max(1, prepared.instrumented.variant.cluster):
             return prepared
         if not prepared.launched:
             self.used.pop(prepared.number, None)

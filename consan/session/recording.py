@@ -1,7 +1,7 @@
 """The recording engine in a session: which modules it takes, its memory, and what it has checked.
 
---engine record asks for it. A module that the engine does not take, and a launch that the trace memory cannot hold, use called
-hooks, and a note in the report says why. `auto` is `inline` until the two engines are equally exact.
+`--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
+hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
 
 Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the end of a recorded kernel that hangs on
 a GPU: its record is lost.
@@ -10,53 +10,76 @@ a GPU: its record is lost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from consan._errors import EnvironmentFailure
 from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
 from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
+from consan.checker.stops import Stop, stop_at
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.runtime import Variant
+from consan.options import AUTO, RECORD
 from consan.reports import model
-from consan.reports.merging import merge_findings
+from consan.reports.merging import Accumulated
 
 if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
     from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
-INLINE: Final = "inline"
-RECORD: Final = "record"
 _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
-_MERGE_FROM = 512  # findings: a program may have one in each of a million launches
 _SHARE = 8  # of a GPU's memory
+_NO_CLUSTER: Final = (1, 1, 1)
 
 
 @dataclass
 class Recording:
-    """What a session records."""
+    """The recording engine of a session."""
 
     engine: str
     trace_memory: int | None = None
     exhaustive: bool = False  # equal CTAs are replayed too
+    outer: bool = False  # global memory is checked too
     refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
     histories: Histories = field(default_factory=dict)  # since the last report
-    findings: list[model.Finding] = field(default_factory=list)
+    findings: Accumulated = field(default_factory=Accumulated)
     notes: dict[str, None] = field(default_factory=dict)
+    outer_gaps: bool = False  # some launch was not checked in full there
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+
+    def wanted(self, backend: Backend) -> bool:
+        """Whether modules are recorded, if the engine takes them."""
+        return self.engine == RECORD or (self.engine == AUTO and backend.records)
 
     def rewritten(self, read: Callable[[], Module]) -> tuple[Instrumented, Recorded] | str:
         """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = record(read())
+            done = self._recorded(read())
         except Refusal as reason:
             return str(reason)
-        library()
+        try:
+            library()
+        except EnvironmentFailure as error:
+            if self.engine == RECORD:
+                raise
+            return str(error)
         return _as_instrumented(read(), done), done
+
+    def _recorded(self, module: Module) -> Recorded:
+        """With global memory if it can be, else without it."""
+        if self.outer:
+            try:
+                return record(module, outer=True)
+            except Refusal as reason:
+                done = record(module)
+                return replace(done, outer_refusal=str(reason))
+        return record(module)
 
     def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""
@@ -64,18 +87,21 @@ class Recording:
             return self.trace_memory
         return _most_bytes(None if backend.allocates_zeros else backend.memory_bytes)
 
-    def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> Started:
+    def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> Started:
         """Make the memory for a launch. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        launched = LaunchedKernel(prepared.number, prepared.entries.index(entry), grid, block)
+        number = prepared.entries.index(entry)
+        shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
+        if any(extent % size for extent, size in zip(grid, shape, strict=True)):
+            shape = _NO_CLUSTER  # the launch will fail
+        launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
         return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive)
 
     def note(self, prepared: Prepared, entry: str, checked: Checked, found: list[model.Finding]) -> None:
         """Keep what was found, and count what was checked."""
-        self.findings += found
-        if len(self.findings) > _MERGE_FROM:
-            self.findings = list(merge_findings(self.findings))
+        self.findings.add(found)
+        self.outer_gaps |= bool(checked.outer or checked.gaps)
         mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally
         mine.launches += new.launches
         mine.ctas += new.ctas
@@ -83,16 +109,18 @@ class Recording:
         mine.events += new.events
 
     def tally(self, prepared: Prepared, entry: str) -> Tally:
-        """What was checked of a kernel."""
+        """How much of a kernel was checked."""
         return self._tallies.get((prepared.number, entry), Tally())
 
     def takes_hooks(self, name: str, why: str) -> None:
-        """Note that a module is checked with called hooks."""
-        self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
+        """Note that a module is checked with called hooks, where it was asked to be recorded."""
+        if self.engine == RECORD:
+            self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self.outer_gaps = False
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()
@@ -107,10 +135,19 @@ class Started:
     recorded: Recorded
     histories: Histories
     exhaustive: bool = False
+    stop: Stop | None = None  # the fault that ended it
+    ended_early: bool = False  # and the backend has told how
+
+    def ended(self, result: LaunchStats | None) -> None:
+        """Take the backend's result, if it has one."""
+        self.ended_early = result is not None and not result.completed
+        if result is not None and result.faults:
+            fault = result.faults[0]
+            self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay what it did. `limit`: only the first CTAs (0: all)."""
-        return check(self.launch, self.recorded, self.launched, self.histories, limit=limit, exhaustive=self.exhaustive)
+        return check(self.launch, self.recorded, self.launched, self.histories, limit=limit, exhaustive=self.exhaustive, stop=self.stop)
 
     def free(self) -> None:
         """Free its memory."""
@@ -128,9 +165,11 @@ def describe(gpu_memory: int | None) -> tuple[str, str]:
     return " ".join(compiler() or ()), f"at most {most:,} MiB for the logs of a launch (--trace-memory)"
 
 
-def gaps_of(entry: str, checked: Checked) -> list[str]:
-    """What was not checked, as sentences."""
-    return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in checked.gaps.items()]
+def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
+    """The launches and CTAs that were not checked, as sentences. `ended_early`: the report tells how the launch ended."""
+    gaps = checked.gaps if ended_early or not checked.unended else checked.gaps | {"did not end": checked.unended}
+    ctas = [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
+    return ctas + [f"{entry}: global memory was not checked in full: {why}" for why in checked.outer]
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:

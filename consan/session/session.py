@@ -12,19 +12,19 @@ import contextlib
 import functools
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan._errors import UsageError
+from consan._errors import NotSupported, UsageError
 from consan.backends.base import Dim3, Handle
 from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.options import ASSEMBLIES, DEVICES, ENGINES, POLICIES
+from consan.options import ASSEMBLIES, AUTO, DEVICES, ENGINES, GLOBALS, POLICIES, RECORD
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -38,10 +38,11 @@ from consan.session.histories import Keeper
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
-from consan.session.recording import RECORD, Recording, Started, gaps_of
+from consan.session.recording import Recording, Started, gaps_of
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
 from consan.session.summary import Summary, places
+from consan.session.unknown import of_known_order, unknown_order
 from consan.session.watch import SessionWatch
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
+
+
+def _checked(used: Iterable[Prepared], globals_too: bool) -> tuple[str, ...]:
+    """The areas that a clean verdict speaks for. Tensor memory is one where a kernel uses it."""
+    recorded = (prepared.recorded for prepared in used if prepared.recorded is not None)
+    families = {family for each in recorded for function in each.functions for family in function.families}
+    return (*CHECKED, *["tensor-memory"] * ("tcgen05" in families), *["global-memory"] * globals_too)
 
 
 def _check_choices(
@@ -69,8 +77,19 @@ def _check_choices(
         raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
 
 
+def _engine_for(engine: str, global_memory: str) -> str:
+    """The engine: races in global memory are found by the recording engine."""
+    if global_memory not in GLOBALS:
+        raise UsageError(f"global_memory={global_memory!r}: expected {' or '.join(map(repr, GLOBALS))}")
+    if global_memory != "on" or engine == RECORD:
+        return engine
+    if engine != AUTO:
+        raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
+    return RECORD
+
+
 class Session:
-    """What is checked, and how; the options are those of `consan check`. Call `report()` when the work is done."""
+    """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
     def __init__(
         self,
@@ -94,10 +113,10 @@ class Session:
         trace_memory: int | None = None,
         exhaustive: bool = False,
         keep_histories: bool = False,
+        global_memory: str = "auto",
     ) -> None:
         _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
-        if keep_histories and engine != RECORD:
-            raise UsageError("--keep-histories: only --engine record has histories to keep")
+        engine = _engine_for(engine, global_memory)
         private = private or variant is not None
         make = new_device if private else shared_device
         self.device = make(device, shadow_memory)
@@ -112,7 +131,11 @@ class Session:
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        self.recording = Recording(engine, trace_memory, exhaustive)
+        self.recording = Recording(engine, trace_memory, exhaustive, outer=global_memory == "on")
+        if keep_histories and self.recording.outer:
+            raise UsageError("--keep-histories: not yet with --global on")
+        if keep_histories and not self.recording.wanted(self.backend):
+            raise UsageError("--keep-histories: only --engine record has histories to keep")
         self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
         self.selection = Selection(kernel_name, launch_skip, launch_count)
@@ -172,7 +195,7 @@ class Session:
             return modules.prepare(ptx, name, cluster)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Write the control block of a module that somebody else loaded."""
+        """Write the control block of a module that another library has loaded."""
         self.device.hand_to(self)
         self.modules.attach(prepared, set_symbol)
 
@@ -203,7 +226,7 @@ class Session:
         """
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self._own() as modules:
-            prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block)
+            prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block, cluster)
             prepared.address_name = address_name or self.address_name
             self.names.note(prepared, entry)
             handle = prepared.loaded if self.selection.takes(prepared.number, entry) else modules.plain(prepared)
@@ -218,17 +241,19 @@ class Session:
                     handle, entry, grid, block, args, shared=shared, cluster=cluster, cooperative=cooperative, stream=stream,
                     seed=self.seed, timeout=self._timeout,
                 )  # fmt: skip
+                if recording is not None:
+                    recording.ended(result)
                 self.watch.after(prepared, entry, result, threads, alone=self.alone)
 
-    def _start(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3) -> tuple[Prepared, Started | None]:
+    def _start(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> tuple[Prepared, Started | None]:
         """Make the memory of a recorded launch. One that the trace memory cannot hold takes called hooks."""
         if prepared.recorded is None:
             return prepared, None
         try:
-            started = self.recording.start(self.backend, prepared, entry, grid, block)
+            started = self.recording.start(self.backend, prepared, entry, grid, block, cluster)
         except NoRoom as error:
             self.recording.takes_hooks(prepared.name, f"{error} do not fit the trace memory (--trace-memory gives more)")
-            return self.modules.with_hooks(prepared), None
+            return self.modules.with_hooks(prepared, math.prod(cluster)), None
         if self._keeper is not None:
             started.launch = Watched(started.launch, started.recorded.words)
         return prepared, started
@@ -236,9 +261,16 @@ class Session:
     @contextlib.contextmanager
     def _recording(self, prepared: Prepared, entry: str, recording: Started | None, handle: Handle | None) -> Iterator[None]:
         """Check what a launch has recorded, and free the memory of its logs."""
+        check = recording is not None and handle is prepared.loaded
         try:
             yield
-            if recording is not None and handle is prepared.loaded:
+        except (KeyboardInterrupt, NotSupported):
+            if recording is not None and check:  # what it did so far; the report tells how it ended
+                recording.ended_early = True
+                self._check_recorded(prepared, entry, recording)
+            raise
+        else:
+            if recording is not None and check:
                 self._check_recorded(prepared, entry, recording)
         finally:
             if recording is not None and not self.device.lost:
@@ -254,7 +286,7 @@ class Session:
             self._keeper.add(prepared, entry, recording)
         found = decode(checked.records, checked.table, {prepared.number: self._sites_of(prepared)})
         self.recording.note(prepared, entry, checked, found)
-        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked))
+        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=recording.ended_early))
 
     def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""
@@ -300,6 +332,7 @@ class Session:
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
         found, drained = self._collect()
+        found, left_out = of_known_order(found, unknown_order(self.modules.used.values()))
         found = [*found, *self.recording.findings]
         counters = drained.counters if drained else None
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording)
@@ -307,13 +340,13 @@ class Session:
             device=self.backend.device_name,
             kernels=summary.kernels(),
             findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
-            checked=CHECKED,
+            checked=_checked(self.modules.used.values(), summary.has_checked_globals(self._uninstrumented)),
             uninstrumented=summary.listed(self._uninstrumented),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self.watch.reasons, *summary.gaps()],
+            unchecked=[*self.watch.reasons, *summary.gaps(), *left_out],
             why_nothing=summary.why_nothing(self._ever_launched),
-            notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes()}),
+            notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes(), **dict.fromkeys(summary.outer_notes())}),
             seed=self.seed,
             policy=self.policy,
         )

@@ -36,7 +36,7 @@ _WORDS = 1 << 16  # of all modules together, for addresses of shared variables; 
 
 @dataclass(frozen=True)
 class Counters:
-    """What the device counted since the shadow was made."""
+    """The device's counters since the shadow was made."""
 
     dropped_findings: int = 0
     dropped_ctas: int = 0

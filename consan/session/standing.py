@@ -51,7 +51,7 @@ def _kernel(prepared: Prepared, entry: int, last: str) -> str:
 
 
 def _at(prepared: Prepared, place: int) -> tuple[str, dict[str, Any]]:
-    """What a thread did and where: it waited at the site of a barrier, or it looped around a line of the PTX or a wait."""
+    """The last known action of a thread, and its place: it waited at a barrier, or it looped around a line of the PTX or a wait."""
     found = _site(prepared, place & ~STAND_AT_SITE) if place & STAND_AT_SITE else prepared.instrumented.places.get(place)
     waiting = getattr(found, "family", "") == "barrier"
     return _WAITING if waiting else RUNNING, shown_at(found) if found is not None else {}

@@ -1,4 +1,4 @@
-"""What a session's report says of its kernels: their launches, their sites, and what was not checked."""
+"""The kernels of a session for its report: their launches, their sites, and what was not checked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from consan.instrument.record.global_memory import Mode
+from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.static import static_findings
 from consan.session.prepared import Prepared
-from consan.session.recording import INLINE, RECORD, Recording
+from consan.session.recording import Recording
 from consan.session.selection import Selection
 from consan.session.shadow import Counters, Drained
 
@@ -47,6 +49,19 @@ class Summary:
             findings = static_findings(prepared.instrumented.hazards, launches, prepared.framework)
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
+
+    def has_checked_globals(self, uninstrumented: Mapping[str, int]) -> bool:
+        """Whether races in global memory were looked for in all kernels that ran, in full."""
+        ran = [used for used in self.used if self.launched(used)]
+        outer = all(used.recorded is not None and used.recorded.mode is not Mode.OFF for used in ran)
+        return bool(ran) and outer and not (uninstrumented or self.selection.left_out or self.recording.outer_gaps)
+
+    def outer_notes(self) -> list[str]:
+        """Why the global memory of modules was not checked, though it was asked for."""
+        ran = [used.recorded for used in self.used if used.recorded is not None and self.launched(used)]
+        return [
+            f"races in global memory were not looked for in {used.entries[0]}: {used.outer_refusal}" for used in ran if used.outer_refusal
+        ]
 
     def gaps(self) -> list[str]:
         """Gaps: register hazards are not checked in debug builds with matrix products, nor are CTAs without shadow memory."""

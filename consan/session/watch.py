@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Handle
-from consan.reports.merging import merge_findings
-from consan.reports.model import Finding
+from consan.reports.merging import Accumulated
 from consan.reports.positions import unfinished
 from consan.session import endings
 from consan.session.device import Device
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
 
 LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
-_MERGE_FROM = 512  # findings that did not come from the device's tables, which merge by themselves
 
 
 class SessionWatch:
@@ -32,7 +30,7 @@ class SessionWatch:
     def __init__(self, device: Device, timeout: float | None, used: dict[int, Prepared]) -> None:
         self.endings: dict[str, None] = {}  # in the order of their first
         self.reasons: dict[str, None] = {}  # why the run is incomplete
-        self.findings: list[Finding] = []
+        self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
 
     @contextlib.contextmanager
@@ -71,9 +69,7 @@ class SessionWatch:
         if result is not None:
             result = endings.settled(result, alone=alone)
             self.endings |= {result.ending: None} if result.ending else {}
-            self.findings += endings.findings_of(result, prepared, entry)
-            if len(self.findings) > _MERGE_FROM:  # a program may have one finding in each of a million launches
-                self.findings = list(merge_findings(self.findings))
+            self.findings.add(endings.findings_of(result, prepared, entry))
             self.reasons |= dict.fromkeys(endings.endings_of(result, prepared, entry, self._timeout))
         elif self._timeout is not None and not self._backend.synchronize(self._timeout):
             self._stop(entry, threads)

@@ -1,4 +1,4 @@
-"""What a tensor map says, in the words of the driver: element types, modes, sizes. Dimensions are innermost first."""
+"""The fields of a tensor map, in the words of the driver: element types, modes, sizes. Dimensions are innermost first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OOB_FILLS: Final = ("zero", "nan")
 
 @dataclass(frozen=True)
 class TensorMapInfo:
-    """What a tensor map says. Tuples are innermost first; `box` is empty for im2col, corners are empty for tiled maps."""
+    """The decoded fields of a tensor map. Tuples are innermost first; `box` is empty for im2col, corners are empty for tiled maps."""
 
     dtype: str
     address: int
@@ -91,7 +91,7 @@ class TensorMapInfo:
 
     @property
     def noted_bytes(self) -> int:
-        """What the driver notes as the bytes of the box."""
+        """The size of the box in bytes, as the driver stores it."""
         if self.im2col:
             return self.box_bytes
         return prod(extent // step for extent, step in zip(self.box, self.element_strides, strict=True)) * self.element_bytes

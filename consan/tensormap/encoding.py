@@ -202,7 +202,7 @@ def pack(values: dict[str, int], fields: Sequence[MapField]) -> bytes:
 
 
 def decode(data: bytes) -> TensorMapInfo:
-    """What the bytes of a map say; TensorMapError where a bit is set that no field explains.
+    """The description that the bytes of a map encode. TensorMapError where a bit is set that no field explains.
 
     Maps built by tensormap.replace need not be what the driver would write, so the driver's own notes are not looked at.
     """

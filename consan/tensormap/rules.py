@@ -1,4 +1,4 @@
-"""What the driver refuses of a tensor map, so that errors read the same on every device."""
+"""The driver's rules for tensor maps, checked here so that errors read the same on every device."""
 
 from __future__ import annotations
 

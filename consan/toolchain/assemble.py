@@ -154,7 +154,7 @@ class AssemblerRefusal:
 
 
 def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) -> AssemblerRefusal | None:
-    """What an assembler here refuses in a module. None if it accepts it, or if nothing can judge:
+    """The message of an assembler that refuses a module. None if it accepts it, or if nothing can judge:
 
     no assembler, or an unknown version or target. Instructions are not refused for their target: the virtual
     machine has none. `wild`: no compiler made the text. Assemblers may crash on such text, so another process tries.

@@ -153,7 +153,7 @@ def cutlass_include() -> Path | None:
 
 
 def describe() -> dict[str, str]:
-    """What was found, for `consan doctor`."""
+    """The tools that were found, for `consan doctor`."""
     return {
         "nvrtc": locate(NVRTC) or "not found",
         "nvjitlink": locate(NVJITLINK) or "not found",

@@ -1,4 +1,4 @@
-"""What the log of an assembler says of each entry: registers, spills and shared memory."""
+"""Registers, spills and shared memory of each entry, read from an assembler's log."""
 
 from __future__ import annotations
 

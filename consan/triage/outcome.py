@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What all runs share. `ptx` is the kernel's, compiled once."""
+    """The part that all runs share. `ptx` is the kernel's, compiled once."""
 
     subject: Subject
     ptx: str = ""

@@ -24,7 +24,7 @@ from consan.tensormap.argument import TensorMap
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of
 from consan.triage.run_program import run_program
 from consan.triage.steering import Steering
-from consan.triage.subject import KernelSubject
+from consan.triage.subject import KernelSubject, engine_for_schedules
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -104,9 +104,10 @@ class KernelRunner:
             cta_limit=watched,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
-            engine=subject.engine,
+            engine=engine_for_schedules(subject.engine),
             trace_memory=subject.trace_memory,
             exhaustive=subject.exhaustive,
+            global_memory=subject.global_memory,
         )
 
     def __call__(self, request: Request) -> Outcome:

@@ -25,7 +25,7 @@ from consan.session.opening import open_session
 from consan.suppressions import finish
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request, outcome_of
 from consan.triage.steering import Steering
-from consan.triage.subject import ProgramSubject
+from consan.triage.subject import ProgramSubject, engine_for_schedules
 
 _TAIL: Final = 400  # characters of a program's last output
 
@@ -93,7 +93,7 @@ def answer(job: Job, request: Request) -> Outcome:
     subject = job.subject
     assert isinstance(subject, ProgramSubject)
     arguments = _arguments(subject)
-    arguments.seed = request.seed
+    arguments.seed, arguments.engine = request.seed, engine_for_schedules(arguments.engine)
     program, session = programs.find_program(arguments), open_session(arguments)
     device = session.device
     if not device.backend.seeded:

@@ -25,7 +25,7 @@ SCHEMA: Final = "consan.schedule/1"
 
 @dataclass(frozen=True)
 class Stored:
-    """What a replay needs of the file."""
+    """The part of the file that a replay needs."""
 
     subject: subjects.Subject
     failure: Failure

@@ -1,4 +1,4 @@
-"""What is run repeatedly: one launch of a kernel, or a program, as text for files and workers.
+"""The subject of repeated runs: one launch of a kernel, or a program, as text for files and workers.
 
 A kernel's arguments are stored as given (`--arg` texts, with the seed of random ones), its source as a hash. A repeat
 compiles the file of that name, and `check_unchanged` raises with one line if it has changed.
@@ -20,8 +20,17 @@ from typing import Any, Final
 from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
+from consan.options import AUTO, INLINE
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
+
+
+def engine_for_schedules(engine: str) -> str:
+    """The engine of runs that compare schedules: `auto` means hooks, which find what happened in a schedule.
+
+    The recording engine finds the same in each schedule, so its findings cannot tell one from another.
+    """
+    return INLINE if engine == AUTO else engine
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class KernelSubject:
     engine: str = "auto"
     trace_memory: int | None = None
     exhaustive: bool = False
+    global_memory: str = "auto"
     template: str = ""  # the template instance of `entry`, as C++ names it
 
     type = "kernel"

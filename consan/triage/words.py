@@ -41,7 +41,7 @@ def describe(decision: Decision, told: DecisionWords) -> str:
 
 
 def baseline(name: str) -> str:
-    """What applies to everything without a decision."""
+    """The decision for everything that has none of its own."""
     return _BASELINES[name]
 
 

@@ -108,7 +108,8 @@ def argument(value: Any) -> bytes | OnDevice:
         return bytes(8)
     if isinstance(value, ndarray):
         # Only of an array whose bytes follow each other the end is known.
-        return pointer(value.data.ptr, value._host.nbytes if value._host.flags.c_contiguous and value._host.ndim else None)
+        host = value._host
+        return pointer(value.data.ptr, host.nbytes if host.flags.c_contiguous and host.ndim else None, host.itemsize)
     if isinstance(value, MemoryPointer):
         return pointer(value.ptr)
     if isinstance(value, np.ndarray) and value.size != 1:

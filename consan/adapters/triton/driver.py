@@ -21,7 +21,7 @@ from consan._errors import NotSupported
 from consan.adapters.triton.launcher import Code, Launcher
 
 # Shared memory of a CTA, "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
-ARCHITECTURES = {"sm_80": 163 << 10, "sm_90": 227 << 10}
+ARCHITECTURES = {"sm_80": 163 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10}
 _FIRST_NUMBER = 1 << 10  # of a device: beyond any real GPU's
 _REGISTERS = 1 << 16
 _MOST_THREADS = 1024
@@ -33,7 +33,7 @@ class VirtualDriver:
 
     def __init__(self, session: Any, arch: str = "sm_90") -> None:
         if arch not in ARCHITECTURES:
-            raise NotSupported(f"Triton kernels for '{arch}' do not run on the virtual machine; expected {' or '.join(ARCHITECTURES)}")
+            raise NotSupported(f"Triton kernels for '{arch}' do not run on the virtual machine; expected {', '.join(ARCHITECTURES)}")
         self.session = session
         self.arch = arch
         self.capability = int(arch.removeprefix("sm_"))
@@ -46,7 +46,7 @@ class VirtualDriver:
         return True
 
     def get_current_target(self) -> Any:
-        """What to compile for."""
+        """The target to compile for."""
         return importlib.import_module("triton.backends.compiler").GPUTarget("cuda", self.capability, 32)
 
     def get_current_device(self) -> int:
@@ -140,4 +140,4 @@ def resources(cubin: str) -> tuple[int, int]:
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """What has no meaning here."""
+    """A driver call that has no meaning here."""

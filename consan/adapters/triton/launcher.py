@@ -58,7 +58,7 @@ class Leaf:
 
     @property
     def base(self) -> Any:
-        """What tells its memory: a descriptor has it."""
+        """The object that knows the memory: a descriptor holds it."""
         return self.value.base if _is_descriptor(self) else self.value
 
 
@@ -129,7 +129,7 @@ class Launcher:
             yield from (placement.parameter(value, label, name) for value in _values(leaf, told, memory, placement))
 
     def _name(self, leaf: Leaf) -> tuple[str, str]:
-        """What reports call an argument; an item of a tuple has the number of the tuple."""
+        """The name of an argument in reports; an item of a tuple has the number of the tuple."""
         number = next(i for i, known in enumerate(self._labels, 1) if leaf.label == known or leaf.label.startswith(f"{known}["))
         return f"argument {number}", leaf.label.removeprefix(f"{self._metadata.name}: ")
 
@@ -174,7 +174,14 @@ def _reference(leaf: Leaf, memory: HostMemory) -> OnDevice:
     host = 0 if leaf.base is None or isinstance(leaf.base, int) else int(leaf.base.data_ptr())
     block = block_of(leaf.base, leaf.label)
     found = pointer(memory.address(host))
-    return found if block is None else replace(found, begin=memory.address(block.start), nbytes=block.end - block.start)
+    if block is None:
+        return found
+    return replace(found, begin=memory.address(block.start), nbytes=block.end - block.start, element=_element(leaf.base))
+
+
+def _element(base: Any) -> int:
+    """Bytes of an element of a tensor; 1 where it has none."""
+    return int(base.element_size()) if hasattr(base, "element_size") else 1
 
 
 def _number(kind: str, value: Any, label: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What both adapters for Triton share: which Triton they take, and `triton.testing` without measurements."""
+"""Shared by both adapters for Triton: which Triton they take, and `triton.testing` without measurements."""
 
 from __future__ import annotations
 

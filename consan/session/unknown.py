@@ -1,0 +1,46 @@
+"""Kernels with instructions whose order called hooks do not know: what the hooks found there is left out, and the report says so.
+
+Such an instruction completes on an mbarrier (tcgen05.commit, clusterlaunchcontrol.try_cancel) or is one that only the recording engine
+takes. Hooks that do not see it take accesses for unordered that it orders, and bytes for unwritten that it has written. Faults and
+deadlocks of the virtual machine stay: they are facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from consan.instrument.isa import lookup
+from consan.reports.model import Finding, plural
+from consan.session.prepared import Prepared
+
+
+def unknown_order(used: Iterable[Prepared]) -> dict[str, str]:
+    """Kernel with called hooks -> the first opcode that they do not know and that may order accesses."""
+    found = {}
+    for prepared in (prepared for prepared in used if prepared.recorded is None):
+        for name in prepared.entries:
+            reached = prepared.instrumented.reachable(name)
+            opcodes = (each.opcode for function in reached for each in function.unmodelled)
+            first = next(filter(_may_order, opcodes), None)
+            if first is not None:
+                found[name] = first
+    return found
+
+
+def _may_order(opcode: str) -> bool:
+    row = lookup(tuple(opcode.split(".")))
+    return row is not None and (row.status == "recorded" or row.completion == "mbarrier")
+
+
+def of_known_order(findings: Iterable[Finding], unknown: dict[str, str]) -> tuple[list[Finding], list[str]]:
+    """The findings of kernels whose order is known, and a reason for each kernel of which some were left out."""
+    kept, left_out = list[Finding](), dict[str, int]()
+    for finding in findings:
+        if finding.kernel in unknown:
+            left_out[finding.kernel] = left_out.get(finding.kernel, 0) + 1
+        else:
+            kept.append(finding)
+    return kept, [
+        f"{plural(count, 'finding')} in {name} left out: called hooks do not know how {unknown[name]} orders accesses"
+        for name, count in left_out.items()
+    ]
