@@ -12,14 +12,18 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from twin_file import COMPILED
 
+from consan.backends import driver
 from consan.backends.virtual import VirtualBackend
 from consan.session import device as devices
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
+TESTS = Path(__file__).parent
+HOOKS = frozenset({"device", "oracle", "real", "suites"})  # folders that test called hooks, with their figures: `auto` means hooks there
 GENERATIONS = 50_000, 10, 10  # thresholds of the collector: a process of tests takes up to 2 GB
 
 
@@ -39,9 +43,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _own_machine() -> Iterator[None]:
+def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """A GPU's shadow memory stays: it is one allocation, and is used again."""
+    records, folder = VirtualBackend.records, request.path.relative_to(TESTS).parts[0]
+    VirtualBackend.records = records and folder not in HOOKS
     yield
+    VirtualBackend.records = records
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]
 
@@ -52,3 +59,11 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def gpu() -> None:
+    """Skips the test that asks for it where there is no GPU."""
+    problem = driver.why_unavailable()
+    if problem:
+        pytest.skip(f"no GPU: {problem}")

@@ -140,7 +140,7 @@ def test_launches_name_global_memory_by_their_arguments(driver: FakeDriver, back
     finally:
         adapters.remove()
     names = [*session.names._of[prepared.number, "add"]]
-    assert [name(4096, 4100) for name in names] == ["", "bytes 0..3 of argument 3 (out_ptr)"]
+    assert [name(4096, 4100) for name in names] == ["", "element 0 of argument 3 (out_ptr)"]
 
 
 def _adapter() -> TritonAdapter:

@@ -190,7 +190,7 @@ class Fake:
 
 
 def test_an_architecture_that_does_not_run_here() -> None:
-    with pytest.raises(NotSupported, match="expected sm_80 or sm_90"), consan.triton.cpu(arch="sm_100"):
+    with pytest.raises(NotSupported, match="expected sm_80, sm_90, sm_100"), consan.triton.cpu(arch="sm_120"):
         pass
 
 

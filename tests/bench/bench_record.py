@@ -24,6 +24,7 @@ from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
 CORPUS = (("triton/softmax", "sm_80"), ("triton/layer_norm", "sm_80"), ("triton/matmul", "sm_80"))
+MACHINE = tuple((f"nvrtc/{name}", "sm_80") for name in ("sgemm_tiled", "cp_async_pipeline", "block_reduce", "block_radix_sort"))
 
 
 @dataclass
@@ -50,14 +51,14 @@ def sgemm(backend: Any, n: int) -> Case:
     return Case(f"sgemm {n}", ptx, "sgemm", launch, args, (places[-1], 4 * n * n))
 
 
-def of_corpus(backend: Any, name: str, arch: str) -> Case:
-    """A kernel of the corpus at full size."""
+def of_corpus(backend: Any, name: str, arch: str, size: Any = "full") -> Case:
+    """A kernel of the corpus."""
     import corpus
     from real_cases import CASES
     from real_run import Buffers, entry_of
 
     ptx = corpus.get(f"{name}/{arch}").make()
-    launch = next(case for case in CASES if case.name == name).launch("full", 0)
+    launch = next(case for case in CASES if case.name == name).launch(size, 0)
     buffers = Buffers(backend, launch)
     last = launch.buffers()[-1] if "matmul" in name else launch.buffers()[0]
     config = {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
@@ -96,7 +97,7 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
             yield f"not recorded: {session.recording.refusals[case.ptx]} | |"
             return
         shape = case.launch["grid"], case.launch["block"]
-        started = session.recording.start(session.backend, prepared, case.entry, *shape) if engine == "record" else None
+        started = session.recording.start(session.backend, prepared, case.entry, *shape, (1, 1, 1)) if engine == "record" else None
         handle = session.backend.load(case.ptx) if engine == "plain" else prepared.loaded
         ms, registers = _timed(session.backend, case, handle, repeats)
         results.append(session.backend.read(*case.out))
@@ -117,7 +118,8 @@ def _verdict(started: Any) -> str:
     checked = started.check()
     seconds, tally = time.perf_counter() - begin, checked.tally
     started.free()
-    return f"{seconds:.3f} s ({tally.ctas:,} CTAs, {tally.histories} histories, {tally.events:,} lane events, gaps {checked.gaps})"
+    speed = f"{tally.events / seconds / 1e6:.1f} million lane events a second"
+    return f"{seconds:.3f} s ({tally.ctas:,} CTAs, {tally.histories} histories, {tally.events:,} lane events, {speed}, gaps {checked.gaps})"
 
 
 def row(make: Callable[[], Case], sessions: dict[str, Session], repeats: int) -> str:
@@ -139,10 +141,11 @@ def main() -> None:
     sessions = {name: Session(device=options.device, engine=engine) for name, engine in engines.items()}
     backend = sessions["plain"].backend
     print(f"{backend.device_name}\n| kernel | plain | inline | record | verdict | result |\n|---|---|---|---|---|---|")
-    cases: list[Callable[[], Case]] = [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (64, 128))]
-    cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch) for name, arch in CORPUS if gpu]
+    cases: list[Callable[[], Case]] = [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (128, 256))]
+    chosen, size = (CORPUS, "full") if gpu else (MACHINE, "small")
+    cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch, size) for name, arch in chosen]
     for make in cases:
-        print(row(make, sessions, 10 if gpu else 2), flush=True)
+        print(row(make, sessions, 10 if gpu else 5), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""CUTLASS kernels for Ampere and Hopper together with their host code: PTX, and a library that says how the kernel is to be launched.
+"""CUTLASS kernels for Ampere, Hopper and Blackwell with their host code: PTX, and a library that says how each is to be launched.
 
 One run of nvcc makes both. The library holds CUTLASS's own host code, linked against `cutlass_launches/recorder.cpp` in place of a
 CUDA runtime, so that it needs no GPU: `record` calls it with addresses and gets back grid, block, cluster, shared memory and the
@@ -34,18 +34,27 @@ _SPECIALISED = {"EPILOGUE": "TmaWarpSpecialized", "CLUSTER_M": "1", "TILE_M": "6
 _COOPERATIVE = {"MAINLOOP": "KernelTmaWarpSpecializedCooperative", "EPILOGUE": "TmaWarpSpecializedCooperative", "TILE_M": "128"}
 _TENSOR = {"SIMT": "0", **_tile((64, 64, 32), (32, 32, 32))}
 _SIMT = {"SIMT": "1", **_tile((32, 64, 8), (32, 32, 8))}
-_TUTORIALS = "cute/tutorial/hopper"
+_HOPPER, _BLACKWELL = "cute/tutorial/hopper", "cute/tutorial/blackwell"
+# Source -> what it is compiled for.
+_ARCHITECTURES = {"gemm_sm80.cu": "sm_80", "tutorial_sm100.cu": "sm_100a", "gemm_sm100.cu": "sm_100a"}
 
 # name -> (source, macros)
 KERNELS = {
-    "wgmma_tn": ("tutorial.cu", {"TUTORIAL": f'"{_TUTORIALS}/wgmma_sm90.cu"', "LAUNCH_TN": "1"}),
-    "wgmma_nt": ("tutorial.cu", {"TUTORIAL": f'"{_TUTORIALS}/wgmma_sm90.cu"', "LAUNCH_TN": "0"}),
-    "wgmma_tma_tn": ("tutorial.cu", {"TUTORIAL": f'"{_TUTORIALS}/wgmma_tma_sm90.cu"', "LAUNCH_TN": "1"}),
-    "wgmma_tma_nt": ("tutorial.cu", {"TUTORIAL": f'"{_TUTORIALS}/wgmma_tma_sm90.cu"', "LAUNCH_TN": "0"}),
+    "wgmma_tn": ("tutorial.cu", {"TUTORIAL": f'"{_HOPPER}/wgmma_sm90.cu"', "LAUNCH_TN": "1"}),
+    "wgmma_nt": ("tutorial.cu", {"TUTORIAL": f'"{_HOPPER}/wgmma_sm90.cu"', "LAUNCH_TN": "0"}),
+    "wgmma_tma_tn": ("tutorial.cu", {"TUTORIAL": f'"{_HOPPER}/wgmma_tma_sm90.cu"', "LAUNCH_TN": "1"}),
+    "wgmma_tma_nt": ("tutorial.cu", {"TUTORIAL": f'"{_HOPPER}/wgmma_tma_sm90.cu"', "LAUNCH_TN": "0"}),
     "gemm_specialised": ("gemm_sm90.cu", {**_SPECIALISED, "MAINLOOP": "KernelTmaWarpSpecialized"}),
     "gemm_pingpong": ("gemm_sm90.cu", {**_SPECIALISED, "MAINLOOP": "KernelTmaWarpSpecializedPingpong"}),
     "gemm_cooperative": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "1"}),
     "gemm_cooperative_cluster": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "2"}),
+    "umma": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/01_mma_sm100.cu"'}),
+    "umma_tma": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/02_mma_tma_sm100.cu"'}),
+    "umma_multicast": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/03_mma_tma_multicast_sm100.cu"'}),
+    "umma_pair": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/04_mma_tma_2sm_sm100.cu"'}),
+    "umma_pair_epilogue": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/05_mma_tma_epi_sm100.cu"'}),
+    "gemm_sm100": ("gemm_sm100.cu", {"TILE_M": "128", "CLUSTER_M": "1", "SMS": "1"}),
+    "gemm_sm100_pair": ("gemm_sm100.cu", {"TILE_M": "256", "CLUSTER_M": "2", "SMS": "2"}),
     "gemm_two_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "2"}),
     "gemm_three_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "3"}),
     "gemm_five_stages": ("gemm_sm80.cu", {**_TENSOR, "STAGES": "5"}),
@@ -57,7 +66,7 @@ KERNELS = {
 
 def architecture(name: str) -> str:
     """What a kernel is compiled for."""
-    return "sm_80" if KERNELS[name][0] == "gemm_sm80.cu" else "sm_90a"
+    return _ARCHITECTURES.get(KERNELS[name][0], "sm_90a")
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,9 @@ def problem(name: str, include: Path) -> str | None:
     if nvcc_version() is None:
         return "nvcc with a host compiler is not on PATH"
     needed = [include.parent / "tools" / "util" / "include"]
-    if KERNELS[name][0] == "tutorial.cu":
-        needed.append(include.parent / "examples" / _TUTORIALS)
+    tutorial = KERNELS[name][1].get("TUTORIAL")
+    if tutorial is not None:
+        needed.append((include.parent / "examples" / tutorial.strip('"')).parent)
     return next((f"CUTLASS is installed without {folder}" for folder in needed if not folder.is_dir()), None)
 
 

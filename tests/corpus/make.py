@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ HOPPER = {
     ),
     "gluon_hopper": ("triton", ("matmul_specialised", "matmul_specialised_8_warps", "matmul_pipelined", "scale_in_place")),
 }
+# Scripts whose kernels Triton also compiles to Blackwell's tensor memory.
+BLACKWELL = {"triton_hopper": ("sm_90a", "sm_100")}
 MODULES = {"triton": "triton", "numba": "numba_cuda", "cupy": "cupy"}
 _CUTLASS_NEEDS = 3_002_000  # CUTLASS 4.2 under NVRTC needs a CCCL older than this
 
@@ -235,9 +238,9 @@ def _framework_entries() -> Iterator[Entry]:
                 make = functools.partial(_with_framework, f"{framework}_kernels", name, arch, version or "")
                 yield Entry(f"{framework}/{name}/{arch}", framework, arch, make, skip)
     for script, (framework, names) in HOPPER.items():
-        version, arch = _probe()[framework], "sm_90a"
+        version = _probe()[framework]
         skip = _hopper_problem(framework, version)
-        for name in names:
+        for name, arch in product(names, BLACKWELL.get(script, ("sm_90a",))):
             make = functools.partial(_with_framework, script, name, arch, version or "")
             yield Entry(f"{script}/{name}/{arch}", framework, arch, make, skip)
 

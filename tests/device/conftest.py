@@ -7,16 +7,6 @@ from collections.abc import Iterator
 import pytest
 from device_support import Bench
 
-from consan.backends import driver
-
-
-@pytest.fixture(scope="session")
-def gpu() -> None:
-    """Skips the test that asks for it where there is no GPU."""
-    problem = driver.why_unavailable()
-    if problem:
-        pytest.skip(f"no GPU: {problem}")
-
 
 @pytest.fixture(autouse=True)
 def _close_benches() -> Iterator[None]:

@@ -61,14 +61,19 @@ SCAN = """extern "C" __global__ void scan(int* out) {
 """
 
 
-def test_a_scan_of_a_warp_is_not_told_to_use_atomics_only(tmp_path: Path) -> None:
-    """The record of the warp's readers may name the lane that updates its own element: the fix for that case is told too."""
+SCAN_FIXES = [("inline", "after their reads and before scan.cu:7"), ("record", "between scan.cu:6 and scan.cu:7")]
+
+
+@pytest.mark.parametrize(("engine", "where"), SCAN_FIXES)
+def test_a_scan_of_a_warp_is_not_told_to_use_atomics_only(tmp_path: Path, engine: str, where: str) -> None:
+    """A hook's record of the warp's readers may name the lane that updates its own element: the fix for that case is told too."""
     (tmp_path / "scan.cu").write_text(SCAN)
-    (race,) = consan.launch(consan.Kernel(tmp_path / "scan.cu"), 1, 32, [np.zeros(32, np.int32)], device="cpu").findings
+    given = {"device": "cpu", "engine": engine}
+    (race,) = consan.launch(consan.Kernel(tmp_path / "scan.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings
     assert race.severity == "warning"
-    assert "put __syncwarp() after their reads and before scan.cu:7" in race.fix
+    assert f"put __syncwarp() {where}" in race.fix
     (tmp_path / "fixed.cu").write_text(SCAN.replace("    sums[lane] +=", "    __syncwarp();\n    sums[lane] +="))
-    assert not consan.launch(consan.Kernel(tmp_path / "fixed.cu"), 1, 32, [np.zeros(32, np.int32)], device="cpu").findings
+    assert not consan.launch(consan.Kernel(tmp_path / "fixed.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings
 
 
 @pytest.mark.parametrize("name", ["raw", "waw", "war_loop", "mbarrier_other_lane"])

@@ -19,8 +19,9 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from oracle_compare import Agreement, compare
 from oracle_programs import Batch, Program
+from oracle_programs_global import GlobalBatch
 from oracle_run import oracle
-from oracle_strategies import STRATEGIES, batches
+from oracle_strategies import OF_GRIDS, STRATEGIES, batches
 
 import consan
 from consan.session.device import shared_device
@@ -55,6 +56,11 @@ class Row:
         self.pairs = self.exact + self.shadowed + self.merged + self.missed
 
 
+def arguments() -> list[Any]:
+    """What a random program is given."""
+    return [np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)]
+
+
 def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
     """Both verdicts on a kernel, held against each other, and consan's report.
 
@@ -63,11 +69,12 @@ def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
     hangs in no plain run is not compared.
     """
     kernel, ctas = consan.Kernel(batch.ptx), batch.grid
-    source, result = np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)
-    report = consan.launch(kernel, ctas, batch.threads, [source, result], device="cpu", seed=schedule)
+    of_grid = isinstance(batch, GlobalBatch)
+    how: dict[str, Any] = {"engine": "record", "global_memory": "on"} if of_grid else {}
+    report = consan.launch(kernel, ctas, batch.threads, arguments(), device="cpu", seed=schedule, **how)
     hung, best = any(finding.kind == "deadlock" for finding in report.findings), None
     for plain in range(schedule, schedule + SCHEDULES):
-        verdict = oracle(kernel, ctas, batch.threads, [source, result], seed=plain)
+        verdict = oracle(kernel, ctas, batch.threads, arguments(), seed=plain, global_memory=of_grid)
         if hung and "deadlock" not in verdict.kinds:
             continue
         found = compare(verdict, report)
@@ -96,7 +103,8 @@ def keep(batch: Batch, what: str, path: Path) -> None:
         found, report = agreement(replace(batch, programs=(program,)))
         return list(getattr(found, what)) if not any(f.kind == "deadlock" for f in report.findings) else []
 
-    launch = f"// launch: grid={{}} block={batch.threads} verdict=violations\n"
+    memory = " global=on" if isinstance(batch, GlobalBatch) else ""
+    launch = f"// launch: grid={{}} block={batch.threads} verdict=violations{memory}\n"
     for program in batch.programs:
         if differences(program):
             least = reduced(program, lambda one: bool(differences(one)))
@@ -108,7 +116,7 @@ def keep(batch: Batch, what: str, path: Path) -> None:
 
 def measure(strategy: str, programs: int, number: int, directory: Path | None = None) -> Row:
     """Run programs of one strategy; the same number makes the same ones."""
-    row, size = Row(), 8
+    row, size = Row(), 2 if strategy in OF_GRIDS else 8
     options = settings(
         max_examples=programs // size, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
     )
@@ -134,7 +142,9 @@ def measure(strategy: str, programs: int, number: int, directory: Path | None = 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("strategies", nargs="*", default=list(STRATEGIES), help=f"of {', '.join(STRATEGIES)}; default: all")
+    parser.add_argument(
+        "strategies", nargs="*", default=list(STRATEGIES), help=f"of {', '.join([*STRATEGIES, *OF_GRIDS])}; default: all but global"
+    )
     parser.add_argument("--programs", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="a directory for kernels on which the two disagree")

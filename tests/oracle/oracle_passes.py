@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from oracle_barriers import WARP
 from oracle_checker import Cluster, Operands, product_of
+from oracle_grid import check_globals
 from oracle_order import Order, order
 from oracle_pairs import Shape
 from oracle_scopes import EXECUTION, SCOPES, WAIT_SCOPES
-from oracle_trace import Event, Trace
+from oracle_trace import GLOBAL_EVENTS, Event, Trace, cut
 from oracle_verdict import LIFETIME, PROXY, RACE, SCOPE, Found, Verdict
 
 Array = npt.NDArray[Any]
@@ -43,7 +43,20 @@ def holds_for_covered(verdict: Verdict) -> bool:
 
 
 def check(trace: Trace, *, ctas: int = 16, merged: bool = True) -> Verdict:
-    """The verdict over a launch, from at most so many CTAs of each wave; `merged`: with that of the bound of merged lanes."""
+    """The verdict over a launch, from at most so many CTAs of each wave; `merged`: with that of the bound of merged lanes.
+
+    Global memory is looked at, over all CTAs, if all its accesses have been recorded.
+    """
+    verdict = _check_shared(trace, ctas, merged=merged)
+    if trace.global_memory:
+        others = check_globals(trace)
+        for one in (verdict, verdict.merged):
+            if one is not None:
+                one.merge(others)
+    return verdict
+
+
+def _check_shared(trace: Trace, ctas: int, *, merged: bool) -> Verdict:
     verdict = exact(trace, ctas=ctas)
     if not merged and verdict.clean and not verdict.pairs and not _has_clusters(trace):
         return verdict
@@ -72,7 +85,7 @@ def alone(trace: Trace, *, ctas: int = 16) -> Iterator[Trace]:
     for wave, events in trace.waves:
         shape = Shape(wave.shape.threads, wave.cluster_size)
         for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
-            own = (_cut(event, event.lanes // shape.lanes == number) for event in events)
+            own = (cut(event, event.lanes // shape.lanes == number) for event in events if event.kind not in GLOBAL_EVENTS)
             yield Trace([(wave, [event for event in own if len(event.lanes)])])
 
 
@@ -127,7 +140,7 @@ def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
         settings = {"proxies": any(event.kind in _PROXY_EVENTS for event in events), "homes": _homes(shape, events), **how}
         for number in range(min(max(1, ctas // shape.ctas), wave.clusters)):
             one = Cluster(shape, number, **settings)
-            own = (_cut(event, event.lanes // shape.lanes == number) for event in events)
+            own = (cut(event, event.lanes // shape.lanes == number) for event in events if event.kind not in GLOBAL_EVENTS)
             parts = [(event, shape.numbers(event.lanes)) for event in own if len(event.lanes)]
             one.operands = _operands(parts)
             for event, threads in parts:
@@ -139,21 +152,3 @@ def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
 def _homes(shape: Shape, events: list[Event]) -> int:
     """The CTAs for which proxy fences are kept apart: all, if there is a fence for one's own CTA only (D3)."""
     return shape.ctas if any(event.kind == "fence" and "shared::cta" in event.data["parts"] for event in events) else 1
-
-
-def _cut(event: Event, chosen: Array) -> Event:
-    """The part of an event that some of its lanes have."""
-    if chosen.all():
-        return event
-    picked = chosen.nonzero()[0].tolist()
-
-    def part(name: str, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value[chosen]
-        if name == "values" and value is not None:
-            return [value[k] for k in picked]
-        if name == "ranges" and event.kind == "product":
-            return [value[k // WARP] for k in picked if k % WARP == 0]
-        return value
-
-    return Event(event.kind, event.line, event.opcode, event.lanes[chosen], {k: part(k, v) for k, v in event.data.items()})

@@ -56,19 +56,33 @@ def _note_parked(wave: Wave, ways: Ways, blocked: Iterable[Blocked]) -> None:
                     ways.points.setdefault(lane, []).append(came)
 
 
+def parameters(placement: Any, kernel: Any, args: Sequence[Any]) -> Any:
+    """The parameters of a launch, with arrays in the machine's memory."""
+    return placement.parameters(api._arguments(kernel.function, args), "argument")
+
+
 def start(
     handle: Any, kernel: Any, grid: Any, block: Any, args: Sequence[Any], *, backend: VirtualBackend, smem: int = 0, seed: int = 0
 ) -> LaunchStats:
     """Run a loaded kernel as it is."""
     holder: Any = SimpleNamespace(backend=backend, device_lost=False)
     with placed(holder) as placement:
-        values = placement.parameters(api._arguments(kernel.function, args), "argument")
+        values = parameters(placement, kernel, args)
         return backend.launch(handle, kernel.entry, api._dim3(grid), api._dim3(block), values, shared=smem, seed=seed, timeout=60)
 
 
-def oracle(kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0) -> Verdict:
-    """Run the plain kernel and judge its events."""
+def recorded(
+    kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0, global_memory: bool = False
+) -> tuple[Trace, LaunchStats]:
+    """Run the plain kernel: its events, and how it ended."""
     backend = VirtualBackend()
-    with recording() as trace:
-        stats = start(backend.load(kernel.ptx), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
+    with recording(global_memory=global_memory) as trace:
+        return trace, start(backend.load(kernel.ptx), kernel, grid, block, args, backend=backend, smem=smem, seed=seed)
+
+
+def oracle(
+    kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), *, smem: int = 0, seed: int = 0, global_memory: bool = False
+) -> Verdict:
+    """Run the plain kernel and judge its events; `global_memory`: those in global memory too."""
+    trace, stats = recorded(kernel, grid, block, args, smem=smem, seed=seed, global_memory=global_memory)
     return with_endings(with_divergence(check(trace), trace, stats), stats)

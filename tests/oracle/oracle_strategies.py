@@ -12,6 +12,7 @@ from oracle_programs_async import asynchronous
 from oracle_programs_cluster import cluster_ending, clusters
 from oracle_programs_control import divergent
 from oracle_programs_ending import ending
+from oracle_programs_global import GlobalBatch, global_memory
 from oracle_programs_lanes import lanes
 from oracle_programs_matrix import matrix
 
@@ -26,6 +27,8 @@ STRATEGIES: dict[str, Callable[[], st.SearchStrategy[Program]]] = {
     "clusters": clusters,
     "cluster_ending": cluster_ending,
 }
+# Of several CTAs, on global memory: for engines that follow it.
+OF_GRIDS: dict[str, Callable[[], st.SearchStrategy[Program]]] = {"global": global_memory}
 _CLUSTERS = {"threads": oracle_programs_cluster.THREADS, "ctas": oracle_programs_cluster.CTAS}
 _SIZES = {
     "matrix": {"threads": oracle_programs_matrix.THREADS, "buffer": oracle_programs_matrix.BUFFER},
@@ -36,5 +39,7 @@ _SIZES = {
 
 def batches(strategy: str, size: int = 8) -> st.SearchStrategy[Batch]:
     """Kernels of so many programs of a kind."""
+    if strategy in OF_GRIDS:
+        return st.lists(OF_GRIDS[strategy](), min_size=size, max_size=size).map(lambda found: GlobalBatch(tuple(found)))
     sizes = _SIZES.get(strategy, {})
     return st.lists(STRATEGIES[strategy](), min_size=size, max_size=size).map(lambda found: Batch(tuple(found), **sizes))

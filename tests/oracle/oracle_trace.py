@@ -10,7 +10,8 @@ In a cluster the place of an access is in the CTA that its address names. A mult
 
 Beside the events it keeps the way of each lane: the blocks that it ran, and the points that it came to (oracle_lanes.py).
 
-Not recorded: data in global memory (strong accesses there are, since they synchronise), registers.
+Of global memory, strong accesses are recorded, since they synchronise. `recording(global_memory=True)` records all of them, as events
+"global" with addresses, and where copies read and write it. Not recorded: registers, tensor maps in global memory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from consan.backends.cpu.engine import code, control, scheduler
 from consan.backends.cpu.semantics import access, cluster, mbarrier_steps, tensor, wgmma
 from consan.backends.cpu.semantics import dispatch as decode
 from consan.backends.cpu.state import copies, mbarriers
-from consan.backends.cpu.state.memory import RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
+from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import WARP, Wave
 from consan.instrument.isa import lookup
@@ -42,6 +43,7 @@ Ranges = list[tuple[int, int]]
 CTA_SHIFT = 20
 ELSEWHERE = -1  # an address that is not in shared memory
 RANKED = frozenset(("shared::cluster", "generic"))  # spaces whose addresses name the CTA
+GLOBAL_EVENTS = frozenset(("global", "grid-wait"))  # only with `global_memory`
 
 
 @dataclass
@@ -57,11 +59,23 @@ class Event:
 
 @dataclass
 class Footprint:
-    """What a lane's bulk operation writes and reads of shared memory, and how many bytes it has."""
+    """What a lane's bulk operation writes and reads of shared memory, by place, and of global memory; and how many bytes it has."""
 
     nbytes: int
     writes: Ranges = field(default_factory=list)
     reads: Ranges = field(default_factory=list)
+    global_writes: Ranges = field(default_factory=list)
+    global_reads: Ranges = field(default_factory=list)
+    element: int = 0  # bytes of an element of a reduction
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Which wave a launch begins with, which launches it follows in a stream or by an event, and whether as a programmatic dependent."""
+
+    wave: int
+    after: tuple[int, ...] = ()
+    programmatic: bool = False
 
 
 @dataclass
@@ -74,11 +88,31 @@ class Trace:
     footprints: dict[int, Footprint] = field(default_factory=dict)  # of the bulk copies that the step issues, by lane
     stores: dict[str, Any] | None = None  # what all asynchronous stores that the step issues have in common
     serial: int = 0
+    launches: list[Launch] = field(default_factory=list)  # empty: one
+    global_memory: bool = False  # whether all accesses of global memory are recorded
 
     def emit(self, kind: str, lanes: Array, /, place: tuple[int, str] | None = None, **data: Any) -> None:
         """Add an event of the step that runs, or of `place`."""
         line, opcode = place or self.current
         self.waves[-1][1].append(Event(kind, line, opcode, np.array(lanes), data))
+
+
+def cut(event: Event, chosen: Array) -> Event:
+    """The part of an event that some of its lanes have."""
+    if chosen.all():
+        return event
+    picked = chosen.nonzero()[0].tolist()
+
+    def part(name: str, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value[chosen]
+        if name == "values" and value is not None:
+            return [value[k] for k in picked]
+        if name == "ranges" and event.kind == "product":
+            return [value[k // WARP] for k in picked if k % WARP == 0]
+        return value
+
+    return Event(event.kind, event.line, event.opcode, event.lanes[chosen], {k: part(k, v) for k, v in event.data.items()})
 
 
 # Operands ----------------------------------------------------------------------------------------------------------------
@@ -180,6 +214,8 @@ def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
     element = one.width_bytes if parts[0] in ("ld", "st") else nbytes
     used = _used_elements(instruction) if parts[0] == "ld" and one.space == "shared" and not one.is_strong else None
     pieces = [(0, nbytes)] if used is None else [(index * element, element) for index in used]
+    scalar = one.width_bytes // 2 if parts[-1].endswith("x2") else one.width_bytes  # of a packed type (8.2.5)
+    form = {"access": one.access, "sem": one.sem, "scope": one.scope, "strong": one.is_strong, "element": scalar, "nc": "nc" in parts}
 
     def before(lanes: Array) -> None:
         lanes = lanes[context.wave.lane_in_warp[lanes] < senders]
@@ -191,8 +227,17 @@ def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
                     access=one.access, sem=one.sem, scope=one.scope, strong=one.is_strong, element=element,
                     values=values(lanes) if values else None, atomic=one.access == "rmw",
                 )  # fmt: skip
+        _emit_global(trace, lanes, places, given, nbytes, values, form)
 
     return _around(trace, context, step, before)
+
+
+def _emit_global(trace: Trace, lanes: Array, places: Array, given: Array, nbytes: int, values: Any, form: dict[str, Any]) -> None:
+    """The part of an access that is in global memory."""
+    chosen = (places == ELSEWHERE) & ((given < LOCAL_WINDOW) | (given >= LOCAL_WINDOW + WINDOW_SIZE))
+    if trace.global_memory and chosen.any():
+        stored = values(lanes[chosen]) if values else None
+        trace.emit("global", lanes[chosen], addresses=given[chosen], nbytes=nbytes, values=stored, **form)
 
 
 def _async_store(trace: Trace, context: DecodeContext, step: Step) -> Step:
@@ -229,9 +274,13 @@ def _group(trace: Trace, context: DecodeContext, step: Step, family: str) -> Ste
 
 def _copy(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """Non-bulk cp.async."""
-    target, _, size = context.instruction.operands[:3]
+    target, source, size = context.instruction.operands[:3]
     find, nbytes = addresses(context, target, "shared"), int(getattr(size, "value", 0))
-    return _around(trace, context, step, lambda lanes: trace.emit("copy", lanes, places=find(lanes)[0], nbytes=nbytes))
+    find_source = addresses(context, source, "global")
+    return _around(
+        trace, context, step,
+        lambda lanes: trace.emit("copy", lanes, places=find(lanes)[0], nbytes=nbytes, sources=find_source(lanes)[1]),
+    )  # fmt: skip
 
 
 def _bulk(trace: Trace, context: DecodeContext, step: Step) -> Step:
@@ -244,13 +293,18 @@ def _bulk(trace: Trace, context: DecodeContext, step: Step) -> Step:
     target, source, size = context.instruction.operands[:3]
     sides = {"writes": (target, words[0]), "reads": (source, words[1])}
     finders = {name: addresses(context, operand, space) for name, (operand, space) in sides.items() if space != "global"}
+    far = {f"global_{name}": addresses(context, operand, space) for name, (operand, space) in sides.items() if space == "global"}
     sizes = context.source(size, "u32")
+    element = WORD_DTYPES[words[-1]].itemsize if "reduce" in context.instruction.parts else 0
 
     def before(lanes: Array) -> None:
         counts = [int(count) for count in per_lane(sizes, lanes)]
-        trace.footprints = {lane: Footprint(count) for lane, count in zip(lanes.tolist(), counts, strict=True)}
+        trace.footprints = {lane: Footprint(count, element=element) for lane, count in zip(lanes.tolist(), counts, strict=True)}
         for name, find in finders.items():
             for lane, start, count in zip(lanes.tolist(), find(lanes)[0].tolist(), counts, strict=True):
+                getattr(trace.footprints[lane], name).append((start, start + count))
+        for name, find in far.items():
+            for lane, start, count in zip(lanes.tolist(), find(lanes)[1].tolist(), counts, strict=True):
                 getattr(trace.footprints[lane], name).append((start, start + count))
 
     return _around(trace, context, step, before)
@@ -351,6 +405,12 @@ def _cluster_arrive(trace: Trace, context: DecodeContext, step: Step) -> Step:
     return _around(trace, context, step, lambda lanes: trace.emit("cluster-arrive", lanes, relaxed=relaxed))
 
 
+def _griddepcontrol(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    if not trace.global_memory or "wait" not in context.instruction.parts:
+        return step
+    return _around(trace, context, step, lambda lanes: trace.emit("grid-wait", lanes))
+
+
 def _wgmma(trace: Trace, context: DecodeContext, step: Step) -> Step:
     if context.instruction.parts[1] in ("commit_group", "wait_group"):
         return _group(trace, context, step, "wgmma")
@@ -360,7 +420,7 @@ def _wgmma(trace: Trace, context: DecodeContext, step: Step) -> Step:
 _DATA = dict.fromkeys(("ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix"), _data_access)
 _WRAPPERS: dict[str, Callable[[Trace, DecodeContext, Step], Step]] = {
     **_DATA, "fence": _fence, "membar": _fence, "cp": _cp, "mbarrier": _mbarrier, "wgmma": _wgmma,
-    "tensormap": _tensormap, "barrier": _cluster_arrive,
+    "tensormap": _tensormap, "barrier": _cluster_arrive, "griddepcontrol": _griddepcontrol,
 }  # fmt: skip
 
 
@@ -410,9 +470,9 @@ class _TracedEnd:
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[Trace]:
+def recording(*, global_memory: bool = False) -> Iterator[Trace]:
     """Record everything that modules loaded inside of the block do."""
-    trace = Trace()
+    trace = Trace(global_memory=global_memory)
     with contextlib.ExitStack() as stack:
         for target, name, replacement in _replacements(trace):
             stack.enter_context(mock.patch.object(target, name, replacement))
@@ -519,7 +579,9 @@ def _traced_chunks(trace: Trace, original: Any) -> Any:
             inside = item.inside.nonzero()[0] if not self.loads else np.arange(len(item.inside))
             whole = np.unique(chunk[inside * item.info.element_bytes // 16])  # a store reads what is inside of the tensor only
             ranges = _merged(places_of_units(self.wave, whole, 16), 16)
-            trace.footprints[lane] = Footprint(item.nbytes, **{"writes" if self.loads else "reads": ranges})
+            far = _merged(GLOBAL_BASE + np.unique(item.index) * item.info.element_bytes, item.info.element_bytes) if len(item.index) else []
+            sides = {"writes": ranges, "global_reads": far} if self.loads else {"reads": ranges, "global_writes": far}
+            trace.footprints[lane] = Footprint(item.nbytes, element=item.info.element_bytes, **sides)
         return found
 
     return chunks
@@ -547,7 +609,8 @@ def _emit_bulk(trace: Trace, wave: Wave, operation: Any) -> None:
     if receiver is not None:  # a multicast goes to the same place in other CTAs
         shift = (receiver - (writes[0][0] >> CTA_SHIFT)) << CTA_SHIFT
         writes = [(start + shift, end + shift) for start, end in writes]
-    _emit_signalled(trace, wave, operation, "bulk", found.nbytes, writes=writes, reads=found.reads)
+    far = {"global_writes": found.global_writes, "global_reads": found.global_reads, "element": found.element}
+    _emit_signalled(trace, wave, operation, "bulk", found.nbytes, writes=writes, reads=found.reads, **far)
 
 
 def _emit_signalled(trace: Trace, wave: Wave, operation: Any, kind: str, total: int, **data: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 Pair = frozenset[int]
 
 RACE, WAIT, PROXY, UNINIT = "data-race", "missing-wait", "missing-proxy-fence", "uninitialized-read"
-MISUSE, LIFETIME, SCOPE = "barrier-misuse", "lifetime", "scope"
+MISUSE, LIFETIME, SCOPE, GLOBAL = "barrier-misuse", "lifetime", "scope", "global-race"
 
 
 @dataclass

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
+from measure import arguments
 from oracle_compare import compare
 from oracle_run import oracle
 
@@ -32,10 +32,12 @@ def _case(path: Path) -> object:
 def test_regression(path: Path) -> None:
     words = dict(word.split("=") for word in (_header(path, "launch") or "").split())
     grid, block = int(words["grid"]), int(words["block"])
-    kernel, args = consan.Kernel(path), [np.arange(4096, dtype=np.int32), np.zeros(4096, np.int32)]
+    of_grid = words.get("global") == "on"
+    how = {"engine": "record", "global_memory": "on"} if of_grid else {}
+    kernel = consan.Kernel(path)
     for seed in range(4):
-        verdict = oracle(kernel, grid, block, args, seed=seed)
-        report = consan.launch(kernel, grid, block, args, device="cpu", seed=seed)
+        verdict = oracle(kernel, grid, block, arguments(), seed=seed, global_memory=of_grid)
+        report = consan.launch(kernel, grid, block, arguments(), device="cpu", seed=seed, **how)
         assert compare(verdict, report).wrong == []
         assert report.verdict == words["verdict"]
         assert verdict.clean == (words["verdict"] == "clean")

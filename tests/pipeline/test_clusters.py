@@ -147,7 +147,7 @@ def test_clusters_are_among_what_is_checked() -> None:
 
 def test_a_launch_in_clusters_that_the_session_is_not_told_of_is_incomplete() -> None:
     """As frameworks do that launch by themselves: the module has hooks for one CTA alone."""
-    session = Session(device="cpu")
+    session = Session(device="cpu", engine="inline")
     prepared = session.prepare(PLAIN)
     session.backend.launch(prepared.loaded, "peer", (4, 1, 1), (32, 1, 1), [], cluster=(2, 1, 1))
     report = session.report()

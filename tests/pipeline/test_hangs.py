@@ -72,7 +72,7 @@ def launched(entry: str, grid: int = 2, *, alone: bool = True, **options: object
     ("entry", "polled", "markers"),
     [
         ("flag", "ready (shared offset 0, value 0)", {"while (ready == 0) {}", "    __syncthreads();\n    ready = 1"}),
-        ("go", "bytes 12..15 of --arg 1 (go) (value 0)", {"while (((volatile"}),
+        ("go", "element 3 of --arg 1 (go) (value 0)", {"while (((volatile"}),
     ],
 )
 def test_check_names_what_is_polled(entry: str, polled: str, markers: set[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,8 @@ import gc
 import pytest
 
 from consan.backends.virtual import VirtualBackend
+from consan.instrument import CONTROL
+from consan.instrument.record.text import LAUNCH
 from consan.session.device import shared_device
 from consan.session.session import Session
 
@@ -45,5 +47,5 @@ def test_only_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     alive = [prepared for prepared in device.prepared() if "tile[4096]" in prepared.plain]
     assert len(alive) <= 4  # three and the last launch's
     assert any(prepared is held for prepared in device.prepared())
-    assert held.loaded.symbol("__consan_ctl")
+    assert held.loaded.symbol(CONTROL if held.recorded is None else LAUNCH)
     assert [_number(k) for k in range(2)] == [0, 1]

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from consan.backends import driver
-
-
-@pytest.fixture(scope="session")
-def gpu() -> None:
-    """Skips the test that asks for it where there is no GPU."""
-    problem = driver.why_unavailable()
-    if problem:
-        pytest.skip(f"no GPU: {problem}")
-
 
 @pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:

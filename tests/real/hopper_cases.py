@@ -22,10 +22,14 @@ FULL = 2048  # M, N and K of matmuls on a GPU
 STEPS = 4  # whole steps of K in a small product; a part of one follows. Of attention: blocks of keys
 
 
-@functools.cache
 def notes(name: str) -> dict[str, Any]:
     """What the compiler said about a kernel: threads, shared bytes, scratch, tensor maps, constants."""
-    return corpus.notes(corpus.get(f"{name}/{ARCH}").make())
+    return _notes(name, ARCH)
+
+
+@functools.cache
+def _notes(name: str, arch: str) -> dict[str, Any]:
+    return corpus.notes(corpus.get(f"{name}/{arch}").make())
 
 
 def _cdiv(a: int, b: int) -> int:
@@ -162,7 +166,7 @@ def descriptors(name: str, *arrays: Array, halved: bool = False) -> list[Any]:
     the bytes that are expected. With half the box they are right.
     """
     said = [dict(one) for one in notes(name)["maps"]]
-    if halved:
+    if halved and ARCH == "sm_90a":
         said[0]["block_size"] = [said[0]["block_size"][0] // 2, *said[0]["block_size"][1:]]
     return [part for array, one in zip(arrays, said, strict=True) for part in descriptor(array, one)]
 

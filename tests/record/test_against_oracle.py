@@ -7,35 +7,23 @@ hooks, for which that does not hold, so only programs of kinds that are recorded
 from __future__ import annotations
 
 import functools
-import re
 from pathlib import Path
 from typing import Any
 
 import measure
 import pytest
-from oracle_programs import Batch
 
 import consan
 
-STRATEGIES = ("synchronous", "with_copies", "lanes", "asynchronous", "matrix")
-
-
-_PTX = Batch.ptx.fget
-
-
-def _without_relaxed(batch: Batch) -> str:
-    """A kernel whose mbarrier operations have their default order: relaxed ones are not recorded."""
-    assert _PTX is not None
-    return re.sub(r"(mbarrier\.[a-z_.]+)\.relaxed\.cta", r"\1", _PTX(batch))
+STRATEGIES = ("synchronous", "with_copies", "lanes", "asynchronous", "matrix", "cluster_ending")
 
 
 def _measured(strategy: str, programs: int, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(measure.consan, "launch", functools.partial(consan.launch, engine="record"))
-    monkeypatch.setattr(Batch, "ptx", property(_without_relaxed))
     return measure.measure(strategy, programs, number, tmp_path)
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "matrix"])
+@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "matrix", "cluster_ending"])
 def test_programs(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = _measured(strategy, 8, 1000, tmp_path, monkeypatch)
     assert (row.shadowed, row.examples) == (0, [])

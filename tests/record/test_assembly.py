@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from record_support import kernel
+from record_support import file_of, kernel, twin_file
 
 from consan.instrument.record import record
 from consan.toolchain.assemble import assemble_cached
@@ -18,6 +18,7 @@ MORE = 16
 FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
 NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
 NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
+NAMES += ("cluster_gemm_2x2", "cluster_red_async", "mbarrier_relaxed_with_fences")
 
 
 def _check(ptx: str, arch: str) -> None:
@@ -36,7 +37,8 @@ def test_kernels(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TAKEN)
 def test_every_kernel(name: str) -> None:
-    _check(kernel(name).ptx, "sm_90a")
+    arch = twin_file.read(file_of(name)).arch
+    _check(kernel(name).ptx, arch if arch.startswith("sm_100") else "sm_90a")
 
 
 def test_a_warp_specialised_gemm() -> None:

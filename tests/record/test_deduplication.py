@@ -91,7 +91,7 @@ def test_where_no_copy_is_in_flight_they_do_not(monkeypatch: pytest.MonkeyPatch)
 def test_equal_ctas_are_one_history() -> None:
     report = _launch(BODIES["one lane"], -1)
     assert (report.verdict, report.kernels[0].ctas, report.kernels[0].histories) == ("clean", CTAS, 1)
-    assert f"{CTAS} CTAs of 1 kernel, 1 distinct history replayed" in str(report)
+    assert f"{CTAS} CTAs in 1 launch of 1 kernel, 1 distinct history replayed" in str(report)
 
 
 def test_exhaustive_replays_each_cta(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,13 +148,13 @@ def test_words_that_flip_the_same_bit_do_not_cancel(mixer: int) -> None:
 
 @pytest.mark.parametrize("change", ["swap", "bit"])
 def test_hashes_of_threads_are_mixed_with_their_numbers(change: str) -> None:
-    hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
+    hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
     assert len(grouped(hashes).groups) == 1
     if change == "swap":
-        hashes[:, 1, [3, 4]] = hashes[:, 1, [4, 3]]
+        hashes[:, 1, 0, [3, 4]] = hashes[:, 1, 0, [4, 3]]
     else:
-        hashes[0, 1, 7] ^= np.uint64(1 << 63)
-        hashes[0, 1, 8] ^= np.uint64(1 << 63)
+        hashes[0, 1, 0, 7] ^= np.uint64(1 << 63)
+        hashes[0, 1, 0, 8] ^= np.uint64(1 << 63)
     assert len(grouped(hashes).groups) == 2
 
 

@@ -105,7 +105,7 @@ def test_the_engines_find_the_same_in_every_schedule(name: str, seed: int) -> No
 
 
 def test_what_is_not_taken_is_checked_with_called_hooks_and_says_so() -> None:
-    report, _ = launch("st_bulk_no_barrier", True, "record")
+    report, _ = launch("tensormap_not_acquired", True, "record")
     assert {kernel.engine for kernel in report.kernels} == {"inline"}
     assert "is not recorded yet" in " ".join(report.notes)
     assert report.verdict == "violations"

@@ -38,7 +38,8 @@ def _launcher(device: Device, name: str) -> Callable[[Schedules, int], Any]:
         device.renew()
         device.backend.machine.schedules = schedules
         args = spec.fresh_args()
-        report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), smem=spec.smem, device="cpu", seed=seed)
+        options = {"smem": spec.smem, "device": "cpu", "seed": seed, "engine": "inline"}
+        report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), **options)
         values = [value.tobytes() for value in args.values() if isinstance(value, np.ndarray)]
         return values, [(finding.kind, finding.count) for finding in report.findings]
 
@@ -91,7 +92,7 @@ def test_one_decision_of_many_can_be_taken_alone(device: Device) -> None:
         device.renew()
         device.backend.machine.schedules = lambda _: schedule
         out = np.zeros(64, np.int32)
-        consan.launch(kernel, (1,), (64,), [np.arange(64, dtype=np.int32), out], device="cpu")
+        consan.launch(kernel, (1,), (64,), [np.arange(64, dtype=np.int32), out], device="cpu", engine="inline")
         return bool((out == np.arange(64) ^ 32).all())
 
     decisions: list[Decision] = []

@@ -39,8 +39,8 @@ class Tensor:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (interface(0x1000, (4, 8)), Argument("argument 2", 0x1000, 128, "out")),
-        (Tensor(0x2000, 10), Argument("argument 2", 0x2000, 20, "out")),
+        (interface(0x1000, (4, 8)), Argument("argument 2", 0x1000, 128, "out", 4)),
+        (Tensor(0x2000, 10), Argument("argument 2", 0x2000, 20, "out", 2)),
         (SimpleNamespace(handle=0x3000, size=512), Argument("argument 2", 0x3000, 512, "out")),  # cuda.core.Buffer
         (interface(0x1000, (4, 8), (64, 4)), None),
         (interface(0, (0,)), None),
@@ -55,7 +55,7 @@ def test_arguments_that_are_buffers(value: Any, expected: Argument | None) -> No
 
 
 def test_names_are_left_out_where_they_are_not_known() -> None:
-    assert buffers([interface(0x1000, (4,))]) == (Argument("argument 1", 0x1000, 16),)
+    assert buffers([interface(0x1000, (4,))]) == (Argument("argument 1", 0x1000, 16, element=4),)
 
 
 def test_the_session_names_addresses_by_told_launches() -> None:
@@ -63,7 +63,7 @@ def test_the_session_names_addresses_by_told_launches() -> None:
     first = buffers([interface(0x1000, (4,)), interface(0x2000, (4,))], ("x", "out"))
     for _ in range(200):  # equal launches are one
         session.launched(prepared, "k", first)  # type: ignore[arg-type]
-    assert session.names.name(5, "k", 0x2004, 0x2008) == "bytes 4..7 of argument 2 (out)"
+    assert session.names.name(5, "k", 0x2004, 0x2008) == "element 1 of argument 2 (out)"
     assert session.names.name(5, "k", 0x2010, 0x2014) == "directly past the end of argument 2 (out, 16 bytes)"
     session.launched(prepared, "k", buffers([interface(0x2000, (4,)), interface(0x1000, (4,))], ("x", "out")))  # type: ignore[arg-type]
     assert session.names.name(5, "k", 0x2004, 0x2008) == "", "launches with other buffers name nothing"

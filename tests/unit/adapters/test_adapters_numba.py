@@ -146,7 +146,7 @@ def test_launches_tell_their_buffers(adapter: NumbaAdapter, session: FakeSession
     kernel = numba("dispatcher")._Kernel(library("k"))
     kernel.py_func = add
     kernel.launch((3, array), 1, 1)
-    assert session.launches == [("k", "entry", (Argument("argument 2", 4096, 32, "out"),))]
+    assert session.launches == [("k", "entry", (Argument("argument 2", 4096, 32, "out", 4),))]
 
 
 def test_lines_are_asked_for(adapter: NumbaAdapter) -> None:

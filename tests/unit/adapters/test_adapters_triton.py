@@ -206,8 +206,8 @@ def test_the_driver_names_a_chip_and_no_real_device(session: Any) -> None:
     assert first.get_current_device() != second.get_current_device() > 64
     properties = second.utils.get_device_properties()
     assert (properties["max_shared_mem"], properties["warpSize"]) == (232448, 32)
-    with pytest.raises(NotSupported, match="expected sm_80 or sm_90"):
-        VirtualDriver(session, "sm_100")
+    with pytest.raises(NotSupported, match="expected sm_80, sm_90, sm_100"):
+        VirtualDriver(session, "sm_120")
 
 
 def test_one_configuration_is_run(session: Any, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,6 @@ from consan.reports.pages import document, page
 from consan.toolchain import find
 
 EXPLANATIONS = explanations()
-REPORTED = [kind for kind, explanation in EXPLANATIONS.items() if explanation.reported]
-NOT_REPORTED = sorted(set(EXPLANATIONS) - set(REPORTED))
 
 needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
 
@@ -27,40 +25,28 @@ def check(example: str, launch: str, folder: Path) -> tuple[int, list[str]]:
     file.write_text(example)
     status = main(["check", str(file), *shlex.split(launch), "--device", "cpu", "--strict", "-o", str(folder / "r.json")])
     data = json.loads((folder / "r.json").read_text())
-    return status, [finding["kind"] for finding in data["findings"]]
+    return status, sorted({finding["kind"] for finding in data["findings"]})
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("kind", REPORTED)
+@pytest.mark.parametrize("kind", EXPLANATIONS)
 def test_the_wrong_example_is_reported_with_its_kind(kind: str, tmp_path: Path) -> None:
     explanation = EXPLANATIONS[kind]
     assert check(explanation.racy, explanation.launch, tmp_path) == (66, [kind])
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("kind", REPORTED)
+@pytest.mark.parametrize("kind", EXPLANATIONS)
 def test_the_right_example_is_clean(kind: str, tmp_path: Path) -> None:
     explanation = EXPLANATIONS[kind]
     assert check(explanation.fixed, explanation.launch, tmp_path) == (0, [])
 
 
-@needs_nvrtc
-@pytest.mark.parametrize("kind", NOT_REPORTED)
-def test_what_is_said_not_to_be_reported_is_not(kind: str, tmp_path: Path) -> None:
-    """When this fails because the kind is found: `reported = false` of its page has served its time."""
-    explanation = EXPLANATIONS[kind]
-    for example in (explanation.racy, explanation.fixed):
-        status, found = check(example, explanation.launch, tmp_path)
-        assert status in (0, 67)
-        assert found == []
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_pages_say_why_and_how_to_suppress_and_what_is_not_reported(kind: str) -> None:
+def test_pages_say_why_and_how_to_suppress(kind: str) -> None:
     text, explanation = page(kind), EXPLANATIONS[kind]
     for piece in ("\nWhy: ", "\nPTX ISA: ", f"allow({kind}) REASON", f'kind = "{kind}"', f'consan_allow("{kind}", '):
         assert piece in text
-    assert ("does not look for this kind yet" in text) == (not explanation.reported)
     assert all(re.match(r"\d+(\.\d+)+ \w", section) for section in explanation.sections)
 
 

@@ -136,7 +136,7 @@ def test_every_option_reads_its_variable_and_the_command_line_wins(option: optio
     samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
     samples_of |= {"quiet": "1", "verbose": "1", "color": "never", "notes": "1", "timeline": "1"}
     samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
-    samples_of |= {"engine": "record", "exhaustive": "1", "keep_histories": "1"}
+    samples_of |= {"engine": "record", "exhaustive": "1", "keep_histories": "1", "global_memory": "on"}
     text = samples_of.get(option.name, "3")
     from_environment = option.value(None, {option.variable: text})
     assert from_environment != option.default
@@ -192,7 +192,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     given = session.latest.options
     assert given.pop("kernel_name").text == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "keep_histories": True}
+    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "keep_histories": True, "global_memory": "auto"}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 
 

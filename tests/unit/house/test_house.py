@@ -41,7 +41,7 @@ ROOMS = {
         *("consan.toolchain", "consan.backends", "consan.checker"),
     ),
     "consan.launching": (
-        *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.options", "consan.reports"),
+        *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
         *("consan.tensormap", "consan.toolchain", "consan.backends.base"),
     ),
     "consan.adapters": (

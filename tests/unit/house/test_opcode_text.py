@@ -22,9 +22,10 @@ REGISTERED = {
     "instrument/passes/matrix.py": {"handlers"},
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
     "instrument/passes/waits.py": {"_RESULTS"},
-    "instrument/record/bulk.py": {"_COPIES", "_GROUPS"},
+    "instrument/record/bulk.py": {"_COPIES", "_GROUPS", "_BY_NAME"},
     "instrument/record/matrix.py": {"_KINDS", "_FENCE"},
     "instrument/record/mbarriers.py": {"_KINDS"},
+    "instrument/record/tensor_memory.py": {"_ALLOC", "_LD", "_WAIT_LD", "_PLAIN", "_NUMBERS", "_ADDED"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }
 NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS}
@@ -48,7 +49,7 @@ def _names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.FunctionDef):
         yield node.name
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    yield from (target.id for target in targets if isinstance(target, ast.Name))
+    yield from (each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
 
 
 def _spelled(tree: ast.Module, allowed: set[ast.AST]) -> Iterator[str]:

@@ -39,8 +39,8 @@ def test_each_kind_of_value() -> None:
     assert (value, first, second) == (b"\1\2", address.to_bytes(8, "little"), first)
     assert (known, unknown, described) == ((0x100).to_bytes(8, "little"), (0x200).to_bytes(8, "little"), b"map")
     assert placement.buffers == [
-        *(Argument("argument 2", address, 16), Argument("argument 3", 0x100, 8)),
-        *(Argument("argument 5", address, 16), Argument("argument 6", 0x300, 16)),
+        *(Argument("argument 2", address, 16, element=4), Argument("argument 3", 0x100, 8)),
+        *(Argument("argument 5", address, 16, element=4), Argument("argument 6", 0x300, 16)),
     ]
 
 

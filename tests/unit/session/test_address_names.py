@@ -52,7 +52,7 @@ def test_after_many_launches_nothing_is_named() -> None:
 def test_a_fault_in_shared_memory_gives_the_size(offset: int, dynamic: int | None, more: bool) -> None:
     fault = Fault("out-of-bounds", "ld.shared.u32", 1, (0, 0, 0), (1, 0, 0), 1024 + offset, 4, "shared", "read", shared_bytes=512)
     layout = Layout(dynamic=dynamic)
-    prepared: Any = SimpleNamespace(instrumented=SimpleNamespace(original=lambda line: None), layout=lambda entry: layout)
+    prepared: Any = SimpleNamespace(instrumented=SimpleNamespace(original=lambda *_: None), layout=lambda entry: layout)
     (finding,) = findings_of(_stats(fault), prepared, "k")
     assert f"touches 4 bytes at offset {offset} of shared memory; the CTA's shared memory is bytes 0..511" in finding.message
     assert (finding.missing, "more dynamic shared memory" in finding.fix) == ("", more)
@@ -66,3 +66,16 @@ def test_a_fault_that_the_kernel_recorded_too_counts_once() -> None:
 def _stats(fault: Fault) -> LaunchStats:
     stats: Any = SimpleNamespace(faults=[fault], deadlocked=False)
     return stats  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        (0x2010, 0x2014, "element 4 of argument 2 (out)"),
+        (0x2010, 0x2020, "elements 4..7 of argument 2 (out)"),
+        (0x2010, 0x2012, "bytes 16..17 of argument 2 (out)"),
+        (0x2012, 0x2016, "bytes 18..21 of argument 2 (out)"),
+    ],
+)
+def test_whole_elements_have_their_index(begin: int, end: int, expected: str) -> None:
+    assert address_name([Argument("argument 2", 0x2000, 64, "out", 4)], begin, end) == expected

@@ -1,0 +1,38 @@
+// The commit comes before the product that it should tell of (R-T5).
+// launch: grid=1 block=128 arch=sm_100a
+// arg: x f16[128,16]=random
+// arg: y f16[64,16]=random
+// arg: out f32[128,64]=zeros
+// expect: missing-wait RAW @multiply @load severity=error
+// expect: missing-wait WAW @multiply @free severity=error
+// expect: lifetime @multiply severity=error
+// result: out = x.astype(np.float32) @ y.astype(np.float32).T
+#include "../blackwell.cuh"
+extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
+    __shared__ alignas(128) f16 a[128 * 16], b[64 * 16];
+    __shared__ u32 base;
+    __shared__ u64 done;
+    fill(a, x, 128), fill(b, y, 64);
+    if (threadIdx.x == 0) init(done, 1);
+    if (threadIdx.x < 32) alloc(base, COLUMNS);
+    fence_async_shared();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#ifdef RACY
+        commit_to(done);
+#endif
+        multiply(base, a, b, 0);  /*@multiply*/
+#ifndef RACY
+        commit_to(done);
+#endif
+    }
+    wait(done, 0);
+    float v[8];
+    for (u32 column = 0; column < COLUMNS; column += 8) {
+        load(v, own_lanes(base) + column);  /*@load*/
+        wait_loads();
+        put(out, column, v);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) dealloc(base, COLUMNS);  /*@free*/
+}

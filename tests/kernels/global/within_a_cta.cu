@@ -1,0 +1,15 @@
+// Threads of one CTA exchange data through global memory without a barrier.
+//
+// launch: grid=2 block=64
+// arg:    data f32[128]=zeros
+// arg:    out f32[128]=zeros
+// expect: data-race @store @load severity=error
+// result: out = np.concatenate([np.arange(64)[::-1]] * 2).astype(np.float32)
+extern "C" __global__ void kernel(float* data, float* out) {
+    float* mine = data + blockIdx.x * 64;
+    mine[threadIdx.x] = threadIdx.x;  /*@store*/
+#ifndef RACY
+    __syncthreads();
+#endif
+    out[blockIdx.x * 64 + threadIdx.x] = mine[63 - threadIdx.x];  /*@load*/
+}

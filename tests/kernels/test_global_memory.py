@@ -1,0 +1,54 @@
+"""Every kernel of global/ with its fault and repaired, and the legal patterns of global/clean, as in test_twins.py."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import twin_file
+from test_twins import _check_clean, _check_racy
+
+import consan
+
+HERE = Path(__file__).parent
+TWINS = sorted((HERE / "global").glob("*.cu"))
+CLEAN = sorted((HERE / "global" / "clean").glob("*.cu"))
+
+
+@functools.cache
+def _kernel(path: Path, racy: bool) -> Any:
+    return twin_file.kernel(path, racy)
+
+
+def _launch(path: Path, racy: bool, seed: int = 0) -> tuple[Any, dict[str, Any]]:
+    spec = twin_file.read(path)
+    args = spec.fresh_args()
+    options = {"smem": spec.smem, "device": "cpu", "seed": seed, "global_memory": "on"}
+    report = consan.launch(_kernel(path, racy), spec.grid, spec.block, spec.parameters(args), **options)
+    assert "global-memory" in report.checked, report.notes
+    return report, args
+
+
+def _name(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", TWINS, ids=_name)
+def test_a_race_is_reported(path: Path) -> None:
+    _check_racy(_launch(path, True)[0], twin_file.read(path))
+
+
+@pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
+def test_a_correct_kernel_is_clean(path: Path) -> None:
+    _check_clean(*_launch(path, False), twin_file.read(path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 20))
+@pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
+def test_each_schedule_tells_the_same(path: Path, seed: int) -> None:
+    _check_clean(*_launch(path, False, seed), twin_file.read(path))
+    if path in TWINS:
+        _check_racy(_launch(path, True, seed)[0], twin_file.read(path))

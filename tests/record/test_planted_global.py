@@ -1,0 +1,45 @@
+"""Faults planted in each rule about global memory change what is found in a kernel of tests/kernels/global."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+from planted_global_rules import RULES
+from record_support import KERNELS, found, twin_file
+
+import consan
+from consan.checker import build, grid, replay
+
+QUICK = ("G2: the release side", "G8: observed writes")
+
+
+def _launch(name: str, racy: bool) -> Any:
+    path = next(each for folder in ("global", "global/clean") if (each := KERNELS / folder / f"{name}.cu").is_file())
+    spec = twin_file.read(path)
+    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on"}
+    return consan.launch(twin_file.kernel(path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)
+
+
+def test_each_fault_changes_text_that_is_there() -> None:
+    sources = build.sources()
+    assert [rule for rule, (file, old, *_) in RULES.items() if sources[file].count(old) != 1] == []
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, marks=[] if rule in QUICK else pytest.mark.slow) for rule in RULES])
+def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    file, old, new, name, racy = RULES[rule]
+    right = _launch(name, racy)
+    assert right.verdict == ("violations" if racy and name != "same_value_flag" else "clean")
+    sources = build.sources()
+    sources[file] = sources[file].replace(old, new)
+    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
+    command = build.compiler()
+    assert command is not None
+    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
+    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
+    for module in (replay, grid):
+        monkeypatch.setattr(module, "library", lambda: broken)
+    wrong = _launch(name, racy)
+    assert (found(wrong), wrong.verdict) != (found(right), right.verdict)

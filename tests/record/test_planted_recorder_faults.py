@@ -1,0 +1,79 @@
+"""Faults planted in what the recorder writes of copies, products, fences and clusters change what is found (test_planted_faults.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from record_support import file_of, found, kernel, twin_file
+
+import consan
+from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensors
+from consan.instrument.record.templates import Event, Flag
+
+Change = Callable[[Any], Any]
+
+
+def _instead(value: Any) -> Change:
+    return lambda old: lambda *given: value
+
+
+def _all(value: Any) -> Change:
+    return lambda old: dict.fromkeys(old, value)
+
+
+def _with(name: str, value: Any) -> Change:
+    return lambda old: old | {name: value}
+
+
+def _is(value: Any) -> Change:
+    return lambda old: value
+
+
+def _without_mask(old: Any) -> Any:
+    return lambda work, role: None if role == "cta-mask" else old(work, role)
+
+
+def _without_scope(old: Any) -> Any:
+    return lambda work, access: old(work, access) & ~Flag.NARROW
+
+
+# The module, what changes in it and how, and a kernel: reported with the right one, or clean with it (False).
+FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
+    "a load's mbarrier": (bulk, "_mbarrier", _instead((0, -1)), "mbarrier_bulk_pipeline", False),
+    "a copy's global address": (bulk, "_outer_address", _instead(0), "bulk_source_overwritten", True),
+    "waits for groups": (bulk, "_GROUPS", _all(Event.BULK_COMMIT), "bulk_store_source_overwritten", False),
+    "fenced memories": (bulk, "_FENCES", _all(2), "fence_of_other_buffer", False),
+    "copies to other CTAs": (bulk, "operand_of", _without_mask, "cluster_pair_multicast", False),
+    "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
+    "extents of a map": (tensors, "_EXTENTS", _is(11), "tma_store_two_stages", True),
+    "the box of a map": (tensors, "_ALL", _is((2, 7, 15, 15, 15)), "tma_store_two_stages", True),
+    "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
+    "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", Event.PRODUCT_COMMIT), "wgmma_one_wait_for_two", False),
+    "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),
+    "scopes": (mbarriers, "flags_of", _without_scope, "cluster_arrive_cta_scope", True),
+    "relaxed arrivals": (clusters, "is_relaxed", _instead(False), "mbarrier_relaxed_arrive", True),
+    "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
+    "barriers of clusters": (rewrite, "_HANDLERS", _with("cluster-barrier", lambda kernel, work: None), "cluster_reduction", False),
+    "clusters that kernels require": (clusters, "required", _instead((1, 1, 1)), "cluster_reduction", False),
+}
+
+
+def _outcome(name: str, racy: bool, fault: str) -> tuple[Any, ...]:
+    spec = twin_file.read(file_of(name))
+    text = f"{kernel(name, racy).ptx}\n// {fault}\n"  # modules are kept by their text
+    made = consan.Kernel(text, entry="kernel")
+    report = consan.launch(made, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu", engine="record")
+    assert {each.engine for each in report.kernels} == {"record"}
+    return found(report), {(one.kind, one.count) for one in report.findings}, report.verdict
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_recorder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, change, file, racy = FAULTS[name]
+    right = _outcome(file, racy, "none")
+    assert right[-1] == ("violations" if racy else "clean")
+    monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
+    assert _outcome(file, racy, name) != right
