@@ -11,7 +11,7 @@ RULES = {
     "G2: the release side": ("edges.hpp", "if (access.order & GIVES) own.releases", "own.releases", "split_k_relaxed_flag", True),
     "G2: the acquire side": ("edges.hpp", "if (access.order & TAKES) acquire(access.unit", "acquire(access.unit", "last_block_no_acquire", True),
     "G2: fences release": ("edges.hpp", "if (fence.moment.number) carry(", "if (false) carry(", "scope_release_cta", False),
-    "G2: fences acquire": ("edges.hpp", "if (order & TAKES) acquire(unit", "if (false) acquire(unit", "last_block_no_acquire", False),
+    "G2: fences acquire": ("edges.hpp", ", acquire(unit, thread, own, scope, 0, false);", ";", "last_block_no_acquire", False),
     "G3: the release's scope": ("edges.hpp", "if (!views_.includes(std::min(scope, each.carried.scope), ", "if (!views_.includes(scope, ", "scope_release_cta", True),
     "G3: the acquire's scope": ("edges.hpp", "if (!views_.includes(std::min(scope, each.carried.scope), ", "if (!views_.includes(each.carried.scope, ", "scope_fence_cta", True),
     "G3: the flag's scope": ("edges.hpp", "bool hop = meet(write, access);\n        if", "bool hop = true;\n        if", "scope_flag_cta", True),

@@ -31,8 +31,8 @@ def test_the_report_is_as_it_was_read(name: str, kind: str, path: Path) -> None:
 
 
 def test_five_kernels_of_each_kind() -> None:
-    looked_for = KINDS.keys() - {"global-race"}  # which is not looked for yet
-    assert Counter(kind for _, kind, _ in CASES) == dict.fromkeys(looked_for, 5)
+    not_read_yet = {"global-race", "missing-tcgen05-fence", "tcgen05-misuse"}
+    assert Counter(kind for _, kind, _ in CASES) == dict.fromkeys(KINDS.keys() - not_read_yet, 5)
 
 
 def test_no_report_shows_a_name_that_tells() -> None:
