@@ -92,8 +92,8 @@ class FunctionStats:
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
-    told: tuple[str, ...] = ()  # shared variables whose addresses the kernel stores for the host (passes/symbols.py)
-    first_told: int = 0  # the word of the module that the first of them goes to
+    placed: tuple[str, ...] = ()  # shared variables whose addresses the kernel stores for the host (passes/symbols.py)
+    first_placed: int = 0  # the word of the module that the first of them goes to
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def _stats(function: FunctionStats) -> list[Any]:
     shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
     counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes, function.open_points)
-    told = (function.told, function.first_told)
-    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *told]
+    placed = (function.placed, function.first_placed)
+    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *placed]
 
 
 def restore(text: str, plain: Callable[[], Module]) -> Instrumented:
@@ -105,7 +105,7 @@ def _function(values: list[Any]) -> FunctionStats:
     unmodelled = [UnmodelledInstruction(*each) for each in found["unmodelled"]]
     sets = {name: set(found[name]) for name in ("calls", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
-    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared, "told": tuple(found["told"])} | sets))
+    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared, "placed": tuple(found["placed"])} | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

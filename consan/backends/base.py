@@ -137,7 +137,7 @@ class Backend(Protocol):
         """CTAs of an entry that fit on the device at once; None: any number."""
 
     def shared_offsets(self, handle: Handle, entry: str) -> dict[str, int] | None:
-        """Offsets of an entry's shared variables, by symbol; None: the assembler has chosen them, and does not tell."""
+        """Offsets of an entry's shared variables, by symbol; None: the assembler has chosen them and does not name them."""
 
     def symbol(self, handle: Handle, name: str) -> tuple[int, int]:
         """Address and size of a module's global variable."""

@@ -144,5 +144,5 @@ def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[Sha
 def told_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
     """The offsets that the kernel itself has stored, once it has run."""
     function = next(each for each in prepared.instrumented.functions if each.name == entry)
-    offsets = shadow.told(prepared.number, function.first_told, len(function.told))
-    return {symbol: offset for symbol, offset in zip(function.told, offsets, strict=True) if offset is not None}
+    offsets = shadow.placed(prepared.number, function.first_placed, len(function.placed))
+    return {symbol: offset for symbol, offset in zip(function.placed, offsets, strict=True) if offset is not None}

@@ -68,7 +68,7 @@ class Modules:
             return prepared
 
     def _prepared(self, ptx: str, name: str, done: Instrumented) -> Prepared:
-        number, counter = self._device.shadow.register(len(done.entries), sum(len(each.told) for each in done.functions))
+        number, counter = self._device.shadow.register(len(done.entries), sum(len(each.placed) for each in done.functions))
         prepared = Prepared(name, ptx, done, number, counter, framework=framework_of(ptx))
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared

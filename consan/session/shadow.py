@@ -165,7 +165,7 @@ class Shadow:
         words = 0 if first is None else self._ring_address + _RING_BYTES + 4 * first
         return np.array([self.address, module | counter << 32, words, 0], dtype="<u8").tobytes()
 
-    def told(self, module: int, first: int, count: int) -> list[int | None]:
+    def placed(self, module: int, first: int, count: int) -> list[int | None]:
         """The offsets of shared variables that a kernel has stored; None before its first launch. Readable after a lost context."""
         if module not in self._first_words:
             return [None] * count

@@ -80,15 +80,15 @@ def test_words_for_addresses_are_a_module_s_own(shadow: Shadow) -> None:
     first, none, third = (int(np.frombuffer(shadow.control_block(module, 0), "<u8")[2]) for module in range(3))
     assert (third - first, none) == (8, 0)
     shadow.backend.write(third + 4, (1 + 48).to_bytes(4, "little"))
-    assert [shadow.told(module, 0, 2) for module in range(3)] == [[None, None], [None, None], [None, 48]]
-    assert shadow.told(2, 1, 2) == [48, None]
+    assert [shadow.placed(module, 0, 2) for module in range(3)] == [[None, None], [None, None], [None, 48]]
+    assert shadow.placed(2, 1, 2) == [48, None]
     assert not shadow.ring.any()
 
 
 def test_without_room_for_words_nothing_is_told(shadow: Shadow) -> None:
     shadow.register(1, 1 << 20)
     assert np.frombuffer(shadow.control_block(0, 0), "<u8")[2] == 0
-    assert shadow.told(0, 0, 2) == [None, None]
+    assert shadow.placed(0, 0, 2) == [None, None]
 
 
 def test_more_launch_counters_than_there_are_is_an_error(shadow: Shadow) -> None:

@@ -16,16 +16,16 @@ ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8
 DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
 
 
-def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, told: tuple[str, ...] = ()) -> Any:
-    reached = [SimpleNamespace(name="k", shared=variables, told=told, first_told=3)] * functions
+def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, placed: tuple[str, ...] = ()) -> Any:
+    reached = [SimpleNamespace(name="k", shared=variables, placed=placed, first_placed=3)] * functions
     return SimpleNamespace(
         instrumented=SimpleNamespace(reachable=lambda entry: reached, functions=reached), plain=plain, loaded=object(), number=5
     )
 
 
 def assembler(*offsets: int | None) -> Any:
-    """A device that does not tell, and what a kernel told there."""
-    shadow = SimpleNamespace(told=lambda module, first, count: list(offsets) if (module, first, count) == (5, 3, len(offsets)) else None)
+    """A device whose assembler names no offsets, and the offsets that a kernel has stored there."""
+    shadow = SimpleNamespace(placed=lambda module, first, count: list(offsets) if (module, first, count) == (5, 3, len(offsets)) else None)
     return SimpleNamespace(backend=SimpleNamespace(shared_offsets=lambda handle, entry: None), shadow=shadow)
 
 
@@ -50,14 +50,14 @@ def test_what_no_kernel_tells_is_known_of_one_variable(variables: tuple[SharedVa
 
 
 def test_a_kernel_that_tells_is_believed() -> None:
-    module = prepared(ODD, ONE, OTHER, DYNAMIC, told=("one", "odd", "dynamic"))
+    module = prepared(ODD, ONE, OTHER, DYNAMIC, placed=("one", "odd", "dynamic"))
     made = layout_of(assembler(16, 0, 96), module, "k")
     names = [made.name(*each) for each in ((0, 4), (20, 24), (80, 84), (96, 100))]
     assert names == ["odd", "one[1]", "", "bytes 0..3 of dynamic shared memory"]
 
 
 def test_a_kernel_that_has_not_run_tells_nothing() -> None:
-    assert layout_of(assembler(None, None), prepared(ONE, OTHER, told=("one", "other")), "k").name(0, 4) == ""
+    assert layout_of(assembler(None, None), prepared(ONE, OTHER, placed=("one", "other")), "k").name(0, 4) == ""
 
 
 def test_a_machine_that_tells_is_believed() -> None:
