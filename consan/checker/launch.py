@@ -44,6 +44,7 @@ class Launch:
     words: int
     most_bytes: int
     cluster: Dim3 = (1, 1, 1)
+    calls: bool = False  # threads keep their place in the log in memory
     lines: int = field(init=False)
     address: int = field(init=False)
     _places: dict[str, int] = field(default_factory=dict)
@@ -55,6 +56,8 @@ class Launch:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads")
         sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "launch": _HASH_BYTES * text.LAUNCH_WORDS}
         sizes |= dict.fromkeys(("hashes_1", "hashes_2"), self.ctas * self.threads * _HASH_BYTES)
+        if self.calls:
+            sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
         for name, size in sizes.items():
             self._places[name] = self.backend.alloc_apart(size)
             if not self.backend.allocates_zeros:
@@ -94,6 +97,7 @@ class Launch:
         record[text.ARENA], record[text.LOG_BYTES], record[text.USABLE] = self._places["log"], self.lines * LINE_BYTES, usable
         record[text.START] = _MIX[0]
         record[text.HASHES_1], record[text.HASHES_2] = self._places["hashes_1"], self._places["hashes_2"]
+        record[text.STATES] = self._places.get("states", 0)
         return record.tobytes()
 
     # -- after the launch --------------------------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...
 
 def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
-    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster)
+    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls)
     backend.write(backend.symbol(handle, LAUNCH)[0], launch.address.to_bytes(8, "little"))
     return launch
 

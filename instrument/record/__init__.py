@@ -8,6 +8,7 @@ stored values, so the host knows which CTAs did the same.
 Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
 """
 
-from consan.instrument.record.rewrite import Recorded, Refusal, record
+from consan.instrument.record.recorded import Recorded, Refusal
+from consan.instrument.record.rewrite import record
 
 __all__ = ["Recorded", "Refusal", "record"]

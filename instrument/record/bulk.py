@@ -80,7 +80,7 @@ def map_in_memory(plan: FunctionPlan) -> bool:
     """Whether a function has a tensor copy whose map may be in global memory."""
     copies = [work for work in plan.work if work.row.family == "tensor"]
     made = definitions(plan.function) if copies else {}
-    return any(not in_parameter(work, made) for work in copies)
+    return any(not plan.is_entry or not in_parameter(work, made) for work in copies)
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:

@@ -1,6 +1,7 @@
-"""The recording pass over a module: it walks each kernel once, in the order of the text, and ends a block where control may diverge.
+"""The recording pass over a module: it walks each kernel, and each device function that has events, once, in the order of the text.
 
-A block ends at a label, a branch, a call, an exit, and after an instruction that may wait (a barrier, a warp-synchronous instruction).
+A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
+barrier, a warp-synchronous instruction).
 Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
@@ -21,14 +22,14 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
-from consan.instrument.record import bulk, clusters, copies, global_memory, matrix, mbarriers, sides, tensor_memory, text
+from consan.instrument.record import bulk, clusters, copies, functions, global_memory, matrix, mbarriers, sides, tensor_memory, text
 from consan.instrument.record.cuts import cut_nodes, longest_path
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.recorded import Recorded, Refusal
 from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
 from consan.instrument.runtime import RuntimeLibrary, Variant
-from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _DEPARTURES = frozenset({"return", "exit"})
@@ -36,30 +37,6 @@ _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
 _HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLERS | tensor_memory.HANDLERS
 _BLOCKING = BARRIERS | {"cluster-barrier"}
-
-
-class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
-    """The module has something that is not recorded yet."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A recorded module: its text, its sites, and what the words of its log mean."""
-
-    ptx: str
-    target: str
-    sites: tuple[Site, ...]
-    functions: tuple[FunctionStats, ...]
-    entries: tuple[str, ...]
-    templates: tuple[Template, ...]
-    words: int  # the most that a thread stores between two cuts
-    clusters: tuple[clusters.Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
-    lines: tuple[int, ...]
-    external: tuple[str, ...]
-    hazards: tuple[StaticFinding, ...] = ()
-    debug: bool = False  # a debug build: its registers were not checked
-    mode: Mode = Mode.OFF  # how its global memory is recorded
-    outer_refusal: str = ""  # why that is not, though it was asked for
 
 
 def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) -> Recorded:
@@ -76,8 +53,11 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) ->
     templates: list[Template] = []
     reads, writes = recorded_sides(plans)
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
-    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences}
+    called = functions.recorded_functions(plans, reads, writes)
+    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called}
+    how["apart"] = functions.may_part(plans, called)
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
+    kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
     for kernel in kernels if outer else ():
         kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=global_memory.synchronises(plans, ("shared", "generic")))
     try:
@@ -95,6 +75,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) ->
         entries=tuple(plan.function.name for plan in context.entries()),
         templates=tuple(templates),
         words=words,
+        calls=bool(called),
         clusters=tuple(clusters.required(plan) for plan in context.entries()),
         lines=tuple(context.edits.line_map()),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
@@ -126,7 +107,7 @@ def _header(context: Context) -> str:
 
 @dataclass
 class KernelRewrite:
-    """One kernel being rewritten; `templates`: of the module, so that block numbers are unique in it."""
+    """One kernel or device function being rewritten; `templates`: of the module, so that block numbers are unique in it."""
 
     context: Context
     plan: FunctionPlan
@@ -145,6 +126,9 @@ class KernelRewrite:
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
     fences: bool = False  # fences are recorded
+    called: frozenset[str] = frozenset()  # the device functions that are recorded
+    apart: bool = False  # lanes of a warp may part in one of those
+    suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
     outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
 
     @functools.cached_property
@@ -173,17 +157,27 @@ class KernelRewrite:
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            self.context.edits.insert_at(body.close, self.closed(node) + text.epilogue())
+            self.context.edits.insert_at(body.close, self.closed(node) + self._end("return"))
         kept = self.outer.declarations() if self.outer is not None else ""
-        self.context.edits.insert_at(body.open + 1, "\n" + text.prologue(self.number) + kept)
+        self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
         self.cuts = cut_nodes(self.graph)
         return longest_path(self.graph, self.cuts, self.words) + 1
+
+    def _prologue(self) -> str:
+        if not self.plan.is_entry:
+            return text.function_prologue()
+        return text.prologue(self.number) + (text.state() if self.suspensions else "")
+
+    def _end(self, flow: str) -> str:
+        """What comes before a thread returns from here, or exits."""
+        return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _find_points(self) -> None:
         points, joins = find_points(self.plan.function)
         any_open = any(point.open for point in points)
         self.plan.stats.open_points = sum(point.open for point in points)
-        every = any_open or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
+        alone = self.apart or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
+        every = any_open or alone
         self.points = {point.instruction.start: point for point in points if every or not point.certain}
         for join in joins:
             self.joins.setdefault((join.instruction.start, join.after), []).append(join)
@@ -193,6 +187,11 @@ class KernelRewrite:
         for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
             self.context.edits.insert_at(first.start, text.cut(words) + (text.stop() if self._idles(number) else ""))
+        for call in self.suspensions:
+            self.context.edits.insert_after(call, "\n" + text.resume() + text.cut(words))
+        if not self.plan.is_entry:
+            assert self.plan.function.body is not None
+            self.context.edits.insert_at(self.plan.function.body.open + 1, text.cut(words))
 
     def _idles(self, start: int) -> bool:
         """Whether a thread can go round a loop without an event, perhaps for ever: then the loop's head ends the log."""
@@ -217,7 +216,10 @@ class KernelRewrite:
         if flow in _BREAKS or mbarriers.is_wait(work):
             self.pending += self.closed(node)
         if flow in _DEPARTURES:
-            self.pending += self._departure(instruction)
+            self.pending += self._departure(instruction, flow)
+        if functions.is_recorded_call(instruction, self.called):
+            self.suspensions.append(instruction)
+            self.pending += text.suspend() + (text.suspend_limit() if self.plan.is_entry else "")
         if self.pending:
             self.context.edits.insert_before(instruction, self.pending)
         if self.block is not None:
@@ -280,12 +282,12 @@ class KernelRewrite:
         self.words[node] = self.words.get(node, 0) + words
         return text.close(words)
 
-    def _departure(self, instruction: Instruction) -> str:
+    def _departure(self, instruction: Instruction, flow: str) -> str:
         predicate = instruction.predicate
         if predicate is None:
-            return text.epilogue()
+            return self._end(flow)
         skip, guard = f"$__consan_stay{instruction.start}", "" if predicate.negated else "!"
-        return f"@{guard}{predicate.register} bra {skip};\n{text.epilogue()}{skip}:\n"
+        return f"@{guard}{predicate.register} bra {skip};\n{self._end(flow)}{skip}:\n"
 
     # -- events ----------------------------------------------------------------------------------------------------------
 

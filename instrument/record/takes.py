@@ -1,23 +1,25 @@
 """What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies in tile mode, proxy fences, `wgmma`, `tcgen05`, barriers of a CTA, of a warp and of a cluster, and warp-synchronous instructions.
-Not taken: copies to other CTAs (bulk.py), changes of tensor maps, accesses in device functions, synchronisation
-through memory (a strong store and a strong load with an order), because the order of such accesses is not in the log, and loops that poll
-memory: each round would be written down.
+copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, barriers of a CTA, of a warp and of a cluster, warp-synchronous
+instructions, and device functions (functions.py).
+Not taken: other modes of tensor copies, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong store
+and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
+written down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from consan.instrument.isa import MemoryAccess, destinations, family_of, flow_of, lookup, polls
+from consan.instrument.isa import MemoryAccess, destinations, family_of, lookup, polls
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Instruction, Module
 from consan.instrument.record import bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
+from consan.instrument.record.functions import called_in_loops
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.sides import reads_global, writes_global
+from consan.instrument.record.sides import writes_global
 
 ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix"})
 BARRIERS = frozenset({"barrier", "warp-barrier"})
@@ -33,13 +35,11 @@ def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OF
 
 
 def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode) -> Iterator[str]:
-    reads, writes = recorded_sides(plans)
     if mode is not Mode.OFF:
         yield from filter(None, (global_memory.refusal(plans),))
+    looped = called_in_loops(plans)
     for plan in plans.values():
-        yield from _reasons_of(plan, plans, mode)
-        if not plan.is_entry and any(_is_side(instruction, reads, writes) for instruction in plan.function.instructions()):
-            yield f"the function {plan.function.name} accesses global memory, as asynchronous copies do"
+        yield from _reasons_of(plan, mode, looped)
     if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
         yield "a tensor map may be in global memory, which the module writes"
     if mode is not Mode.SYNCED and _synchronises(module):
@@ -53,27 +53,19 @@ def recorded_sides(plans: dict[str, FunctionPlan]) -> tuple[bool, bool]:
     return results, results or copies or any(map(bulk.reads_global, plans.values()))
 
 
-def _is_side(instruction: Instruction, reads: bool, writes: bool) -> bool:
-    return (reads and reads_global(instruction)) or (writes and writes_global(instruction))
-
-
 def _writes(plans: dict[str, FunctionPlan]) -> bool:
     return any(writes_global(instruction) for plan in plans.values() for instruction in plan.function.instructions())
 
 
-def _reasons_of(plan: FunctionPlan, plans: dict[str, FunctionPlan], mode: Mode) -> Iterator[str]:
+def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Iterator[str]:
     name = plan.function.name
     if plan.stats.unmodelled:
         yield f"{plan.stats.unmodelled[0].opcode} is not modelled"
     for work in plan.work:
         if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):
             yield f"{work.instruction.opcode} is not recorded yet"
-    if not plan.is_entry and (plan.needs_slot or _ends_threads(plan)):
-        yield f"the function {name} touches shared memory, synchronises or ends threads"
-    if mode is not Mode.SYNCED and plan.is_entry and _polls(plan, graph_of(plan.function), outer=mode is Mode.OFF):
+    if mode is not Mode.SYNCED and _polls(plan, graph_of(plan.function), outer=mode is Mode.OFF, looped=name in looped):
         yield f"{name} polls memory in a loop"
-    if plan.is_entry and "" in plan.stats.calls:
-        yield f"{name} calls a function by its address"
     if "blocksareclusters" in plan.function.directives:
         yield f"{name} counts its grid in clusters"
 
@@ -82,14 +74,14 @@ def _nothing(work: Work) -> bool:
     return False
 
 
-def _polls(plan: FunctionPlan, graph: Graph, *, outer: bool) -> bool:
+def _polls(plan: FunctionPlan, graph: Graph, *, outer: bool, looped: bool) -> bool:
     """Whether a loop has an instruction with which it may wait for another thread: a strong load, an atomic with a result.
 
-    `outer`: those of global memory count too.
+    `outer`: those of global memory count too. `looped`: the function is called in a loop.
     """
     found = ((n, step.instruction) for n, node in enumerate(graph.nodes) for step in node.steps)
     waiting = (n for n, each in found if _may_wait(plan, each) and (outer or not _is_global(each)))
-    return any(map(graph.repeats, waiting))
+    return any(looped or graph.repeats(node) for node in waiting)
 
 
 def _is_global(instruction: Instruction) -> bool:
@@ -106,10 +98,6 @@ def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
 def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
     """Whether nothing reads what an atomic returns: its register is named there only."""
     return all(plan.names[name] < 2 for name in destinations(atomic))
-
-
-def _ends_threads(plan: FunctionPlan) -> bool:
-    return any(flow_of(instruction) == "exit" for instruction in plan.function.instructions())
 
 
 def _synchronises(module: Module) -> bool:

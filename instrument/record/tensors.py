@@ -33,7 +33,7 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     rank, snippet = len(tensor.coords), Snippet()
-    parameter = _parameter(work, tensor, kernel.definitions)
+    parameter = _parameter(work, tensor, kernel.definitions) if kernel.plan.is_entry else ""
     address = parameter or map_address(work, tensor, snippet)
     guard = "" if parameter else guard_text(instruction)
     load, value = f"ld{'.param' if parameter else ''}.u32", snippet.register("b32")

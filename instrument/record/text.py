@@ -13,8 +13,9 @@ from consan.instrument.record.templates import END, LINE_BYTES, STOP
 
 LAUNCH = "__consan_record"  # the module's variable with the address of the launch's record
 # Fields of the launch's record, in 8-byte words (consan/checker/launch.py writes it).
-ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW, COUNTER = range(8)
-LAUNCH_WORDS = 8
+ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW, COUNTER, STATES = range(9)
+LAUNCH_WORDS = 9
+STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
 DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
@@ -78,9 +79,43 @@ st.global.u64 [%__consan_t], %__consan_g;
     )
 
 
-def cut(words: int) -> str:
-    """A check for room, at the head of a loop. A thread without room continues at the end of its log, and notes that in the last line.
+def state() -> str:
+    """Find the place where the thread keeps its cursor and its hashes across calls."""
+    return (
+        ".reg .b64 %__consan_s;\n{\n"
+        + _PLACE
+        + f"""cvt.u64.u32 %__consan_t, %__consan_threads; cvt.u64.u32 %__consan_s, %__consan_self;
+mad.lo.u64 %__consan_s, %__consan_cta, %__consan_t, %__consan_s; ld.global.u64 %__consan_t, [%__consan_r+{8 * STATES}];
+mad.lo.u64 %__consan_s, %__consan_s, {STATE_BYTES}, %__consan_t;
+}}
+"""
+    )
 
+
+def function_prologue() -> str:
+    """As `prologue`, for a device function."""
+    return DECLARATIONS + state() + resume() + "ld.global.u32 %__consan_l, [%__consan_s+24];\n"
+
+
+def suspend() -> str:
+    """Store the cursor and the hashes: before a call, and where a function returns."""
+    return "st.global.v2.u64 [%__consan_s], {%__consan_c, %__consan_h}; st.global.u64 [%__consan_s+16], %__consan_g;\n"
+
+
+def suspend_limit() -> str:
+    """Store also what functions do not change. A kernel does so before a call."""
+    return "st.global.u32 [%__consan_s+24], %__consan_l;\n"
+
+
+def resume() -> str:
+    """Load the cursor and the hashes: after a call, and where a function begins."""
+    return "ld.global.v2.u64 {%__consan_c, %__consan_h}, [%__consan_s]; ld.global.u64 %__consan_g, [%__consan_s+16];\n"
+
+
+def cut(words: int) -> str:
+    """A check for room: at the head of a loop, where a function begins, and after a call.
+
+    A thread without room continues at the end of its log, and notes that in the last line.
     `words`: the most that a thread stores up to the next cut, and one for the mark of the end.
     """
     return f"""mov.b64 {{%__consan_w, %__consan_y}}, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;

@@ -19,6 +19,7 @@ FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, mo
 NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
 NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
 NAMES += ("cluster_gemm_2x2", "cluster_red_async", "mbarrier_relaxed_with_fences")
+NAMES += ("barrier_in_function", "generic_pointer")
 
 
 def _check(ptx: str, arch: str) -> None:

@@ -1,0 +1,35 @@
+"""The result of the recording pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consan.instrument.record.clusters import Shape
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import Template
+from consan.instrument.sites import FunctionStats, Site, StaticFinding
+
+
+class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
+    """The module has something that is not recorded yet."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded module: its text, its sites, and what the words of its log mean."""
+
+    ptx: str
+    target: str
+    sites: tuple[Site, ...]
+    functions: tuple[FunctionStats, ...]
+    entries: tuple[str, ...]
+    templates: tuple[Template, ...]
+    words: int  # the most that a thread stores between two cuts
+    calls: bool  # threads keep their place in the log in memory, across calls of device functions
+    clusters: tuple[Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
+    lines: tuple[int, ...]
+    external: tuple[str, ...]
+    hazards: tuple[StaticFinding, ...] = ()
+    debug: bool = False  # a debug build: its registers were not checked
+    mode: Mode = Mode.OFF  # how its global memory is recorded
+    outer_refusal: str = ""  # why that is not, though it was asked for
