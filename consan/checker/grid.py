@@ -54,17 +54,19 @@ class GridChecked:
     pruned: int = 0  # accesses to bytes that the launch does not write
 
 
-def check_grid(tables: Tables, histories: list[History], mode: Mode, *, whole: bool, most: int = MOST_KEPT) -> list[GridChecked]:
+def check_grid(
+    tables: Tables, histories: list[History], mode: Mode, *, whole: bool, isa: bool = False, most: int = MOST_KEPT
+) -> list[GridChecked]:
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too."""
     orders = (False, True) if mode is Mode.SYNCED else (False,)
-    return [_replay(tables, histories, mode, descending=descending, whole=whole, most=most) for descending in orders]
+    return [_replay(tables, histories, mode, descending=descending, whole=whole, isa=isa, most=most) for descending in orders]
 
 
-def _replay(tables: Tables, histories: list[History], mode: Mode, *, descending: bool, whole: bool, most: int) -> GridChecked:
+def _replay(tables: Tables, histories: list[History], mode: Mode, *, descending: bool, whole: bool, isa: bool, most: int) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
     records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
-    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending)
+    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, isa=isa)
     given = _Input(
         one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most
     )

@@ -297,7 +297,7 @@ def check(
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive)
+    checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive, recorded.isa)
     ctas = checker.collected.unit_ctas
     whole = recorded.mode is Mode.SYNCED and ctas == 1  # then the replay of the launch checks shared memory too
     for group in () if whole else found.groups:
@@ -321,6 +321,7 @@ class _Checker:
     collected: Collected
     histories: Histories
     exhaustive: bool
+    isa: bool
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
 
@@ -359,7 +360,7 @@ class _Checker:
 
     def _replayed(self, history: History, opened: tuple[int, int], *, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
-            return replay(self.tables, history, descending=descending, level=level, opened=opened)
+            return replay(self.tables, history, descending=descending, level=level, isa=self.isa, opened=opened)
 
         return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
 
@@ -368,7 +369,7 @@ class _Checker:
         histories = [self.launch.short_history(unit) for unit in range(grouped.units)]
         if not histories:
             return ()
-        done = check_grid(self.tables, histories, mode, whole=whole)
+        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa)
         self.events += sum(each.events for each in done)
         found = _united_records([each.records for each in done])
         self.collected.add_outer(found, histories[0])

@@ -43,7 +43,7 @@ class Level(enum.IntEnum):
     SCOPES = 2  # releases of any scope too
 
 
-_NUMBERS = "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level open_block open_events"
+_NUMBERS = "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events"
 
 
 class UnitInput(ctypes.Structure):
@@ -57,7 +57,14 @@ class UnitInput(ctypes.Structure):
 
     @classmethod
     def of(
-        cls, tables: Tables, history: History, records: npt.NDArray[np.void], *, descending: bool, level: Level = Level.EXACT
+        cls,
+        tables: Tables,
+        history: History,
+        records: npt.NDArray[np.void],
+        *,
+        descending: bool,
+        level: Level = Level.EXACT,
+        isa: bool = False,
     ) -> UnitInput:
         """The input for one history. The arrays must outlive it; the log must be contiguous."""
         blocks, events = tables
@@ -65,6 +72,7 @@ class UnitInput(ctypes.Structure):
         given.block_count, given.threads, given.window = len(blocks) - 1, history.threads, history.window
         given.shared_bytes, given.descending, given.capacity = history.shared_bytes, int(descending), len(records)
         given.ctas, given.cta_threads, given.cta_bytes, given.level = history.ctas, history.cta_threads, history.cta_bytes, level
+        given.isa = int(isa)
         return given
 
 
@@ -111,14 +119,16 @@ class Replayed:
 
 
 def replay(
-    tables: Tables, history: History, *, descending: bool, level: Level = Level.EXACT, opened: tuple[int, int] = (0, 0)
+    tables: Tables, history: History, *, descending: bool, level: Level = Level.EXACT, isa: bool = False, opened: tuple[int, int] = (0, 0)
 ) -> Replayed:
-    """Replay in one of the two orders. `opened`: where a fault ended the launch, a block and how many of its events."""
+    """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
+    its events.
+    """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
     assert history.log.shape[2] == LANES
     records = np.zeros(MOST_FINDINGS, RECORD)
-    given = UnitInput.of(tables, history, records, descending=descending, level=level)
+    given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa)
     given.open_block, given.open_events = opened
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))

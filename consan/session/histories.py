@@ -21,7 +21,7 @@ from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.recorder import LaunchedKernel
 from consan.checker.stops import Stop
 from consan.instrument.record.templates import tables
-from consan.options import INLINE
+from consan.options import INLINE, ISA
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.session.layouts import GivenBuffers, NamedBuffers, layout_with, offsets_of, sources_of
@@ -137,6 +137,7 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
     contents = read(name, data)
     about = contents.about
     try:
+        session.recording.isa = about["policy"] == ISA
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
         launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]

@@ -107,12 +107,10 @@ class Modules:
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument and load a module."""
         delayed = self._device.delay_seed is not None
-        reasons = {"its warps are delayed": delayed, "the policy is isa": self._base.isa}
-        why = next((reason for reason, holds in reasons.items() if holds), "")
         wanted = self._recording.wanted(self._device.backend)
-        if wanted and why:
-            self._recording.takes_hooks(name, why)
-        return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not why))
+        if wanted and delayed:
+            self._recording.takes_hooks(name, "its warps are delayed")
+        return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not delayed))
 
     def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""

@@ -44,6 +44,7 @@ class Recording:
     trace_memory: int | None = None
     exhaustive: bool = False  # equal CTAs are replayed too
     outer: bool = False  # global memory is checked too
+    isa: bool = False  # by the strict reading of the ISA
     refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
@@ -75,11 +76,11 @@ class Recording:
         """With global memory if it can be, else without it."""
         if self.outer:
             try:
-                return record(module, outer=True)
+                return record(module, outer=True, isa=self.isa)
             except Refusal as reason:
-                done = record(module)
+                done = record(module, isa=self.isa)
                 return replace(done, outer_refusal=str(reason))
-        return record(module)
+        return record(module, isa=self.isa)
 
     def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""

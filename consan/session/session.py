@@ -131,7 +131,7 @@ class Session:
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        self.recording = Recording(engine, trace_memory, exhaustive, outer=global_memory == "on")
+        self.recording = Recording(engine, trace_memory, exhaustive, outer=global_memory == "on", isa=base.isa)
         if keep_histories and self.recording.outer:
             raise UsageError("--keep-histories: not yet with --global on")
         if keep_histories and not self.recording.wanted(self.backend):

@@ -32,4 +32,5 @@ class Recorded:
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
     mode: Mode = Mode.OFF  # how its global memory is recorded
+    isa: bool = False  # checked by the strict reading of the ISA
     outer_refusal: str = ""  # why that is not, though it was asked for

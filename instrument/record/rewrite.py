@@ -39,12 +39,15 @@ _HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLER
 _BLOCKING = BARRIERS | {"cluster-barrier"}
 
 
-def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) -> Recorded:
-    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet. `outer`: global memory is checked too."""
+def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False) -> Recorded:
+    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
+
+    `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
+    """
     module = parse(source, name) if isinstance(source, str) else source
     plans = plan_functions(module, recorded=True)
     mode = global_memory.mode_of(plans) if outer else Mode.OFF
-    if reason := refusal(module, plans, mode):
+    if reason := refusal(module, plans, mode, isa=isa):
         raise Refusal(reason)
     for plan in plans.values():
         plan.stats.shared = shared_variables(module, plan.function)
@@ -82,6 +85,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False) ->
         hazards=static_findings(module, {family for plan in plans.values() for family in plan.stats.families}),
         debug=is_debug(module),
         mode=mode,
+        isa=isa,
     )
 
 

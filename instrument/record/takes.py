@@ -29,12 +29,12 @@ _TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES |
 _UNORDERED = ("weak", "relaxed", "volatile", "mmio")
 
 
-def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF) -> str:
-    """Why a module is not recorded; empty if it is. `mode`: how its global memory is."""
-    return next(_reasons(module, plans, mode), "")
+def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF, *, isa: bool = False) -> str:
+    """Why a module is not recorded; empty if it is. `mode`: how its global memory is. `isa`: the strict reading."""
+    return next(_reasons(module, plans, mode, isa), "")
 
 
-def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode) -> Iterator[str]:
+def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bool) -> Iterator[str]:
     if mode is not Mode.OFF:
         yield from filter(None, (global_memory.refusal(plans),))
     looped = called_in_loops(plans)
@@ -42,6 +42,8 @@ def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode) -> Iter
         yield from _reasons_of(plan, mode, looped)
     if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
         yield "a tensor map may be in global memory, which the module writes"
+    if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
+        yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     if mode is not Mode.SYNCED and _synchronises(module):
         yield "threads may synchronise through memory"
 
@@ -106,6 +108,11 @@ def _synchronises(module: Module) -> bool:
     fences = any(family_of(instruction) == "fence" for function in module.functions for instruction in function.instructions())
     ordered = fences or any(access.sem not in _UNORDERED for access in accesses)
     return ordered and _has(accesses, "write") and _has(accesses, "read")
+
+
+def _reads_flags(module: Module) -> bool:
+    """Whether a strong load may be of a flag in global memory."""
+    return any(access.access == "read" and access.space in ("global", "generic") for access in _strong(module))
 
 
 def _has(accesses: Iterable[MemoryAccess], other: str) -> bool:

@@ -83,16 +83,17 @@ extern "C" __global__ void k(const float* in, float* out) {
 """
 
 
-def launched(source: str, policy: str, before: str = "", after: str = "") -> Report:
+def launched(source: str, policy: str, before: str = "", after: str = "", engine: str = "auto") -> Report:
     kernel = consan.Kernel(source, defines={"BEFORE": before, "AFTER": after})
     arrays = [np.arange(128, dtype=np.float32) for _ in kernel.function.params]
-    return consan.launch(kernel, 1, 64, arrays, device="cpu", policy=policy)
+    return consan.launch(kernel, 1, 64, arrays, device="cpu", policy=policy, engine=engine)
 
 
 def summary(finding: Finding) -> tuple[str, str, str]:
     return finding.kind, finding.severity, finding.policy
 
 
+@pytest.mark.parametrize("engine", ["record", "inline"])
 @pytest.mark.parametrize(
     ("source", "fixed", "racy", "severity", "point"),
     [
@@ -102,10 +103,11 @@ def summary(finding: Finding) -> tuple[str, str, str]:
     ],
     ids=["D2", "D1", "D14"],
 )
-def test_a_point_of_the_policy(source: str, fixed: dict[str, str], racy: dict[str, str], severity: str, point: str) -> None:
+def test_a_point_of_the_policy(source: str, fixed: dict[str, str], racy: dict[str, str], severity: str, point: str, engine: str) -> None:
     for report in (launched(source, "default", **racy), launched(source, "default", **fixed), launched(source, "isa", **fixed)):
         assert (report.verdict, report.findings) == ("clean", ())
-    report = launched(source, "isa", **racy)
+    report = launched(source, "isa", **racy, engine=engine)
+    assert report.kernels[0].engine == ("inline" if point == "D14" else engine)  # a kernel that polls is not recorded
     assert (report.verdict, report.policy) == ("clean", "isa")
     assert {summary(finding) for finding in report.findings} == {("missing-proxy-fence", severity, "isa")}
     assert all(f"policy isa, {point}" in finding.missing for finding in report.findings)

@@ -31,7 +31,7 @@ def file_of(name: str) -> Path:
 def recorded(name: str, racy: bool = False) -> Recorded | None:
     """The recorded module; None where the engine does not take it."""
     try:
-        return record(kernel(name, racy).ptx, name)
+        return record(kernel(name, racy).ptx, name, isa=twin_file.read(file_of(name)).policy == "isa")
     except Refusal:
         return None
 

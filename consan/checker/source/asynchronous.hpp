@@ -9,9 +9,9 @@
 
 class Asynchronous {
   public:
-    Asynchronous(const Shape &shape, bool enabled, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
+    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
-          proxies_(shape, enabled, clocks, races, copies, mbarriers, findings),
+          proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
           operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings) {
         if (enabled) globals_.keep_stores();
     }
@@ -31,6 +31,7 @@ class Asynchronous {
     // An access to shared memory, or (`copy`) a cp.async about to be issued.
     void access(const Access &access, bool copy = false) {
         operations_.meet(access);
+        if (access.reads && !access.writes) proxies_.read(access);
         if (access.writes && !access.allocation) proxies_.write(access, copy);  // SEMANTICS, T5: that word needs no proxy fence
     }
     // An mbarrier takes bytes.

@@ -85,6 +85,8 @@ class Clocks {
         if (other == thread && fenced_[memories_ * thread + memory] >= time) return true;
         return (*seen_[thread])[other * stride_ + 1 + memory] >= time;  // of its own accesses too: another thread's fence may cover them
     }
+    // Whether a thread has executed a proxy fence since a moment of its own.
+    bool fenced_own(u32 thread, u32 time, u32 memory) const { return fenced_[memories_ * thread + memory] >= time; }
     bool warps_fenced(u32 other, u32 warp_time, u32 thread, u32 memory) const {
         return warp_seen_[thread / LANES * row_ + other / LANES * stride_ + 1 + memory] >= warp_time;
     }

@@ -53,6 +53,12 @@ class Copies {
         return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
     }
 
+    // When a thread first waited for one of its groups; 0 if it has not.
+    u32 waited(u32 issuer, u32 group) const {
+        const Wait *wait = covering(issuer, group);
+        return wait ? wait->time : 0;
+    }
+
     // An access meets copies in flight (R-CP1, R-CP2).
     void meet(const Access &access, Reason reason = NO_REASON) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {

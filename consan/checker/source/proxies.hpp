@@ -9,8 +9,8 @@
 
 class Proxies {
   public:
-    Proxies(const Shape &shape, bool enabled, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
-        : shape_(shape), clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shape.bytes() + 3) / 4 : 0, 0) {
+    Proxies(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
+        : shape_(shape), isa_(isa), clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shape.bytes() + 3) / 4 : 0, 0) {
         items_.emplace_back();
     }
 
@@ -34,6 +34,19 @@ class Proxies {
         }
     }
 
+    // A generic read, which a later asynchronous write may overtake (D1).
+    void read(const Access &access) {
+        if (heads_.empty() || !isa_) return;
+        Item made{};
+        made.read = true;
+        made.thread = access.thread, made.site = access.site;
+        made.time = clocks_.time(access.thread), made.warp_time = clocks_.warp_time(access.thread);
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            made.mask = Races::mask_of(access, cell), made.cell = cell;
+            keep(heads_[cell], made);
+        }
+    }
+
     // A store that completes with a phase.
     void store(const Access &access, const Mbarriers::Phase &phase) {
         if (heads_.empty()) return;
@@ -51,12 +64,13 @@ class Proxies {
         each_left(use, [&](Item &item) {
             bool known = ordered(item, use.thread);
             bool product = use.operation == WGMMA_OPERATION || use.operation == TCGEN05_MMA_OPERATION;
-            if ((item.copy && product) || ((item.copy || item.store) && !known)) return;
-            if (known ? fenced(item, use.thread) : !lacks_in_step(item, use)) return;
+            if ((item.copy || item.store || item.read) && !known) return;
+            Reason reason = known ? lacking(item, use, product) : lacks_in_step(item, use) ? NO_PROXY_FENCE : NO_REASON;
+            if (reason == NO_REASON) return;
             Record found{};
             found.kind = MISSING_PROXY_FENCE;
-            found.reason = NO_PROXY_FENCE;
-            found.hazard = use.writes ? WAW : RAW;
+            found.reason = reason;
+            found.hazard = !use.writes ? RAW : item.read ? WAR : WAW;
             found.site = use.site, found.other_site = item.site;
             found.thread = use.thread, found.other_thread = item.thread;
             found.own_operation = use.operation;
@@ -83,7 +97,7 @@ class Proxies {
     struct Item {
         u32 next, cell, thread, site, time, warp_time, group, number;
         u8 mask;
-        bool copy, store;
+        bool copy, store, read;
         Mbarriers::Phase phase;  // of a store
         std::vector<Later> after;
     };
@@ -109,6 +123,20 @@ class Proxies {
     bool fenced(const Item &item, u32 thread) const {
         if (item.store) return mbarriers_.fenced(thread, item.phase, memory(item));
         return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread, memory(item)) : clocks_.fenced(item.thread, item.time, thread, memory(item));
+    }
+
+    // The fence that an ordered access lacks. Shipped libraries feed products with data of cp.async and need none for reads; those, and a
+    // fence that is not the writer's own (D2), matter to the strict reading only.
+    Reason lacking(const Item &item, const Access &use, bool product) const {
+        bool passed = fenced(item, use.thread);
+        if (item.read) return use.writes && !passed ? READ_NO_FENCE : NO_REASON;
+        if (item.copy && product) return isa_ && !passed ? COPY_NO_FENCE : NO_REASON;
+        if (!passed) return NO_PROXY_FENCE;
+        return isa_ && !item.store && !by_writer(item) ? WRITER_NO_FENCE : NO_REASON;
+    }
+    bool by_writer(const Item &item) const {
+        u32 time = item.copy ? copies_.waited(item.thread, item.group) : item.time;
+        return clocks_.fenced_own(item.thread, time, memory(item));
     }
 
     u32 memory(const Item &item) const { return clocks_.shared_memory(shape_.owner(item.cell * 4)); }
@@ -144,7 +172,7 @@ class Proxies {
     void keep(u32 &head, const Item &made) {
         for (u32 at = head; at; at = items_[at].next) {
             Item &item = items_[at];
-            if (item.thread != made.thread || item.site != made.site || item.mask != made.mask) continue;
+            if (item.thread != made.thread || item.site != made.site || item.mask != made.mask || item.read != made.read) continue;
             u32 next = item.next;
             item = made;
             item.next = next;
@@ -156,6 +184,7 @@ class Proxies {
     }
 
     const Shape &shape_;
+    bool isa_;
     Clocks &clocks_;
     Races &races_;
     const Copies &copies_;
