@@ -127,6 +127,7 @@ def launch(
     engine: str = "auto",
     trace_memory: int | None = None,
     exhaustive: bool = False,
+    sample: int | None = None,
     keep_histories: bool = False,
     global_memory: str = "auto",
 ) -> Report:
@@ -138,8 +139,8 @@ def launch(
 
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
-    `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `keep_histories`: write a file for `consan replay`.
-    `global_memory`: "on" also looks for races there, as `--global`.
+    `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
+    `keep_histories`: write a file for `consan replay`. `global_memory`: "on" also looks for races there, as `--global`.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
@@ -148,8 +149,8 @@ def launch(
     if not isinstance(smem, int) or smem < 0:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
-    recording: dict[str, Any] = {"exhaustive": exhaustive, "keep_histories": keep_histories, "global_memory": global_memory}
-    session = Session(device=device, seed=seed, timeout=timeout, engine=engine, **checking, **recording)
+    recording: dict[str, Any] = {"exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
+    session = Session(device=device, seed=seed, timeout=timeout, engine=engine, global_memory=global_memory, **checking, **recording)
     with session.turn():
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with placed(session) as placement:

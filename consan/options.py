@@ -239,6 +239,13 @@ SESSION: Final = (
         metavar="SIZE",
     ),
     _switch("--exhaustive", "replay each CTA, also those that did the same as others (recorded launches)"),
+    Option(
+        "--sample",
+        "of a recorded launch, replay at most N CTAs, spread over the grid, and what did the same; other CTAs are not checked, and the"
+        " verdict is incomplete",
+        read_positive,
+        metavar="N",
+    ),
     _switch(
         "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (recorded launches)"
     ),

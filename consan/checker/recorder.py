@@ -286,12 +286,14 @@ def check(
     *,
     limit: int = 0,
     exhaustive: bool = False,
+    sample: int = 0,
     stop: Stop | None = None,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
-    are not compared again. `exhaustive`: each unit is replayed. `stop`: the fault that ended the launch.
+    are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
+    ended the launch.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
@@ -299,6 +301,8 @@ def check(
     before = len(histories)
     checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive, recorded.isa)
     ctas = checker.collected.unit_ctas
+    if sample:
+        checker.sample = spread(found.units, -(-sample // ctas))
     whole = recorded.mode is Mode.SYNCED and ctas == 1  # then the replay of the launch checks shared memory too
     for group in () if whole else found.groups:
         checker.check(group)
@@ -311,7 +315,14 @@ def check(
     tally = Tally(1, found.units * ctas, new, checker.events)
     if more := len(found.unended) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
+    if checker.skipped:
+        checker.gaps[f"did what no CTA of the sample did, and were not checked (--sample {sample})"] = checker.skipped * ctas
     return Checked(*checker.collected.tables(), tally, checker.gaps, len(unended) * ctas, outer)
+
+
+def spread(units: int, count: int) -> frozenset[int]:
+    """`count` numbers out of so many, at equal distances; all if there are fewer."""
+    return frozenset(number * units // count for number in range(count)) if count < units else frozenset(range(units))
 
 
 @dataclass
@@ -324,6 +335,8 @@ class _Checker:
     isa: bool
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    sample: frozenset[int] | None = None  # the units that may be replayed; None: all
+    skipped: int = 0  # units that were not, and did what no other did
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
@@ -331,14 +344,19 @@ class _Checker:
     def check(self, group: Group) -> None:
         launched = self.collected.launched
         name = (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
+        members = group.members if self.sample is None else [unit for unit in group.members if unit in self.sample]
         if name not in self.histories:
-            self.histories[name] = self.replayed(group.members[0])
+            if not members:
+                self.skipped += len(group.members)
+                return
+            self.histories[name] = self.replayed(members[0])
         known = self.histories[name]
         if not (known.by_address or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
-        for unit in group.members:
+        for unit in members:
             self._add(unit, 1, self.replayed(unit))
+        self.skipped += len(group.members) - len(members)
 
     def check_unended(self, unit: int, opened: tuple[int, int]) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell."""

@@ -197,7 +197,8 @@ def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
         rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
         device=backend.choice, policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
         shadow_memory=args.shadow_memory, assembly=args.assembly,
-        engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, global_memory=args.global_memory,
+        engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, sample=args.sample,
+        global_memory=args.global_memory,
         template=named if args.entry != named else "",
     ), ptx  # fmt: skip
 

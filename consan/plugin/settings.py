@@ -23,7 +23,7 @@ _KEY: Final = pytest.StashKey["Settings"]()
 _OURS: Final = ("device", "seed", "strict", "notes")  # consan's options that are also pytest options
 _OF_LAUNCH: Final = (
     *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
-    *("engine", "trace_memory", "exhaustive", "keep_histories", "global_memory"),
+    *("engine", "trace_memory", "exhaustive", "sample", "keep_histories", "global_memory"),
 )
 
 

@@ -62,7 +62,8 @@ class Keeper:
         module = self._modules.get(prepared.number) or self._new_module(prepared)
         if entry not in module.about["offsets"]:
             module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
-        about = {"module": module.place, "entry": entry, "exhaustive": started.exhaustive, "buffers": _buffers(prepared)}
+        about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
+        about |= {"exhaustive": started.exhaustive, "sample": started.sample}
         about |= {"stop": [started.stop.unit, *started.stop.opened] if started.stop else None}
         self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
@@ -173,7 +174,8 @@ def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[P
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
     launched = LaunchedKernel(prepared.number, prepared.entries.index(about["entry"]), grid, block, cluster)
     assert prepared.recorded is not None
-    started = Started(launch, launched, prepared.recorded, session.recording.histories, bool(about["exhaustive"]))
+    how = bool(about["exhaustive"]), int(about.get("sample", 0))
+    started = Started(launch, launched, prepared.recorded, session.recording.histories, *how)
     started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
 

@@ -43,6 +43,7 @@ class Recording:
     engine: str
     trace_memory: int | None = None
     exhaustive: bool = False  # equal CTAs are replayed too
+    sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
     outer: bool = False  # global memory is checked too
     isa: bool = False  # by the strict reading of the ISA
     refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
@@ -97,7 +98,7 @@ class Recording:
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
-        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive)
+        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample)
 
     def note(self, prepared: Prepared, entry: str, checked: Checked, found: list[model.Finding]) -> None:
         """Keep what was found, and count what was checked."""
@@ -136,6 +137,7 @@ class Started:
     recorded: Recorded
     histories: Histories
     exhaustive: bool = False
+    sample: int = 0
     stop: Stop | None = None  # the fault that ended it
     ended_early: bool = False  # and the backend has told how
 
@@ -148,7 +150,16 @@ class Started:
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay what it did. `limit`: only the first CTAs (0: all)."""
-        return check(self.launch, self.recorded, self.launched, self.histories, limit=limit, exhaustive=self.exhaustive, stop=self.stop)
+        return check(
+            self.launch,
+            self.recorded,
+            self.launched,
+            self.histories,
+            limit=limit,
+            exhaustive=self.exhaustive,
+            sample=self.sample,
+            stop=self.stop,
+        )
 
     def free(self) -> None:
         """Free its memory."""

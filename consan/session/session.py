@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan._errors import NotSupported, UsageError
-from consan.backends.base import Dim3, Handle
+from consan.backends.base import Backend, Dim3, Handle
 from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.instrument.between import TextRelations
@@ -88,6 +88,19 @@ def _engine_for(engine: str, global_memory: str) -> str:
     return RECORD
 
 
+def _check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
+    if sample is not None and not (isinstance(sample, int) and sample > 0):
+        raise UsageError(f"sample={sample!r}: expected a number of CTAs above zero")
+    if sample is not None and recording.exhaustive:
+        raise UsageError("--sample and --exhaustive exclude each other")
+    if sample is not None and recording.outer:
+        raise UsageError("--sample: not with --global on, which compares all CTAs")
+    if keep_histories and recording.outer:
+        raise UsageError("--keep-histories: not yet with --global on")
+    if keep_histories and not recording.wanted(backend):
+        raise UsageError("--keep-histories: only --engine record has histories to keep")
+
+
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
@@ -112,6 +125,7 @@ class Session:
         engine: str = "auto",
         trace_memory: int | None = None,
         exhaustive: bool = False,
+        sample: int | None = None,
         keep_histories: bool = False,
         global_memory: str = "auto",
     ) -> None:
@@ -131,11 +145,8 @@ class Session:
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        self.recording = Recording(engine, trace_memory, exhaustive, outer=global_memory == "on", isa=base.isa)
-        if keep_histories and self.recording.outer:
-            raise UsageError("--keep-histories: not yet with --global on")
-        if keep_histories and not self.recording.wanted(self.backend):
-            raise UsageError("--keep-histories: only --engine record has histories to keep")
+        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer=global_memory == "on", isa=base.isa)
+        _check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
         self.selection = Selection(kernel_name, launch_skip, launch_count)

@@ -107,6 +107,7 @@ class KernelRunner:
             engine=engine_for_schedules(subject.engine),
             trace_memory=subject.trace_memory,
             exhaustive=subject.exhaustive,
+            sample=subject.sample,
             global_memory=subject.global_memory,
         )
 

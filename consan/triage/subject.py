@@ -63,6 +63,7 @@ class KernelSubject:
     engine: str = "auto"
     trace_memory: int | None = None
     exhaustive: bool = False
+    sample: int | None = None
     global_memory: str = "auto"
     template: str = ""  # the template instance of `entry`, as C++ names it
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import consan
+from consan._errors import UsageError
 from consan.checker import recorder
 from consan.checker.launch import grouped
 from consan.checker.replay import replay
@@ -68,10 +69,10 @@ extern "C" __global__ void kernel(float4* x, int odd) {
 """
 
 
-def _copy(before: str) -> Any:
+def _copy(before: str, **options: Any) -> Any:
     kernel = consan.Kernel(COPY.replace("CTAS", "20").replace("BEFORE", before), entry="kernel", arch="sm_80")
     x = np.zeros(2 * 20 * 64 * 4, np.float32)
-    return consan.launch(kernel, 20, 64, [x, np.int32(7)], device="cpu", engine="record")
+    return consan.launch(kernel, 20, 64, [x, np.int32(7)], device="cpu", engine="record", **options)
 
 
 def test_where_addresses_in_global_memory_matter_each_cta_is_replayed() -> None:
@@ -100,6 +101,32 @@ def test_exhaustive_replays_each_cta(monkeypatch: pytest.MonkeyPatch) -> None:
     report = _launch(BODIES["one lane"], ODD, exhaustive=True)
     assert len(replayed) >= 2 * CTAS
     assert {finding.ctas for finding in report.findings} == {1}
+
+
+@pytest.mark.parametrize(("sample", "verdict"), [(3, "incomplete"), (CTAS, "violations")])
+def test_a_sample_leaves_out_what_no_cta_of_it_did(sample: int, verdict: str) -> None:
+    """CTA 217 alone has the race: a sample of 3 takes the CTAs 0, 100 and 200."""
+    report = _launch(BODIES["one lane"], ODD, sample=sample)
+    assert (report.verdict, report.kernels[0].histories) == (verdict, 1 + (sample == CTAS))
+    told = ["kernel: 1 CTA did what no CTA of the sample did, and were not checked (--sample 3)"] if sample == 3 else []
+    assert list(report.incomplete) == told
+
+
+def test_a_sample_of_equal_ctas_is_clean() -> None:
+    report = _launch(BODIES["one lane"], -1, sample=2)
+    assert (report.verdict, report.kernels[0].ctas, report.kernels[0].histories) == ("clean", CTAS, 1)
+
+
+def test_where_addresses_matter_a_sample_checks_only_its_own_ctas() -> None:
+    report = _copy("", sample=2)
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert "18 CTAs" in report.incomplete[0]
+
+
+@pytest.mark.parametrize("given", [{"sample": 0}, {"sample": 2, "exhaustive": True}, {"sample": 2, "global_memory": "on"}], ids=str)
+def test_samples_that_make_no_sense(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="sample"):
+        Session(device="cpu", engine="auto", **given)
 
 
 def test_a_launch_that_brings_nothing_new_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,8 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "--trace-memory",
         "1g",
         "--exhaustive",
+        "--sample",
+        "7",
         "--keep-histories",
     ]
     with cli_fakes.fake_session(monkeypatch, samples.clean) as session:
@@ -192,7 +194,8 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     given = session.latest.options
     assert given.pop("kernel_name").text == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "keep_histories": True, "global_memory": "auto"}
+    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "sample": 7, "keep_histories": True}
+    expected |= {"global_memory": "auto"}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 
 
