@@ -25,7 +25,7 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
-from consan.backends.driver_values import host_bytes, launch_attributes, launch_config, parameters, pointer
+from consan.backends.driver_values import check_arguments, host_bytes, launch_attributes, launch_config, parameters, pointer
 from consan.backends.streams import Streams
 from consan.backends.tensormap import encode_with_driver
 from consan.tensormap.description import TensorMapInfo
@@ -44,7 +44,7 @@ _DEVICE_ATTRIBUTES = {
     "clusters": 120,
 }
 _STREAM_NON_BLOCKING = 1
-_REGISTER_PORTABLE_MAPPED = 3
+RING_FLAGS = 3  # CU_MEMHOSTREGISTER_PORTABLE and DEVICEMAP
 _PORTABLE_CLUSTER = 8
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
 _Array = npt.NDArray[Any]
@@ -82,14 +82,17 @@ class CudaBackend:
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()
-        self._device = self._driver.integer("cuDeviceGet", ordinal)
-        context = ctypes.c_void_p()
-        self._driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
-        self._context = context
+        self._device, self._context = self._open(ordinal)
         self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
         self._streams = Streams(self._driver)
         with self.current():
             self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
+
+    def _open(self, ordinal: int) -> tuple[int, ctypes.c_void_p]:
+        """The device and its primary context."""
+        device, context = self._driver.integer("cuDeviceGet", ordinal), ctypes.c_void_p()
+        self._driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        return device, context
 
     # -- what the device is ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class CudaBackend:
         view = np.frombuffer(pages, np.uint8)
         address = ctypes.c_uint64()
         with self.current():
-            self._driver.call("cuMemHostRegister_v2", pointer(view), ctypes.c_size_t(view.size), _REGISTER_PORTABLE_MAPPED)
+            self._driver.call("cuMemHostRegister_v2", pointer(view), ctypes.c_size_t(view.size), RING_FLAGS)
             self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), pointer(view), 0)
         _PINNED[address.value] = pages
         return address.value, view[:nbytes]
@@ -288,7 +291,7 @@ class CudaBackend:
         """Start a launch. The GPU's schedule takes no seed; `synchronize` applies the timeout."""
         del seed, timeout
         function = self._function(handle, entry)
-        _check_arguments(entry, function, args)
+        check_arguments(entry, function.parameters, args)
         attributes = launch_attributes(cluster, cooperative)
         config = launch_config(grid, block, shared, stream or 0, attributes)
         with self.current():
@@ -387,14 +390,3 @@ class CudaBackend:
         if max(math.prod(cluster), function.required_cluster) > _PORTABLE_CLUSTER and not function.large_clusters:
             self._driver.call("cuFuncSetAttribute", ctypes.c_void_p(function.handle), _NON_PORTABLE_CLUSTER, 1)
             function.large_clusters = True
-
-
-def _check_arguments(entry: str, function: _Function, args: Sequence[bytes]) -> None:
-    """Check the sizes: the driver trusts each pointer to hold as many bytes as the kernel declares."""
-    given = tuple(map(len, args))
-    if function.parameters is not None and given != function.parameters:
-        raise UsageError(f"{entry} takes parameters of {_sizes(function.parameters)} bytes, but got {_sizes(given)}")
-
-
-def _sizes(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes)) or "no"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan._errors import UsageError
 from consan.backends import driver as api
 from consan.backends.base import Dim3, HostBytes
 
@@ -53,3 +54,14 @@ def launch_config(grid: Dim3, block: Dim3, shared: int, stream: int, attributes:
     array = (api.LaunchAttribute * max(len(attributes), 1))(*attributes)
     triple = ctypes.c_uint * 3
     return api.LaunchConfig(triple(*grid), triple(*block), shared, stream, array, len(attributes))
+
+
+def check_arguments(entry: str, declared: tuple[int, ...] | None, args: Sequence[bytes]) -> None:
+    """Check the sizes: the driver trusts each pointer to hold as many bytes as the kernel declares."""
+    given = tuple(map(len, args))
+    if declared is not None and given != declared:
+        raise UsageError(f"{entry} takes parameters of {_sizes(declared)} bytes, but got {_sizes(given)}")
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes)) or "no"

@@ -28,7 +28,7 @@ class CommandEntry:
 
 
 COMMANDS: Final = (
-    CommandEntry("run", "run a Python program with every kernel that it compiles sanitized", "RunCommand"),
+    CommandEntry("run", "run a program with every kernel that it compiles or loads sanitized", "RunCommand"),
     CommandEntry("check", "sanitize one launch of one kernel from a .cu or .ptx file", "CheckCommand"),
     CommandEntry("report", "show a stored run again, in another format", "ReportCommand"),
     CommandEntry("stress", "run a program or a kernel under many schedules, and count findings and wrong results", "StressCommand"),

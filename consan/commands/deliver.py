@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,8 +48,13 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
         report, status = session.report(), int(ExitCode.INTERRUPTED)
     if children is not None:
         report = merged(report, children)
+    return settled(report, session.places(report), rules, status)
+
+
+def settled(report: Report, places: Iterable[tuple[str, int]], rules: Sequence[Rule], status: int) -> Report:
+    """A report with source lines and suppressions. Warns of unused ones, also of comments at these places."""
     report = finish(replace(report, exit=status), rules)
-    for warning in unused([*rules, *comments_at(session.places(report))], report):
+    for warning in unused([*rules, *comments_at(places)], report):
         print(f"consan: warning: {warning}", file=sys.stderr)
     return report
 

@@ -189,6 +189,13 @@ def _recording() -> Iterator[Line]:
     yield Line("recording engine", "trace memory", INFO, memory)
 
 
+def _native() -> Iterator[Line]:
+    from consan.native.build import compiler
+
+    found = " ".join(compiler() or ())
+    yield Line("other programs", "cc", OK if found else MISSING, found or "no C compiler", "consan run ./app needs one once: gcc or clang")
+
+
 def _cache() -> Iterator[Line]:
     from consan.toolchain.cache import Cache
 
@@ -217,4 +224,6 @@ def _configuration() -> Iterator[Line]:
         yield Line("configuration", "warning", MISSING, warning)
 
 
-PROBES: Final = (_versions, _devices, _backends, _toolchain, _adapters, _memory, _recording, _cache, _environment, _configuration)
+PROBES: Final = (
+    *(_versions, _devices, _backends, _toolchain, _adapters, _memory, _recording, _native, _cache, _environment, _configuration),
+)

@@ -1,4 +1,4 @@
-"""`consan run`: runs a Python program with every kernel that it compiles sanitized.
+"""`consan run`: runs a program with every kernel that it compiles or loads sanitized.
 
 A run with findings or gaps is always stored as JSON, so that it can be shown in another form without a second run. A clean
 run is stored only if -o names a file.
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.base import remark
-from consan.commands.deliver import choose_format, deliver, judged, keep
+from consan.commands.deliver import choose_format, deliver, judged, keep, settled
 from consan.files import check_writable
 from consan.process import children
-from consan.process.program import add_words, find_program, run_program
+from consan.process.program import PythonProgram, add_words, find_native, find_program, run_program
 from consan.progress import for_terminal
 from consan.reports.json_format import dumps
-from consan.reports.model import INCOMPLETE
+from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict import exit_status
 from consan.session.opening import open_session
 
@@ -41,18 +41,25 @@ class RunCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments. All words after the program belong to the program."""
-        parser.usage = "consan run [options] [-m module | -c code | script.py] [args...]"
+        parser.usage = "consan run [options] [-m module | -c code | script.py | ./program] [args...]"
         options.add(parser, (*options.SESSION, *options.RUN), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         add_words(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
-        program = find_program(args)
+        native = find_native(args)
+        program = native or find_program(args)
         # The report is printed; -o names the stored run, which is always JSON.
         chosen = choose_format(args.format, None)
         stored = stored_name(args.output) or default_name(program.label)
         check_writable(stored)
+        if native is not None:
+            from consan.native.run import run_native  # late: --help needs no session
+
+            status, report, places = run_native(native, args)
+            return _reported(settled(report, places, args.rules, status), args, chosen, stored)
+        assert isinstance(program, PythonProgram)
         session = open_session(args)
         session.show(for_terminal())
         remark(lambda: _shadow_memory(session))
@@ -67,15 +74,21 @@ class RunCommand:
             if os.getpid() != process:  # a forked child returned here: its parent reports
                 forks.end()
                 return _after_failure(failure, status)
-            report = replace(judged(session, args.rules, status, folder), command=("consan", *args.argv))
-        report = replace(report, status=exit_status(report, strict=args.strict))
-        wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
-        kept = bool(wanted) and keep(stored, dumps(report))
-        deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
-        if chosen != "text" and kept and not args.quiet:
-            print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
-        _after_failure(failure, status)
-        return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
+            report = judged(session, args.rules, status, folder)
+        return _reported(report, args, chosen, stored, failure)
+
+
+def _reported(report: Report, args: argparse.Namespace, chosen: str, stored: str, failure: ConsanError | None = None) -> int:
+    """Store and print the report. Returns the exit status."""
+    report = replace(report, command=("consan", *args.argv))
+    report = replace(report, status=exit_status(report, strict=args.strict))
+    wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
+    kept = bool(wanted) and keep(stored, dumps(report))
+    deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
+    if chosen != "text" and kept and not args.quiet:
+        print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
+    _after_failure(failure, report.exit)
+    return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
 
 
 def _shadow_memory(session: Session) -> str:

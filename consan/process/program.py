@@ -25,14 +25,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError, ExitCode, UsageError
+from consan.native.program import NativeProgram
 
 if TYPE_CHECKING:
     from consan.session.session import Session
 
 _KERNELS: Final = (".cu", ".cuh", ".ptx")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
-_MAGIC: Final = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
-_NATIVE: Final = "native programs are not supported yet; launch their kernels one at a time with consan check FILE.cu"
+_ELF: Final = b"\x7fELF"
+_MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
+_NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -64,6 +66,17 @@ def find_program(args: argparse.Namespace) -> PythonProgram:
     if args.code is not None:
         return from_code(*_head(args.code, "-c: code"))
     return from_script(*_head(args.program, "a program to run: script.py, -m module or -c code"))
+
+
+def find_native(args: argparse.Namespace) -> NativeProgram | None:
+    """The program, if it is machine code for Linux or a script of another interpreter: a file here, or a command."""
+    words = args.program
+    if args.module is not None or args.code is not None or not words or not words[0]:
+        return None
+    file = words[0] if os.path.exists(words[0]) else shutil.which(words[0]) or ""
+    if not _is_native(file, (_ELF,)) or (_PYTHON.fullmatch(words[0]) and file != words[0]):
+        return None
+    return NativeProgram(os.path.abspath(file), tuple(words))
 
 
 def _head(words: list[str], expected: str) -> tuple[str, list[str]]:
@@ -111,7 +124,7 @@ def _refuse_command(name: str) -> None:
     raise UsageError(f"{name} is a command, and no file here; name its module with -m, or its file: consan run {found}")
 
 
-def _is_native(name: str) -> bool:
+def _is_native(name: str, magic: tuple[bytes, ...] = _MAGIC) -> bool:
     """Whether a file is machine code or a script for another interpreter. A pipe is not opened: that would consume it."""
     try:
         if not os.path.isfile(name):
@@ -120,7 +133,7 @@ def _is_native(name: str) -> bool:
             head = file.readline(256)
     except OSError:
         return False
-    return head.startswith(_MAGIC) or (head.startswith(b"#!") and b"python" not in head and not name.endswith(".py"))
+    return head.startswith(magic) or (head.startswith(b"#!") and b"python" not in head and not name.endswith(".py"))
 
 
 def from_code(code: str, argv: Sequence[str]) -> PythonProgram:

@@ -32,7 +32,7 @@ from consan.reports.divergence import blame_divergence
 from consan.reports.found import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
-from consan.session.device import new_device, shared_device
+from consan.session.device import Device, new_device, shared_device
 from consan.session.endings import not_recorded
 from consan.session.histories import Keeper
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
@@ -128,12 +128,13 @@ class Session:
         sample: int | None = None,
         keep_histories: bool = False,
         global_memory: str = "auto",
+        on: Device | None = None,
     ) -> None:
         _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
         engine = _engine_for(engine, global_memory)
         private = private or variant is not None
         make = new_device if private else shared_device
-        self.device = make(device, shadow_memory)
+        self.device = on or make(device, shadow_memory)
         self._finish = weakref.finalize(self, self.device.close) if private else None
         self.backend = self.device.backend
         self.seed = seed

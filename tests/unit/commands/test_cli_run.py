@@ -37,7 +37,6 @@ def stored(folder: Path, pattern: str = "consan-*.json") -> Report:
     return loads(file.read_text())
 
 
-NATIVE = "native programs are not supported yet; launch their kernels one at a time with consan check FILE.cu"
 PROBE = """
 import sys, json, pathlib
 pathlib.Path("seen").write_text(json.dumps({
@@ -234,9 +233,12 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
         (["k.cu"], "k.cu holds kernels, and no Python program; launch one with consan check k.cu"),
         (["k.ptx", "x"], "k.ptx holds kernels, and no Python program; launch one with consan check k.ptx"),
         (["empty"], "empty is a folder without __main__.py; name a script in it, or a module with -m"),
-        (["program", "x"], f"program is no Python program: {NATIVE}"),
-        (["script.sh"], f"script.sh is no Python program: {NATIVE}"),
-        (["ls"], f"ls is no Python program: {NATIVE}"),
+        (
+            ["--device", "cpu", "program", "x"],
+            "a program that is not Python needs a GPU; --device cpu is for Python programs and consan check",
+        ),
+        (["program"], "cannot run program: Permission denied"),
+        (["program.exe"], "program.exe is no Python program: of those, consan run takes programs for Linux, on a GPU"),
         (["python3", "bad.py"], "python3 is an interpreter, and consan is one itself: leave it out, as in consan run script.py"),
     ],
 )
@@ -246,7 +248,7 @@ def test_what_cannot_be_run(
     (here / "bad.py").write_text("\nx = = 1\n")
     (here / "empty").mkdir()
     (here / "program").write_bytes(b"\x7fELF\x02\x01")
-    (here / "script.sh").write_text("#!/bin/sh\necho\n")
+    (here / "program.exe").write_bytes(b"MZ\x90\x00")
     assert consan(monkeypatch, *words) == 2
     assert capsys.readouterr().err.replace(f"{here}/", "") == f"consan: error: {message}\n"
     assert not (here / "ran").exists()

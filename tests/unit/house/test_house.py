@@ -48,7 +48,10 @@ ROOMS = {
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
         *("consan.backends", "consan.launching.placement", "consan.session"),
     ),
-    "consan.process": (ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters"),
+    "consan.native": (ERRORS, "consan.reports", "consan.toolchain.cache", "consan.backends", "consan.session"),
+    "consan.process": (
+        *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
+    ),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
@@ -60,7 +63,8 @@ ROOMS = {
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
-        *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.process", "consan.triage"),
+        *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
+        *("consan.process", "consan.triage"),
     ),
     "consan.plugin": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),

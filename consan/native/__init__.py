@@ -1,0 +1,29 @@
+"""Native programs under `consan run`: their kernels are taken at the CUDA driver.
+
+A library in C (`source/interposer.c`, compiled at first use, loaded with LD_PRELOAD) stands between the program and `libcuda.so.1`. It
+forwards and decides nothing. The `consan run` process is its server:
+
+    program --- cuLibraryLoadData(image) ---> interposer --- IMAGE ---> server: finds the PTX, instruments, assembles
+            <------------ handle ----------- driver(cubin) <-- cubin --
+            --- cuLaunchKernel --------------> driver(same arguments)      the kernel records by itself: hooks, shadow memory, ring
+            --- exit ------------------------> interposer --- COLLECT -> server: waits, reads the tables, makes the report
+
+- The image is exchanged where it is loaded, so the program's handles, its `__device__` variables and its launches stay as they are.
+  Nothing is added to a kernel's parameters: hooks find the shadow through the module's control block.
+- Device memory lives in the program's context. So the session's backend is the GPU's (`backends/cuda.py`), over a driver library
+  (`remote.py`) whose functions are orders to the program: call this function with these arguments. A thread of the interposer obeys
+  them, with the program's context current in that thread only; consan's own work goes on a stream of its own.
+- The ring of findings is memory that both processes map: what a program has found before it is killed is read after its death. Counts
+  are lost then, and the report says so.
+- A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
+  yet, the session takes the runtime's on the first device.
+- Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
+- The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
+  (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.
+- The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both
+  sides; PTX and fat binaries are data of a program, and errors in them end its connection at most.
+
+Not handled: a second context or device of a process (its launches run unchecked, and the report says so), device code that is linked at run
+time (`cuLink*`, nvJitLink) or relocatable, cubins, launches within a graph (the kernels are checked; only uninstrumented ones are not
+counted), launches after the program's exit handlers, and time limits for a launch.
+"""

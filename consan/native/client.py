@@ -1,0 +1,282 @@
+"""One process of a program: its session, and the requests of its interposer.
+
+One thread answers the requests, so a session has one user. What the program does wrong, and what consan cannot do, becomes a reason why
+the report is incomplete; the program runs on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import re
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from consan._errors import ConsanError, NotSupported
+from consan.backends.base import DeviceLost
+from consan.native.fatbin import MAGIC as FATBIN
+from consan.native.fatbin import choose_ptx
+from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
+from consan.native.wire import LAUNCH, Broken, Message, MessageKind, receive, send
+from consan.reports.model import Report, Uninstrumented, plural
+from consan.reports.verdict import assemble, verdict_of
+from consan.session.device import Device
+from consan.session.opening import open_session
+
+if TYPE_CHECKING:
+    from consan.session.prepared import Prepared
+    from consan.session.session import Session
+
+GPU: Final = "GPU"  # the device of a report in whose process consan has opened none
+_ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
+_CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster|shared::cluster\.global")
+_LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
+_MOST_TABLE: Final = 1 << 24  # bytes
+_UNKNOWN: Final = "a kernel that consan has not seen being looked up"
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """What a process has left: a report, and the source lines that were watched."""
+
+    pid: int
+    report: Report
+    places: frozenset[tuple[str, int]] = frozenset()
+
+
+class Client:
+    """The server's side of one process."""
+
+    def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: argparse.Namespace) -> None:
+        self.pid = pid
+        self.outcomes: list[ProcessReport] = []
+        self._requests, self._orders, self._options = requests, orders, options
+        self._session: Session | None = None
+        self._context = 0
+        self._prepared: list[Prepared] = []
+        self._owners: set[int] = set()  # handles of modules that are instrumented
+        self._known: dict[int, tuple[int, str]] = {}  # handle -> the handle it was looked up from, and a kernel's name
+        self._seen: Counter[int] = Counter()  # launches that are counted already, by handle
+        self._launched: Counter[str] = Counter()  # of instrumented kernels, since the last report
+        self._listed: Counter[str] = Counter()  # of others
+        self._reasons: dict[str, None] = {}  # why the next report is incomplete
+        self._notes: dict[str, None] = {}
+        self._table: mmap.mmap | None = None
+        self._answers: dict[MessageKind, Callable[[Message], Message]] = {
+            MessageKind.IMAGE: self._image,
+            MessageKind.LOADED: self._loaded,
+            MessageKind.REFUSED: self._refused,
+            MessageKind.UNLOADED: self._unloaded,
+            MessageKind.FOUND: self._found,
+            MessageKind.COLLECT: self._collect,
+        }
+
+    def serve(self, table_bytes: int) -> None:
+        """Answer the interposer until its process ends."""
+        try:
+            self._share_table(table_bytes)
+            while True:
+                send(self._requests, self._answer(receive(self._requests)))
+        except (Broken, DeviceLost):
+            pass
+        finally:
+            self._close()
+
+    def _answer(self, message: Message) -> Message:
+        if message.kind not in self._answers:
+            self._reasons[f"process {self.pid} sent what is no request"] = None
+            raise Broken("no request")
+        try:
+            return self._answers[message.kind](message)
+        except DeviceLost as error:
+            if error.name == ENDED:
+                raise
+            self._lose(f"the context of process {self.pid} ended with {error.name}: what ran after it was not checked")
+            return Message(MessageKind.ANSWER)
+
+    def _lose(self, reason: str) -> None:
+        self._reasons[reason] = None
+        if self._session is not None:
+            self._session.device.lost = True
+
+    def _share_table(self, size: int) -> None:
+        if not 0 < size <= _MOST_TABLE or size % LAUNCH.size:
+            raise Broken("no size of a table")
+        self._table, address = shared_pages(self._orders, size)
+        send(self._requests, Message(MessageKind.ANSWER, address))
+
+    # -- requests ----------------------------------------------------------------------------------------------------------------
+
+    def _image(self, message: Message) -> Message:
+        """An image that is about to be loaded -> the cubin to load instead, and its number; nothing: load it as it is."""
+        context, library = message.a, bool(message.b)
+        name = f"module {len(self._prepared) + 1} of process {self.pid}"
+        try:
+            session = self._opened(context)
+            if context != self._context and not library:
+                self._reasons["a module was loaded in a second context, and was not checked"] = None
+                return Message(MessageKind.ANSWER)
+            prepared = self._instrumented(session, message.data, name)
+        except NotSupported as error:  # its launches are listed
+            self._notes[f"{name} was not instrumented: {error}"] = None
+            return Message(MessageKind.ANSWER)
+        except DeviceLost:
+            raise
+        except Exception as error:  # whatever the program hands over must not end the server
+            what = str(error) if isinstance(error, ConsanError) else f"{type(error).__name__}: {error}"
+            self._reasons[f"{name} was not instrumented: {what}"] = None
+            return Message(MessageKind.ANSWER)
+        if prepared is None:
+            return Message(MessageKind.ANSWER)
+        self._prepared.append(prepared)
+        assert prepared.cubin is not None
+        return Message(MessageKind.ANSWER, len(self._prepared) - 1, data=prepared.cubin)
+
+    def _opened(self, context: int) -> Session:
+        """The session. Its context is the first in which an image is loaded; without one, the runtime's on the first device."""
+        if self._session is None:
+            self._context = context or primary_context(self._orders)
+            device = Device(ClientBackend(self._orders, self._context), arena_bytes=self._options.shadow_memory)
+            self._session = open_session(self._options, on=device)
+        return self._session
+
+    def _instrumented(self, session: Session, image: bytes, name: str) -> Prepared | None:
+        """The instrumented module. None without PTX, and if a filter leaves it out."""
+        found = choose_ptx(image, session.backend.arch) if image.startswith(FATBIN) else ("", _text(image))
+        if found is None:
+            return None
+        (label, ptx), wanted = found, self._options.kernel_name
+        if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
+            return None
+        return session.instrument(ptx, name=label or name, cluster=_LARGEST_CLUSTER if _CLUSTERS.search(ptx) else 1)
+
+    def _loaded(self, message: Message) -> Message:
+        """An exchanged image was loaded: write its control block."""
+        handle, library = (int.from_bytes(message.data[begin : begin + 8], "little") for begin in (0, 8))
+        session, prepared = self._session, self._module(message.a)
+        if session is not None and prepared is not None:
+            backend = session.backend
+            assert isinstance(backend, ClientBackend)
+            session.attach(prepared, lambda name, data: backend.write(backend.global_of(handle, name, library=bool(library)), data))
+            self._owners.add(handle)
+        return Message(MessageKind.ANSWER)
+
+    def _refused(self, message: Message) -> Message:
+        prepared = self._module(message.a)
+        name = prepared.name if prepared is not None else "a module"
+        self._reasons[f"{name} ran unchecked: the driver did not load it with hooks (CUDA error {message.b})"] = None
+        return Message(MessageKind.ANSWER)
+
+    def _module(self, number: int) -> Prepared | None:
+        return self._prepared[number] if number < len(self._prepared) else None
+
+    def _unloaded(self, message: Message) -> Message:
+        """The driver may give the handles to another module: their launches are counted now."""
+        self._count()
+        gone = {message.a}
+        while more := {handle for handle, (parent, _) in self._known.items() if parent in gone} - gone:
+            gone |= more
+        for handle in gone:
+            self._owners.discard(handle)
+            self._known.pop(handle, None)
+        return Message(MessageKind.ANSWER)
+
+    def _found(self, message: Message) -> Message:
+        self._known[message.a] = message.b, message.data.decode(errors="replace")
+        return Message(MessageKind.ANSWER)
+
+    def _collect(self, message: Message) -> Message:
+        """The process is about to end, or a context (`b`; 0: any) is about to be destroyed (`a`) or left: report what has run."""
+        if message.b in (0, self._context):
+            self._take()
+            if message.a:
+                self._session = None
+                self._owners.clear()
+        return Message(MessageKind.ANSWER)
+
+    # -- launches ----------------------------------------------------------------------------------------------------------------
+
+    def _count(self) -> None:
+        """Add the launches since the last count to those of their kernels."""
+        table = LAUNCH.iter_unpack(self._table) if self._table is not None else ()
+        for handle, total in table:
+            new, self._seen[handle] = total - self._seen[handle], total
+            if new and handle:
+                name, owners = self._whose(handle)
+                (self._launched if self._owners & owners else self._listed)[name] += new
+
+    def _whose(self, handle: int) -> tuple[str, set[int]]:
+        """A kernel's name, and the handles that it was looked up from: a function from a kernel, a kernel from a library."""
+        name, chain = "", set[int]()
+        while handle in self._known and handle not in chain:
+            chain.add(handle)
+            handle, own = self._known[handle]
+            name = name or own
+        return name or _UNKNOWN, chain | {handle}
+
+    # -- reports -----------------------------------------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """The process has ended. If it has not said so, its memory is gone, and only the ring of findings is left."""
+        self._count()
+        if self._session is not None and self._prepared:
+            self._lose(f"process {self.pid} ended before consan had read its counts: findings may be missing, and counts are lower bounds")
+        self._take()
+
+    def _take(self) -> None:
+        """Make a report of what has run since the last one."""
+        self._count()
+        idle = not (self._launched or self._listed or self._reasons)
+        if idle and (self.outcomes or self._session is None):
+            return
+        report = self._report()
+        gaps = (*self._reasons, *self._unchecked(report))
+        reasons = (*report.incomplete, *gaps)
+        report = replace(report, incomplete=reasons, verdict=verdict_of(report.findings, reasons))
+        places = self._session.places(report) if self._session is not None else ()
+        self.outcomes.append(ProcessReport(self.pid, report, frozenset(places)))
+        self._launched.clear()
+        self._listed.clear()
+        self._reasons.clear()
+
+    def _report(self) -> Report:
+        if self._session is None:
+            listed = [Uninstrumented(name, count) for name, count in self._listed.items()]
+            return assemble(device=GPU, uninstrumented=listed, notes=tuple(self._notes))
+        for name, count in self._listed.items():
+            self._session.uninstrumented(name, count)
+        for note in self._notes:
+            self._session.note(note)
+        if self._listed and self._options.kernel_name is None:
+            self._session.note(how_to_build(self._session.backend.arch))
+        taken = None if self._session.device.lost else self._session.take()
+        return taken or self._session.report()
+
+    def _unchecked(self, report: Report) -> list[str]:
+        """Launches that the hooks have not counted: those in another context, where a module has no control block."""
+        if self._session is None or self._session.device.lost:
+            return []
+        counted = {kernel.name: kernel.launches for kernel in report.kernels}
+        missing = {name: count - counted.get(name, 0) for name, count in self._launched.items()}
+        return [
+            f"{plural(count, 'launch', 'launches')} of {name} ran unchecked: in another context or on another device"
+            for name, count in missing.items()
+            if count > 0
+        ]
+
+
+def how_to_build(architecture: str) -> str:
+    """A note for a report that lists kernels."""
+    virtual = architecture.replace("sm_", "compute_")
+    return f"kernels are checked where their PTX is in the program: nvcc -gencode arch={virtual},code={virtual} -lineinfo"
+
+
+def _text(image: bytes) -> str:
+    """The PTX that an image is. Raises NotSupported."""
+    text = image.split(b"\0", 1)[0].decode(errors="replace")
+    if ".version" not in text:
+        raise NotSupported("it holds no PTX")
+    return text

@@ -1,0 +1,149 @@
+"""Fat binaries: the entries of one, and the PTX among them that a GPU would run.
+
+A fat binary is what nvcc puts into a program for one source file: a head, then entries, each a cubin or PTX for one architecture, stored
+plain or compressed with LZ4 or Zstandard. Several may follow each other. The layout is not documented; it was read off those of nvcc 13.0
+(`cuobjdump` shows the same entries). Lengths are checked: a fat binary is data of a program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from consan._errors import EnvironmentFailure, NotSupported, UsageError
+
+MAGIC: Final = b"\x50\xed\x55\xba"
+_HEAD: Final = struct.Struct("<4sHHQ")  # magic, version, bytes of this head, bytes of the entries
+_ENTRY: Final = struct.Struct("<HHIQII4xIIIQQQ")
+_PTX, _CUBIN = 1, 2
+_LZ4, _ZSTD = 0x2000, 0x8000
+_LARGEST: Final = 1 << 30  # bytes of an entry without compression
+_TARGET: Final = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_INSTALL: Final = "pip install 'consan[native]'"
+
+
+@dataclass(frozen=True)
+class FatbinEntry:
+    """One entry. `architecture` is 90 for sm_90 and sm_90a."""
+
+    ptx: bool
+    architecture: int
+    name: str
+    flags: int
+    stored: bytes
+    size: int  # bytes without compression
+
+    def data(self) -> bytes:
+        """The contents. PTX ends in zero bytes, which are left out."""
+        data = _decompressed(self)
+        return data.split(b"\0", 1)[0].lstrip() if self.ptx else data
+
+
+def entries(data: bytes) -> list[FatbinEntry]:
+    """The entries of fat binaries that follow each other. Raises UsageError where the data are none."""
+    found, at = list[FatbinEntry](), 0
+    while data[at : at + len(MAGIC)] == MAGIC:
+        _, _, head, size = _unpack(_HEAD, data, at)
+        end = at + head + size
+        if head < _HEAD.size or end > len(data):
+            raise UsageError("this fat binary is cut off")
+        found += _entries(data, at + head, end)
+        at = -(-end // 8) * 8  # a linker puts the next one at a multiple of eight
+    if not at:
+        raise UsageError("this is no fat binary")
+    return found
+
+
+def _entries(data: bytes, at: int, end: int) -> Iterator[FatbinEntry]:
+    while at < end:
+        if data[at : at + len(MAGIC)] == MAGIC:  # one within another: an entry's head would begin with its kind
+            yield from entries(data[at:end])
+            return
+        kind, _, head, size, packed, _, architecture, name_at, name_size, flags, _, whole = _unpack(_ENTRY, data, at)
+        if head < _ENTRY.size or at + head + size > end:
+            raise UsageError("an entry of this fat binary is cut off")
+        name = data[at + name_at : at + name_at + name_size] if name_at and name_at + name_size <= head else b""
+        body = data[at + head : at + head + size]
+        if kind in (_PTX, _CUBIN):
+            stored = body[:packed] if flags & (_LZ4 | _ZSTD) else body
+            yield FatbinEntry(kind == _PTX, architecture, name.rstrip(b"\0").decode(errors="replace"), flags, stored, whole or len(body))
+        at += head + size
+
+
+def _unpack(form: struct.Struct, data: bytes, at: int) -> tuple[Any, ...]:
+    if at + form.size > len(data):
+        raise UsageError("this fat binary is cut off")
+    return form.unpack_from(data, at)
+
+
+def _decompressed(entry: FatbinEntry) -> bytes:
+    """Raises UsageError for broken data, EnvironmentFailure without a library for it."""
+    if entry.size > _LARGEST:
+        raise UsageError(f"an entry of this fat binary claims {entry.size:,} bytes")
+    if entry.flags & _ZSTD:
+        return _unzstd(entry)
+    if entry.flags & _LZ4:
+        return _unlz4(entry)
+    return entry.stored
+
+
+def _unzstd(entry: FatbinEntry) -> bytes:
+    library = _library("zstandard", "Zstandard")
+    try:
+        return bytes(library.ZstdDecompressor().decompress(entry.stored, max_output_size=entry.size, allow_extra_data=True))
+    except library.ZstdError as error:
+        raise UsageError(f"an entry of this fat binary is damaged: {error}") from None
+
+
+def _unlz4(entry: FatbinEntry) -> bytes:
+    library = _library("lz4.block", "LZ4")
+    try:
+        return bytes(library.decompress(entry.stored, uncompressed_size=entry.size))
+    except library.LZ4BlockError as error:
+        raise UsageError(f"an entry of this fat binary is damaged: {error}") from None
+
+
+def _library(name: str, title: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise EnvironmentFailure(f"this fat binary is compressed with {title}, whose Python package is missing: {_INSTALL}") from None
+
+
+def choose_ptx(data: bytes, architecture: str) -> tuple[str, str] | None:
+    """The name and the text of the newest PTX that fits an architecture such as "sm_90a". None if there is none.
+
+    Machine code for a newer architecture than the PTX's is what the GPU runs: such a fat binary is a library's, and is left alone.
+    """
+    own, found = _number(architecture), entries(data)
+    fitting = [(entry, text) for entry in found if entry.ptx and entry.architecture <= own and _fits(text := entry.data(), architecture)]
+    newest_code = max((entry.architecture for entry in found if not entry.ptx and _runs(entry, own)), default=0)
+    newest = max((entry.architecture for entry, _ in fitting), default=0)
+    if not newest or newest < newest_code:
+        return None
+    chosen = [(entry.name.strip(), text.decode(errors="replace")) for entry, text in fitting if entry.architecture == newest]
+    if len(chosen) > 1:
+        raise NotSupported("it holds several modules that the driver links")
+    return chosen[0]
+
+
+def _runs(code: FatbinEntry, own: int) -> bool:
+    """Whether machine code runs on an architecture: on that of its number, and on later ones of its generation."""
+    return code.architecture <= own and code.architecture // 10 == own // 10
+
+
+def _fits(ptx: bytes, architecture: str) -> bool:
+    """Whether the target's features are there: sm_90a runs on that architecture only, sm_100f on those of its family."""
+    target = _TARGET.search(ptx)
+    if target is None:
+        return False
+    number, suffix, own = int(target[1]), target[2], _number(architecture)
+    return {b"": number <= own, b"a": number == own, b"f": number <= own and number // 10 == own // 10}[suffix]
+
+
+def _number(architecture: str) -> int:
+    return int("".join(filter(str.isdigit, architecture)))

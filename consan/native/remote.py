@@ -1,0 +1,223 @@
+"""The GPU of another process: the CUDA backend, over a driver library whose functions are orders to that process.
+
+The context is the one that the program uses, and is current in the thread that obeys. Everything goes on a stream of consan's own:
+work on the legacy stream would wait for the program's, and is not allowed while the program captures a graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from consan.backends.base import DeviceLost, HostBytes
+from consan.backends.cuda import RING_FLAGS, CudaBackend
+from consan.backends.driver import Driver
+from consan.native.wire import Broken, Message, MessageKind, call, receive, send
+
+# What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
+# reads or writes; argument k is their number.
+_SIGNATURES: Final = {
+    "cuCtxGetDevice": "o",
+    "cuCtxPopCurrent_v2": "o",
+    "cuCtxPushCurrent_v2": "n",
+    "cuCtxSynchronize": "",
+    "cuDeviceGetAttribute": "o n n",
+    "cuDeviceGetName": "o n n",
+    "cuDevicePrimaryCtxRetain": "o n",
+    "cuDeviceTotalMem_v2": "o n",
+    "cuDriverGetVersion": "o",
+    "cuEventCreate": "o n",
+    "cuEventQuery": "n",
+    "cuEventRecord": "n n",
+    "cuLibraryGetGlobal": "o o n s",
+    "cuMemAlloc_v2": "o n",
+    "cuMemcpyDtoH_v2": "O2 n n",
+    "cuMemcpyHtoDAsync_v2": "n I2 n n",
+    "cuMemHostGetDevicePointer_v2": "o n n",
+    "cuMemHostRegister_v2": "n n n",
+    "cuMemsetD8Async": "n n n n",
+    "cuModuleGetGlobal_v2": "o o n s",
+    "cuStreamCreate": "o n",
+    "cuStreamIsCapturing": "n o",
+    "cuStreamSynchronize": "n",
+    "cuThreadExchangeStreamCaptureMode": "b",
+}
+_NAMES: Final = ("cuGetErrorName", "cuGetErrorString")  # they give the address of a text
+_RELAXED: Final = 2  # capture mode: this thread's work is no part of the program's capture
+ENDED: Final = "the end of the process"
+
+
+class Orders:
+    """The connection on which a process takes orders. Raises `DeviceLost` when the process has ended."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def __call__(self, order: Message, file: int | None = None) -> Message:
+        """Give an order, with an open file if it needs one, and wait for the answer."""
+        try:
+            send(self._connection, order, file)
+            return receive(self._connection)
+        except Broken:
+            raise DeviceLost("the program has ended", code=0, name=ENDED) from None
+
+
+class RemoteLibrary:
+    """`libcuda.so.1` of another process: its functions take the arguments that ctypes would."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        if name in _NAMES:
+            return lambda code, text: self._named(name, code, text)
+        if name not in _SIGNATURES:
+            raise AttributeError(name)
+        return lambda *arguments: self._call(name, arguments)
+
+    def _call(self, name: str, arguments: tuple[Any, ...]) -> int:
+        letters = _SIGNATURES[name].split()
+        given = [_argument(letter, value, arguments) for letter, value in zip(letters, arguments, strict=True)]
+        ordered = sorted((i for i, each in enumerate(given) if each.scratch), key=lambda i: "OBI".index(given[i].scratch))
+        numbers, pointers, place, data = [each.number for each in given], 0, 0, bytearray()
+        ends = {"O": 0, "B": 0, "I": 0}
+        for i in ordered:
+            numbers[i], pointers = place, pointers | 1 << i
+            place += given[i].size
+            ends |= {given[i].scratch: place}
+            data += given[i].bytes
+        output = max(ends["O"], ends["B"])
+        order = call(name, numbers, pointers, bytes(data), scratch=place, input_at=place - len(data), output=output)
+        answer = self._orders(order)
+        for i in ordered:
+            if given[i].scratch != "I":
+                part = answer.data[numbers[i] : numbers[i] + given[i].size]
+                ctypes.memmove(given[i].address, part, len(part))
+        return answer.a
+
+    def _named(self, name: str, code: int, text: Any) -> int:
+        place = ctypes.c_uint64()
+        status = self._orders(call(name, [code, 0], 2, b"", scratch=8, input_at=8, output=8))
+        place.value = int.from_bytes(status.data, "little")
+        if status.a or not place.value:
+            return 1
+        _target(text).value = self._orders(Message(MessageKind.TEXT, place.value)).data
+        return 0
+
+
+class _Argument:
+    """One argument: a number, or `size` bytes of scratch memory that stand for those at `address` here."""
+
+    def __init__(self, number: int = 0, *, scratch: str = "", address: int = 0, size: int = 0) -> None:
+        self.number, self.scratch, self.address, self.size = number, scratch, address, size
+
+    @property
+    def bytes(self) -> bytes:
+        """What the function reads."""
+        return ctypes.string_at(self.address, self.size) if self.scratch in ("B", "I") else b""
+
+
+def _argument(letter: str, value: Any, all_of_them: tuple[Any, ...]) -> _Argument:
+    if letter == "n":
+        return _Argument(_number(value) & (1 << 64) - 1)
+    if letter == "s":
+        text = ctypes.create_string_buffer(value)
+        found = _Argument(scratch="I", address=ctypes.addressof(text), size=len(text))
+        found.keep = text  # type: ignore[attr-defined]
+        return found
+    if letter in "ob":
+        target = _target(value)
+        return _Argument(scratch=letter.upper(), address=ctypes.addressof(target), size=ctypes.sizeof(target))
+    return _Argument(scratch=letter[0], address=_number(value), size=_number(all_of_them[int(letter[1:])]))
+
+
+def _number(value: Any) -> int:
+    return int((value if isinstance(value, int) else value.value) or 0)
+
+
+def _target(value: Any) -> Any:
+    """What `byref` refers to; arrays are given as they are."""
+    return getattr(value, "_obj", value)
+
+
+class ClientBackend(CudaBackend):
+    """The GPU of a process that obeys orders, in its context."""
+
+    def __init__(self, orders: Orders, context: int) -> None:
+        self._orders, self._found_context = orders, context
+        super().__init__(driver=Driver(RemoteLibrary(orders)))
+        self._name = super().device_name
+        self._mapped: list[mmap.mmap] = []
+
+    @property
+    def device_name(self) -> str:
+        """The device's marketing name, also after the process has ended."""
+        return self._name
+
+    def _open(self, ordinal: int) -> tuple[int, ctypes.c_void_p]:
+        """The context that is there, and its device."""
+        del ordinal
+        context = ctypes.c_void_p(self._found_context)
+        self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(_RELAXED)))
+        self._driver.call("cuCtxPushCurrent_v2", context)
+        device = self._driver.integer("cuCtxGetDevice")
+        self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        return device, context
+
+    def write(self, address: int, data: Any) -> None:
+        """Copy host bytes to the device, on consan's stream."""
+        self.poke(address, data)
+
+    def fill(self, address: int, value: int, nbytes: int) -> None:
+        """Set every byte of a range, on consan's stream."""
+        if nbytes:
+            with self.current():
+                self._driver.call("cuMemsetD8Async", address, value, nbytes, self._control)
+                self._driver.call("cuStreamSynchronize", self._control)
+
+    def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
+        """Zeroed pages that both processes and the device map: (device address, view). They outlive the other process."""
+        pages, host = shared_pages(self._orders, nbytes)
+        self._mapped.append(pages)
+        address = ctypes.c_uint64()
+        with self.current():
+            self._driver.call("cuMemHostRegister_v2", host, len(pages), RING_FLAGS)
+            self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), host, 0)
+        return address.value, np.frombuffer(pages, np.uint8)[:nbytes]
+
+    def global_of(self, handle: int, name: str, *, library: bool) -> int:
+        """Address of a global variable of a module, or of a library in this context."""
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        function = "cuLibraryGetGlobal" if library else "cuModuleGetGlobal_v2"
+        with self.current():
+            self._driver.call(function, ctypes.byref(address), ctypes.byref(size), handle, name.encode())
+        return address.value
+
+
+def primary_context(orders: Orders) -> int:
+    """The context that the runtime uses on the first device."""
+    context = ctypes.c_void_p()
+    Driver(RemoteLibrary(orders)).call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    return context.value or 0
+
+
+def shared_pages(orders: Orders, nbytes: int) -> tuple[mmap.mmap, int]:
+    """Zeroed pages of this process that another one maps too, and their address there."""
+    size = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    handle = os.memfd_create("consan")
+    try:
+        os.ftruncate(handle, size)
+        pages = mmap.mmap(handle, size)
+        # The driver pins memory of such a file; it would refuse that of a file on a disk.
+        address = orders(Message(MessageKind.MAP, size), handle).a
+    finally:
+        os.close(handle)
+    if not address:
+        raise DeviceLost("the program cannot map consan's memory", code=0, name="the lack of shared memory")
+    return pages, address

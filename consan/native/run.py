@@ -1,0 +1,76 @@
+"""Runs a native program with the interposer, and merges what its processes have left."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from consan._errors import ExitCode, NotSupported, UsageError
+from consan.native.client import GPU
+from consan.native.program import NativeProgram
+from consan.native.server import Server
+from consan.reports.combine import combine
+from consan.reports.model import Report, plural
+from consan.reports.verdict import assemble, verdict_of
+
+_PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
+_NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
+
+
+def run_native(program: NativeProgram, options: argparse.Namespace) -> tuple[int, Report, set[tuple[str, int]]]:
+    """The program's status, the report of all its processes, and the source lines that were watched."""
+    _check(options)
+    with Server(options) as server:
+        status = _status(program, server.environment())
+        outcomes, reasons = server.outcomes()
+    report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=_NO_KERNEL, seed=options.seed)])
+    processes = len({outcome.pid for outcome in outcomes})
+    notes = (*report.notes, *([f"{plural(processes, 'process', 'processes')} included"] if processes > 1 else []))
+    reasons = [*report.incomplete, *reasons]
+    report = replace(report, incomplete=tuple(reasons), verdict=verdict_of(report.findings, reasons), notes=notes)
+    return status, report, {place for outcome in outcomes for place in outcome.places}
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.device == "cpu":
+        raise NotSupported("a program that is not Python needs a GPU; --device cpu is for Python programs and consan check")
+    if options.launch_skip or options.launch_count is not None:
+        raise NotSupported("--launch-skip and --launch-count do not work for programs that are not Python; --kernel-name chooses modules")
+
+
+def _status(program: NativeProgram, environment: Mapping[str, str]) -> int:
+    """Run it to its end. Killed by a signal, its status is that of a shell."""
+    try:
+        process = subprocess.Popen(program.words, executable=program.file, env=environment)
+    except OSError as error:
+        raise UsageError(f"cannot run {program.file}: {error.strerror or error}") from None
+    try:
+        status = process.wait()
+    except KeyboardInterrupt:
+        _end(process)
+        return int(ExitCode.INTERRUPTED)
+    if status < 0:
+        print(f"consan: {program.words[0]} was ended by {_signal_name(-status)}", file=sys.stderr)
+        return 128 - status
+    return status
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C reaches the program, too; SIGTERM may have come to this process alone."""
+    steps: Sequence[signal.Signals | None] = (None, signal.SIGTERM, signal.SIGKILL)
+    for number in steps:
+        if number is not None:
+            process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+            return
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in signal.Signals.__members__.values() else f"signal {number}"

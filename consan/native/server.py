@@ -1,0 +1,125 @@
+"""The server of a native program's interposers: a socket that only this user can reach, and a thread for each process that connects."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from consan._errors import EnvironmentFailure
+from consan.native.build import interposer
+from consan.native.client import Client, ProcessReport
+from consan.native.remote import Orders
+from consan.native.wire import Broken, MessageKind, receive
+
+_SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
+_PRELOAD: Final = "LD_PRELOAD"
+_CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
+_GREETING: Final = 10.0  # seconds for the first message, and for a process's second connection
+_STRAGGLERS: Final = 2.0  # seconds that child processes have to end after the program
+
+
+class Server:
+    """Serves the processes of one program. Use as a context."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._clients: list[Client] = []
+        self._threads: list[threading.Thread] = []
+        self._orders: dict[int, socket.socket] = {}  # of processes whose requests have not connected yet
+        self._failures: list[Exception] = []
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> Server:
+        library = interposer()
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
+            (self._folder / "interposer.so").write_bytes(library)
+        except OSError as error:
+            raise EnvironmentFailure(f"there is no folder for the socket of the program: {error.strerror or error}") from None
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self._folder / "socket"))
+        os.chmod(self._folder / "socket", 0o600)
+        self._listener.listen(64)
+        threading.Thread(target=self._accept, daemon=True, name="consan-native").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listener.close()
+        with self._changed:
+            for connection in self._orders.values():
+                connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the program."""
+        mine = {
+            _SOCKET: str(self._folder / "socket"),
+            _PRELOAD: ":".join(filter(None, (str(self._folder / "interposer.so"), os.environ.get(_PRELOAD)))),
+        }
+        return {**os.environ, **mine}
+
+    def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
+        """What all processes have left, and why it is not everything. The program has ended. Raises what went wrong in a thread."""
+        until = time.monotonic() + _STRAGGLERS
+        for thread in list(self._threads):
+            thread.join(max(0.0, until - time.monotonic()))
+        with self._changed:
+            clients, alive = list(self._clients), sum(thread.is_alive() for thread in self._threads)
+        for failure in self._failures:
+            raise failure
+        running = [f"{alive} of the program's processes still ran when it ended: what they do is not in this report"] if alive else []
+        return [outcome for client in clients for outcome in list(client.outcomes)], running
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # closed
+                return
+            thread = threading.Thread(target=self._greet, args=(connection,), daemon=True)
+            thread.start()
+
+    def _greet(self, connection: socket.socket) -> None:
+        """The first message tells what a connection is for."""
+        pid, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        try:
+            connection.settimeout(_GREETING)
+            first = receive(connection)
+            connection.settimeout(None)
+            if user != os.getuid() or first.kind not in (MessageKind.HELLO, MessageKind.ORDERS):
+                raise Broken("a stranger")
+        except Broken:
+            connection.close()
+            return
+        if first.kind is MessageKind.ORDERS:
+            with self._changed:
+                before, self._orders[pid] = self._orders.get(pid), connection
+                self._changed.notify_all()
+            if before is not None:
+                before.close()
+        else:
+            self._serve(pid, connection, first.b)
+
+    def _serve(self, pid: int, connection: socket.socket, table_bytes: int) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: pid in self._orders, _GREETING):
+                connection.close()
+                return
+            orders = self._orders.pop(pid)
+            client = Client(pid, connection, Orders(orders), self._options)
+            self._clients.append(client)
+            self._threads.append(threading.current_thread())
+        try:
+            with connection, orders:
+                client.serve(table_bytes)
+        except Exception as error:
+            self._failures.append(error)

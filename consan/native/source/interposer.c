@@ -1,0 +1,599 @@
+// consan's library inside a native program: takes kernels at the CUDA driver and forwards them to the `consan run` process.
+//
+// It decides nothing. What the program hands to the driver (an image, a name, a launch) goes to the server as a request, and the
+// server's answer (another image) goes to the driver instead. A second connection brings the server's orders: call this function of
+// the driver with these arguments. So the server allocates and reads the shadow memory, which lives in this process's context.
+//
+// LD_PRELOAD and not CUDA_INJECTION64_PATH: the driver calls an injected library once, but gives it no documented means to replace an
+// image. A preloaded library stands before the driver for programs that link it, that look functions up with dlsym, and that ask
+// cuGetProcAddress, as the CUDA runtime does. Not seen: programs without a dynamic linker, and setuid programs.
+//
+// Images that were exchanged are never freed: the driver may read them again as long as the module lives.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef int Result;  // CUresult: 0 is success
+typedef void *Handle;
+
+#define EXPORTED __attribute__((visibility("default")))
+#define NOT_FOUND 500
+#define PER_THREAD 2        // cuGetProcAddress: flag for functions with a default stream for each thread
+#define LONGEST (1ull << 31)  // bytes of a message; a longer one is an error
+#define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
+
+// -- functions of the driver that are replaced ------------------------------------------------------------------------------------
+
+#define ENTRIES(X) \
+    X(cuGetProcAddress) X(cuGetProcAddress_v2) \
+    X(cuModuleLoad) X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleUnload) \
+    X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryUnload) \
+    X(cuModuleGetFunction) X(cuModuleEnumerateFunctions) \
+    X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule) X(cuKernelGetFunction) \
+    X(cuLaunchKernel) X(cuLaunchKernel_ptsz) X(cuLaunchKernelEx) X(cuLaunchKernelEx_ptsz) \
+    X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) \
+    X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
+    X(cuCtxDestroy) X(cuCtxDestroy_v2)
+
+#define AT(name) AT_##name,
+enum Entry { ENTRIES(AT) ENTRY_COUNT };
+#undef AT
+
+#define DECLARED(name) EXPORTED Result name();
+ENTRIES(DECLARED)
+#undef DECLARED
+
+#define NAMED(name) #name,
+static const char *const names[] = {ENTRIES(NAMED)};
+#undef NAMED
+#define REPLACED(name) (void *)name,
+static void *const replacements[] = {ENTRIES(REPLACED)};
+#undef REPLACED
+
+static _Atomic(void *) originals[ENTRY_COUNT];
+
+typedef void *(*Finder)(void *, const char *);
+
+static Finder finder(void) {
+    static _Atomic(Finder) found;
+    Finder find = atomic_load(&found);
+    const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+    for (size_t i = 0; find == NULL && i < sizeof versions / sizeof *versions; i++) find = (Finder)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    if (find == NULL) {
+        fputs("consan: error: this C library's dlsym is not known\n", stderr);
+        abort();
+    }
+    atomic_store(&found, find);
+    return find;
+}
+
+static void *of_driver(const char *name) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return finder()(driver ? driver : RTLD_NEXT, name);
+}
+
+static void *original(enum Entry at) {
+    void *found = atomic_load(&originals[at]);
+    if (found == NULL) atomic_store(&originals[at], found = of_driver(names[at]));
+    return found;
+}
+
+#define ORIGINAL(name, ...) (original(AT_##name) ? ((Result(*)())original(AT_##name))(__VA_ARGS__) : NOT_FOUND)
+
+static int entry_of(const char *name) {
+    if (name == NULL || strncmp(name, "cu", 2) != 0) return -1;
+    for (int at = 0; at < ENTRY_COUNT; at++)
+        if (strcmp(name, names[at]) == 0) return at;
+    return -1;
+}
+
+static const char *socket_path(void) { return getenv("_CONSAN_SOCKET"); }
+
+// What a look-up gives to the program in place of what it found.
+static void *replaced(int at, void *found) {
+    if (at < 0 || found == NULL || found == replacements[at] || socket_path() == NULL) return found;
+    atomic_store(&originals[at], found);
+    return replacements[at];
+}
+
+EXPORTED void *dlsym(void *handle, const char *name) {
+    int at = entry_of(name);
+    // A tail call: RTLD_NEXT means the library that the return address lies in.
+    if (at < 0) return finder()(handle, name);
+    return replaced(at, finder()(handle, name));
+}
+
+// The entry that a name means to cuGetProcAddress. Versions are those in which the newer form came.
+static int entry_asked(const char *name, int version, uint64_t flags) {
+    char full[64];
+    static const struct { const char *name; int since; } newer[] = {
+        {"cuGetProcAddress", 12000}, {"cuCtxDestroy", 4000}, {"cuDevicePrimaryCtxReset", 11000}, {"cuDevicePrimaryCtxRelease", 11000}};
+    const char *suffix = "";
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (strcmp(name, newer[i].name) == 0 && version >= newer[i].since) suffix = "_v2";
+    if (snprintf(full, sizeof full, "%s_ptsz", name) < (int)sizeof full && (flags & PER_THREAD) && entry_of(full) >= 0) return entry_of(full);
+    if (snprintf(full, sizeof full, "%s%s", name, suffix) >= (int)sizeof full) return -1;
+    return entry_of(full);
+}
+
+EXPORTED Result cuGetProcAddress(const char *name, void **found, int version, uint64_t flags) {
+    Result result = ORIGINAL(cuGetProcAddress, name, found, version, flags);
+    if (result == 0 && name && found) *found = replaced(entry_asked(name, version, flags), *found);
+    return result;
+}
+
+EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, void *status) {
+    Result result = ORIGINAL(cuGetProcAddress_v2, name, found, version, flags, status);
+    if (result == 0 && name && found) *found = replaced(entry_asked(name, version, flags), *found);
+    return result;
+}
+
+// -- messages: consan/native/wire.py has the other side ---------------------------------------------------------------------------
+
+#define MAGIC 0x6e61736eu
+
+enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, ANSWER, CALL, MAP, TEXT };
+
+struct Head {
+    uint32_t magic, kind;
+    uint64_t a, b, length;
+};
+
+struct Call {  // behind the head of an order to call a function
+    char name[64];
+    uint64_t arguments[8];
+    uint64_t pointers;  // bit i: argument i is an offset into the scratch memory
+    uint64_t scratch, input, output;  // its bytes; the input fills it from here to the end; the output is what lies before here
+};
+
+struct Launches {  // shared with the server
+    _Atomic uint64_t handle, count;
+};
+#define TABLE_ENTRIES (1u << 14)
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+enum { NEW, CONNECTED, GONE };
+static _Atomic int state;
+static int requests = -1, orders = -1;
+static pid_t owner;
+static _Atomic(struct Launches *) table;
+
+static bool transfer(int fd, void *data, uint64_t length, bool out) {
+    for (char *at = data; length > 0;) {
+        ssize_t done = out ? send(fd, at, length, MSG_NOSIGNAL) : recv(fd, at, length, 0);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        at += done;
+        length -= (uint64_t)done;
+    }
+    return true;
+}
+
+static bool tell(int fd, enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length) {
+    struct Head head = {MAGIC, kind, a, b, length};
+    return transfer(fd, &head, sizeof head, true) && transfer(fd, (void *)data, length, true);
+}
+
+// Read the first bytes of a message, and the file that may come with them.
+static bool receive_head(int fd, struct Head *head, int *file) {
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {head, sizeof *head};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t done;
+    do done = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    while (done < 0 && errno == EINTR);
+    struct cmsghdr *with = done > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (with && with->cmsg_level == SOL_SOCKET && with->cmsg_type == SCM_RIGHTS) memcpy(file, CMSG_DATA(with), sizeof *file);
+    return done > 0 && transfer(fd, (char *)head + done, sizeof *head - (size_t)done, false);
+}
+
+// Read a message. The payload is allocated, with a zero behind it.
+static bool hear(int fd, struct Head *head, char **payload, int *file) {
+    *payload = NULL;
+    if (!receive_head(fd, head, file) || head->magic != MAGIC || head->length > LONGEST) return false;
+    *payload = malloc(head->length + 1);
+    if (*payload == NULL || !transfer(fd, *payload, head->length, false)) {
+        free(*payload);
+        *payload = NULL;
+        return false;
+    }
+    (*payload)[head->length] = 0;
+    return true;
+}
+
+static void *map(int file, uint64_t bytes) {
+    void *at = file < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static bool obey_call(int fd, const char *payload, uint64_t length) {
+    struct Call call;
+    if (length < sizeof call) return false;
+    memcpy(&call, payload, sizeof call);
+    call.name[sizeof call.name - 1] = 0;
+    if (call.scratch > LONGEST || call.input > call.scratch || call.output > call.scratch) return false;
+    if (length - sizeof call != call.scratch - call.input) return false;
+    char *scratch = calloc(1, call.scratch + 1);
+    if (scratch == NULL) return false;
+    memcpy(scratch + call.input, payload + sizeof call, call.scratch - call.input);
+    for (int i = 0; i < 8; i++) {
+        if (!(call.pointers >> i & 1)) continue;
+        if (call.arguments[i] > call.scratch) return free(scratch), false;
+        call.arguments[i] += (uintptr_t)scratch;
+    }
+    uint64_t *with = call.arguments;
+    // Integers and pointers only: more arguments than a function takes do no harm on the machines that have CUDA.
+    Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) = of_driver(call.name);
+    Result result = function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7]) : NOT_FOUND;
+    bool told = tell(fd, ANSWER, (uint64_t)result, 0, scratch, call.output);
+    free(scratch);
+    return told;
+}
+
+static bool obey(int fd, const struct Head *head, const char *payload, int file) {
+    if (head->kind == CALL) return obey_call(fd, payload, head->length);
+    if (head->kind == MAP) return tell(fd, ANSWER, (uintptr_t)map(file, head->a), 0, NULL, 0);
+    const char *text = (const char *)(uintptr_t)head->a;
+    return head->kind == TEXT && text && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
+}
+
+static void *serve_orders(void *unused) {
+    struct Head head;
+    char *order;
+    bool more = true;
+    while (more) {
+        int file = -1;
+        more = hear(orders, &head, &order, &file) && obey(orders, &head, order, file);
+        free(order);
+        if (file >= 0) close(file);
+    }
+    return unused;
+}
+
+static int dial(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = socket_path();
+    if (path == NULL || strlen(path) >= sizeof address.sun_path) return -1;
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+static void lose(void) {
+    if (state == CONNECTED) fputs("consan: error: the consan process has gone; kernels loaded from now on are not checked\n", stderr);
+    state = GONE;
+}
+
+static void finish(void);
+
+static bool start_orders(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's handlers run in its own threads
+    bool started = pthread_create(&thread, NULL, serve_orders, NULL) == 0 && pthread_detach(thread) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+// Connect at the first use, in the process that uses the driver. The caller has the turn.
+static bool connected(void) {
+    if (state != NEW) return state == CONNECTED;
+    state = GONE;
+    owner = getpid();
+    requests = dial();
+    orders = requests < 0 ? -1 : dial();
+    struct Head head;
+    char *nothing;
+    int file = -1;
+    if (orders < 0 || !tell(orders, ORDERS, (uint64_t)owner, 0, NULL, 0) || !start_orders()) return false;
+    if (!tell(requests, HELLO, (uint64_t)owner, TABLE_ENTRIES * sizeof(struct Launches), NULL, 0) || !hear(requests, &head, &nothing, &file)) return false;
+    free(nothing);
+    atomic_store(&table, (void *)(uintptr_t)head.a);
+    state = CONNECTED;
+    // After the driver's own handlers, which its initialisation has registered: so this one runs before them.
+    atexit(finish);
+    at_quick_exit(finish);
+    return true;
+}
+
+// Send a request and read its answer, which is the caller's to free. False if there is no server.
+static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
+    int file = -1;
+    if (!connected()) return false;
+    if (tell(requests, kind, a, b, data, length) && hear(requests, head, answer, &file)) return true;
+    lose();
+    return false;
+}
+
+static bool ask(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
+    int before = errno;
+    pthread_mutex_lock(&turn);
+    bool asked = ask_in_turn(kind, a, b, data, length, head, answer);
+    pthread_mutex_unlock(&turn);
+    errno = before;
+    return asked;
+}
+
+static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length) {
+    struct Head head;
+    char *answer;
+    if (ask(kind, a, b, data, length, &head, &answer)) free(answer);
+}
+
+// The report is read while the driver still works: at exit, and before a context is destroyed.
+static void finish(void) {
+    struct Head head;
+    char *answer;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += FINISH_SECONDS;
+    if (getpid() != owner || state != CONNECTED || pthread_mutex_timedlock(&turn, &until) != 0) return;
+    if (ask_in_turn(COLLECT, 1, 0, NULL, 0, &head, &answer)) free(answer);
+    pthread_mutex_unlock(&turn);
+}
+
+EXPORTED void _exit(int status) {
+    finish();
+    syscall(SYS_exit_group, status);
+    __builtin_unreachable();
+}
+
+EXPORTED void _Exit(int status) { _exit(status); }
+
+static void in_child(void) {  // of a fork: the connection is the parent's
+    pthread_mutex_init(&turn, NULL);
+    if (requests >= 0) close(requests);
+    if (orders >= 0) close(orders);
+    requests = orders = -1;
+    state = NEW;
+    owner = 0;
+    atomic_store(&table, NULL);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    finder();
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+// -- images -----------------------------------------------------------------------------------------------------------------------
+
+#define FATBIN_WRAPPER 0x466243b1u
+#define FATBIN 0xba55ed50u
+#define ELF 0x464c457fu
+
+struct Offer {
+    const void *image;  // what to hand to the driver instead; NULL: what the program gave
+    uint64_t id;
+};
+
+// The bytes of an image that may hold PTX; the driver gets no length. 0 for machine code.
+static uint64_t bytes_of(const void **image) {
+    uint32_t magic;
+    memcpy(&magic, *image, 1);
+    if ((magic & 0xff) == 0) return 0;
+    if (memchr(*image, 0, sizeof magic)) return strlen(*image);
+    memcpy(&magic, *image, sizeof magic);
+    if (magic == FATBIN_WRAPPER) {
+        memcpy(image, (const char *)*image + 8, sizeof *image);
+        if (*image == NULL) return 0;
+        memcpy(&magic, *image, sizeof magic);
+    }
+    if (magic == ELF) return 0;
+    if (magic != FATBIN) return strlen(*image);
+    uint16_t head;
+    uint64_t rest;
+    memcpy(&head, (const char *)*image + 6, sizeof head);
+    memcpy(&rest, (const char *)*image + 8, sizeof rest);
+    return rest > LONGEST ? 0 : head + rest;
+}
+
+static uint64_t context(void) {
+    void *current = NULL;
+    Result (*get)(void **) = of_driver("cuCtxGetCurrent");
+    return get && get(&current) == 0 ? (uintptr_t)current : 0;
+}
+
+static struct Offer exchanged(const void *image, uint64_t bytes, bool library) {
+    struct Offer offer = {NULL, 0};
+    struct Head head;
+    char *answer;
+    if (bytes == 0 || !ask(IMAGE, context(), library, image, bytes, &head, &answer)) return offer;
+    if (head.length == 0) return free(answer), offer;
+    offer.image = answer;
+    offer.id = head.a;
+    return offer;
+}
+
+static struct Offer offer_of(const void *image, bool library) {
+    uint64_t bytes = image ? bytes_of(&image) : 0;
+    return exchanged(image, bytes, library);
+}
+
+static struct Offer offer_of_file(const char *path, bool library) {
+    struct stat about;
+    struct Offer offer = {NULL, 0};
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) return offer;
+    if (fstat(fd, &about) == 0 && about.st_size > 4 && (uint64_t)about.st_size < LONGEST) {
+        void *data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data != MAP_FAILED) {
+            uint32_t magic;
+            memcpy(&magic, data, sizeof magic);
+            offer = exchanged(data, magic == ELF ? 0 : (uint64_t)about.st_size, library);
+            munmap(data, (size_t)about.st_size);
+        }
+    }
+    close(fd);
+    return offer;
+}
+
+static Result adopted(struct Offer offer, Result result, Handle *made, bool library) {
+    if (result == 0 && made) {
+        uint64_t about[] = {(uintptr_t)*made, library};
+        report(LOADED, offer.id, context(), about, sizeof about);
+    }
+    return result;
+}
+
+// Load the exchanged image; if the driver refuses it, the program's own.
+#define LOAD(offered, library, made, with_other, with_own) \
+    struct Offer offer = offered; \
+    if (offer.image) { \
+        Result result = with_other; \
+        if (result == 0) return adopted(offer, result, made, library); \
+        report(REFUSED, offer.id, (uint64_t)result, NULL, 0); \
+    } \
+    return with_own
+
+EXPORTED Result cuModuleLoadData(Handle *module, const void *image) {
+    LOAD(offer_of(image, false), false, module, ORIGINAL(cuModuleLoadData, module, offer.image), ORIGINAL(cuModuleLoadData, module, image));
+}
+
+EXPORTED Result cuModuleLoadDataEx(Handle *module, const void *image, unsigned count, int *options, void **values) {
+    LOAD(offer_of(image, false), false, module, ORIGINAL(cuModuleLoadDataEx, module, offer.image, count, options, values),
+         ORIGINAL(cuModuleLoadDataEx, module, image, count, options, values));
+}
+
+EXPORTED Result cuModuleLoadFatBinary(Handle *module, const void *image) {
+    LOAD(offer_of(image, false), false, module, ORIGINAL(cuModuleLoadData, module, offer.image), ORIGINAL(cuModuleLoadFatBinary, module, image));
+}
+
+EXPORTED Result cuModuleLoad(Handle *module, const char *path) {
+    LOAD(offer_of_file(path, false), false, module, ORIGINAL(cuModuleLoadData, module, offer.image), ORIGINAL(cuModuleLoad, module, path));
+}
+
+EXPORTED Result cuLibraryLoadData(Handle *library, const void *code, int *jit, void **jit_values, unsigned jits, int *options, void **values,
+                                  unsigned count) {
+    LOAD(offer_of(code, true), true, library, ORIGINAL(cuLibraryLoadData, library, offer.image, jit, jit_values, jits, options, values, count),
+         ORIGINAL(cuLibraryLoadData, library, code, jit, jit_values, jits, options, values, count));
+}
+
+EXPORTED Result cuLibraryLoadFromFile(Handle *library, const char *path, int *jit, void **jit_values, unsigned jits, int *options,
+                                      void **values, unsigned count) {
+    LOAD(offer_of_file(path, true), true, library,
+         ORIGINAL(cuLibraryLoadData, library, offer.image, jit, jit_values, jits, options, values, count),
+         ORIGINAL(cuLibraryLoadFromFile, library, path, jit, jit_values, jits, options, values, count));
+}
+
+EXPORTED Result cuModuleUnload(Handle module) {
+    report(UNLOADED, (uintptr_t)module, 0, NULL, 0);
+    return ORIGINAL(cuModuleUnload, module);
+}
+
+EXPORTED Result cuLibraryUnload(Handle library) {
+    report(UNLOADED, (uintptr_t)library, 0, NULL, 0);
+    return ORIGINAL(cuLibraryUnload, library);
+}
+
+// -- names: which kernel a handle is, and from which module -----------------------------------------------------------------------
+
+static Result found(Result result, Handle *made, Handle from, const char *name) {
+    if (result == 0 && made) report(FOUND, (uintptr_t)*made, (uintptr_t)from, name, name ? strnlen(name, LONGEST) : 0);
+    return result;
+}
+
+static Result found_all(Result result, Handle *made, unsigned count, Handle from) {
+    for (unsigned i = 0; result == 0 && made && i < count; i++) found(result, &made[i], from, NULL);
+    return result;
+}
+
+EXPORTED Result cuModuleGetFunction(Handle *function, Handle module, const char *name) {
+    return found(ORIGINAL(cuModuleGetFunction, function, module, name), function, module, name);
+}
+
+EXPORTED Result cuLibraryGetKernel(Handle *kernel, Handle library, const char *name) {
+    return found(ORIGINAL(cuLibraryGetKernel, kernel, library, name), kernel, library, name);
+}
+
+EXPORTED Result cuKernelGetFunction(Handle *function, Handle kernel) {
+    return found(ORIGINAL(cuKernelGetFunction, function, kernel), function, kernel, NULL);
+}
+
+EXPORTED Result cuLibraryGetModule(Handle *module, Handle library) {
+    return found(ORIGINAL(cuLibraryGetModule, module, library), module, library, NULL);
+}
+
+EXPORTED Result cuModuleEnumerateFunctions(Handle *functions, unsigned count, Handle module) {
+    return found_all(ORIGINAL(cuModuleEnumerateFunctions, functions, count, module), functions, count, module);
+}
+
+EXPORTED Result cuLibraryEnumerateKernels(Handle *kernels, unsigned count, Handle library) {
+    return found_all(ORIGINAL(cuLibraryEnumerateKernels, kernels, count, library), kernels, count, library);
+}
+
+// -- launches ---------------------------------------------------------------------------------------------------------------------
+
+static Result counted(Result result, Handle function) {
+    struct Launches *entries = atomic_load(&table);
+    uint64_t handle = (uintptr_t)function, at = handle >> 4;
+    for (unsigned tried = 0; result == 0 && handle && entries && tried < TABLE_ENTRIES; tried++, at++) {
+        struct Launches *entry = &entries[at % TABLE_ENTRIES];
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&entry->handle, &expected, handle) || expected == handle) {
+            atomic_fetch_add(&entry->count, 1);
+            break;
+        }
+    }
+    return result;
+}
+
+#define PLAIN_LAUNCH(name) \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+                         unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
+        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra), \
+                       function); \
+    }
+#define COOPERATIVE_LAUNCH(name) \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+                         unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
+        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments), function); \
+    }
+#define CONFIGURED_LAUNCH(name) \
+    EXPORTED Result name(const void *config, Handle function, void **arguments, void **extra) { \
+        return counted(ORIGINAL(name, config, function, arguments, extra), function); \
+    }
+
+PLAIN_LAUNCH(cuLaunchKernel)
+PLAIN_LAUNCH(cuLaunchKernel_ptsz)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz)
+CONFIGURED_LAUNCH(cuLaunchKernelEx)
+CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz)
+
+// -- ends of a context ------------------------------------------------------------------------------------------------------------
+
+#define CONTEXT_END(name, type, destroys, context) \
+    EXPORTED Result name(type which) { \
+        if (state == CONNECTED) report(COLLECT, destroys, context, NULL, 0); \
+        return ORIGINAL(name, which); \
+    }
+
+CONTEXT_END(cuDevicePrimaryCtxReset, int, 1, 0)
+CONTEXT_END(cuDevicePrimaryCtxReset_v2, int, 1, 0)
+CONTEXT_END(cuDevicePrimaryCtxRelease, int, 0, 0)
+CONTEXT_END(cuDevicePrimaryCtxRelease_v2, int, 0, 0)
+CONTEXT_END(cuCtxDestroy, Handle, 1, (uintptr_t)which)
+CONTEXT_END(cuCtxDestroy_v2, Handle, 1, (uintptr_t)which)

@@ -1,0 +1,84 @@
+"""Messages between the interposer and the server: a head, then its payload. `source/interposer.c` has the other side."""
+
+from __future__ import annotations
+
+import enum
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+MAGIC: Final = 0x6E61736E
+LONGEST: Final = 1 << 31  # bytes of a payload
+_HEAD: Final = struct.Struct("<IIQQQ")
+_CALL: Final = struct.Struct("<64s8QQQQQ")
+LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
+
+
+class MessageKind(enum.IntEnum):
+    """What a message is. The interposer sends those before ANSWER, the server those after it."""
+
+    HELLO = 1
+    ORDERS = 2
+    IMAGE = 3
+    LOADED = 4
+    REFUSED = 5
+    UNLOADED = 6
+    FOUND = 7
+    COLLECT = 8
+    ANSWER = 9
+    CALL = 10
+    MAP = 11
+    TEXT = 12
+
+
+class Broken(Exception):  # noqa: N818 - a state of the connection
+    """The other side has gone, or sends what is no message."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. What `a` and `b` are depends on the kind."""
+
+    kind: MessageKind
+    a: int = 0
+    b: int = 0
+    data: bytes = b""
+
+
+def send(connection: socket.socket, message: Message, file: int | None = None) -> None:
+    """Send a message, and an open file with it."""
+    head = _HEAD.pack(MAGIC, message.kind, message.a, message.b, len(message.data))
+    try:
+        sent = 0 if file is None else socket.send_fds(connection, [head], [file])
+        connection.sendall(head[sent:] + message.data)
+    except OSError as error:
+        raise Broken(str(error)) from None
+
+
+def receive(connection: socket.socket) -> Message:
+    """Read a message."""
+    magic, kind, a, b, length = _HEAD.unpack(_exactly(connection, _HEAD.size))
+    if magic != MAGIC or length > LONGEST or kind not in MessageKind.__members__.values():
+        raise Broken("this is no message of consan")
+    return Message(MessageKind(kind), a, b, _exactly(connection, length))
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    """So many bytes. Memory is taken as they come: a length is only a claim."""
+    data = bytearray()
+    while len(data) < length:
+        try:
+            part = connection.recv(min(length - len(data), 1 << 20))
+        except OSError as error:
+            raise Broken(str(error)) from None
+        if not part:
+            raise Broken("the connection has ended")
+        data += part
+    return bytes(data)
+
+
+def call(name: str, arguments: list[int], pointers: int, given: bytes, *, scratch: int, input_at: int, output: int) -> Message:
+    """The order to call a function. Bit i of `pointers`: argument i is an offset into the scratch memory."""
+    padded = [*arguments, *[0] * (8 - len(arguments))]
+    return Message(MessageKind.CALL, data=_CALL.pack(name.encode(), *padded, pointers, scratch, input_at, output) + given)

@@ -1,0 +1,144 @@
+"""Programs built by nvcc under `consan run` on the GPU: found and clean where they should be, results as without, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import found
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
+PROGRAM = r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+__device__ int bias;
+__global__ void sums(const float *x, float *out) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    tile[t] = x[blockIdx.x * 256 + t];  // WRITE
+#ifndef RACY
+    __syncthreads();
+#endif
+    float sum = 0;
+    for (int i = 0; i < 256; i++) sum += tile[(t + i) % 256];  // READ
+    if (t == 0) out[blockIdx.x] = sum + bias;
+}
+__global__ void doubled(float *out) { out[threadIdx.x] *= 2; }
+#define CHECK(call) do { cudaError_t e = call; if (e) { printf("%s: %s\n", #call, cudaGetErrorString(e)); return 1; } } while (0)
+int main() {
+    float *x, *out, host[1024];
+    for (float &f : host) f = 1;
+    int three = 3;
+    cudaStream_t stream;
+    CHECK(cudaMalloc(&x, sizeof host));
+    CHECK(cudaMalloc(&out, 16));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaMemcpyToSymbol(bias, &three, sizeof three));
+    CHECK(cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice));
+    for (int i = 0; i < 10; i++) sums<<<4, 256, 0, stream>>>(x, out);
+    CHECK(cudaGetLastError());
+    doubled<<<1, 4, 0, stream>>>(out);
+    CHECK(cudaGetLastError());
+    CHECK(cudaStreamSynchronize(stream));
+#ifdef GRAPH
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    sums<<<4, 256, 0, stream>>>(x, out);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 5; i++) CHECK(cudaGraphLaunch(exec, stream));
+    doubled<<<1, 4, 0, stream>>>(out);
+    CHECK(cudaStreamSynchronize(stream));
+#endif
+    CHECK(cudaMemcpy(host, out, 16, cudaMemcpyDeviceToHost));
+    printf("%g %g %g %g\n", host[0], host[1], host[2], host[3]);
+#ifdef RESET
+    CHECK(cudaDeviceReset());
+#endif
+    return 7;
+}
+"""
+RESULT = "518 518 518 518\n"  # (256 + 3) * 2
+
+
+def build(folder: Path, *flags: str) -> Path:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc")
+    (folder / "app.cu").write_text(PROGRAM)
+    target = flags if any("gencode" in flag for flag in flags) else ("-gencode", "arch=compute_90a,code=compute_90a", *flags)
+    libraries = Path(nvcc).resolve().parents[1] / "lib64"  # for -cudart shared
+    subprocess.run([nvcc, "-lineinfo", *target, "-Xlinker", f"-rpath={libraries}", "-o", "app", "app.cu"], cwd=folder, check=True)
+    return folder / "app"
+
+
+def run(app: Path, *options: str) -> tuple[int, str, dict[str, Any]]:
+    """Exit status, what the program printed, and the report. What a failed test shows is all there is to see on another machine."""
+    output = app.parent / "report.json"
+    command = [sys.executable, "-m", "consan", "run", "--format", "json", "-o", str(output), *options, "./app"]
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=app.parent, capture_output=True, text=True, timeout=280, check=False)
+    print(f"{time.perf_counter() - begun:.1f} s, status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    report = json.loads(output.read_text())
+    brief = ("verdict", "incomplete", "kernels", "uninstrumented", "notes", "exit")
+    print(json.dumps({name: report.get(name) for name in brief}, indent=1))
+    return done.returncode, done.stdout[: len(RESULT)], report
+
+
+def launches(report: dict[str, Any]) -> dict[str, int]:
+    return {kernel["name"]: kernel["launches"] for kernel in report["kernels"]}
+
+
+SUMS, DOUBLED = "_Z4sumsPKfPf", "_Z7doubledPf"
+
+
+@pytest.mark.parametrize("flags", [(), ("-cudart", "shared"), ("-DRESET",), ("-DGRAPH",)], ids=" ".join)
+def test_clean(flags: tuple[str, ...], tmp_path: Path) -> None:
+    app = build(tmp_path, *flags)
+    plain = subprocess.run([app], capture_output=True, text=True, check=False)
+    assert (plain.returncode, plain.stdout) == (7, RESULT), plain
+    status, printed, report = run(app)
+    assert (status, printed, report["verdict"], report["exit"]) == (7, RESULT, "clean", 7)
+    more = "-DGRAPH" in flags
+    assert launches(report) == {SUMS: 15 if more else 10, DOUBLED: 2 if more else 1}
+    assert not report["uninstrumented"]
+
+
+def test_a_race_points_at_its_lines(tmp_path: Path) -> None:
+    status, _, report = run(build(tmp_path, "-DRACY"))
+    assert (status, report["verdict"], report["exit"]) == (66, "violations", 7)
+    lines = PROGRAM.splitlines()
+    assert found(report) >= {("app.cu", number) for number, line in enumerate(lines, 1) if line.endswith(("// WRITE", "// READ"))}
+    assert {finding["kernel"] for finding in report["findings"]} == {SUMS}
+
+
+def test_ptx_beside_machine_code_is_taken(tmp_path: Path) -> None:
+    flags = ["-DRACY", "-gencode", "arch=compute_80,code=[compute_80,sm_80]", "-gencode", "arch=compute_90a,code=[compute_90a,sm_90a]"]
+    status, _, report = run(build(tmp_path, *flags))
+    assert (status, report["verdict"], launches(report)[SUMS]) == (66, "violations", 10)
+
+
+def test_machine_code_is_listed(tmp_path: Path) -> None:
+    status, printed, report = run(build(tmp_path, "-gencode", "arch=compute_90a,code=sm_90a"))
+    assert (status, printed, report["verdict"]) == (7, RESULT, "incomplete")
+    assert {kernel["name"]: kernel["launches"] for kernel in report["uninstrumented"]} == {SUMS: 10, DOUBLED: 1}
+
+
+def test_what_loading_costs(tmp_path: Path) -> None:
+    """Measured and printed, as in tests/bench: the second run finds everything in the cache."""
+    app = build(tmp_path)
+    begun = time.perf_counter()
+    subprocess.run([app], capture_output=True, check=False)
+    plain = time.perf_counter() - begun
+    run(app)
+    begun = time.perf_counter()
+    run(app)
+    print(f"plain {plain:.2f} s, under consan {time.perf_counter() - begun:.2f} s with all in the cache")

@@ -1,0 +1,180 @@
+// A libcuda.so.1 for tests: device memory is host memory, and what it is handed is written to the file FAKE_CUDA_LOG.
+//
+// A launch of a kernel from an image with a control block does what hooks would: it counts the launch, and copies the file FAKE_CUDA_RING, if
+// there is one, into the ring of findings. FAKE_CUDA_RUNTIME holds the places of two pointers in the runtime's record: launches, ring.
+// Images are told apart by their beginning; those that begin with "BAD" are refused.
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int Result;
+typedef void *Handle;
+
+struct Module {
+    char kind[8];
+    int hooked;
+    uint64_t control[4];
+};
+struct Kernel {
+    struct Module *module;
+    char name[64];
+};
+
+static void note(const char *what, const char *detail) {
+    const char *path = getenv("FAKE_CUDA_LOG");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!file) return;
+    fprintf(file, "%s %s\n", what, detail);  // one write: the file is opened for appending
+    fclose(file);
+}
+
+static const char *kind_of(const void *image) {
+    uint32_t magic;
+    memcpy(&magic, image, 4);
+    return magic == 0x464c457f ? "elf" : magic == 0xba55ed50 ? "fatbin" : magic == 0x466243b1 ? "wrapper" : "text";
+}
+
+static Result load(const char *call, Handle *made, const void *image) {
+    const char *kind = kind_of(image);
+    struct Module *module = calloc(1, sizeof *module);
+    strcpy(module->kind, kind);
+    if (!strcmp(kind, "elf") && ((const unsigned char *)image)[4] == 2) {  // where the sections begin is how long a cubin at least is
+        uint64_t bytes;
+        memcpy(&bytes, (const char *)image + 40, 8);
+        for (uint64_t i = 0; i + 13 < bytes; i++) module->hooked |= !memcmp((const char *)image + i, "__consan_ctl", 12);
+        if (getenv("FAKE_CUDA_REFUSES_HOOKS") && module->hooked) return 209;
+    }
+    char detail[64];
+    snprintf(detail, sizeof detail, "%s%s", kind, module->hooked ? " with hooks" : "");
+    note(call, detail);
+    *made = module;
+    return 0;
+}
+
+static Result launch(const char *call, Handle function) {
+    struct Kernel *kernel = function;
+    uint64_t *control = kernel->module->control;
+    note(call, kernel->name);
+    const char *places = getenv("FAKE_CUDA_RUNTIME"), *ring = getenv("FAKE_CUDA_RING");
+    unsigned launches_at, ring_at;
+    if (!control[0] || !places || sscanf(places, "%u,%u", &launches_at, &ring_at) != 2) return 0;
+    uint64_t launches = *(uint64_t *)(control[0] + launches_at), findings = *(uint64_t *)(control[0] + ring_at);
+    __atomic_fetch_add((uint64_t *)launches + (control[1] >> 32), 1, __ATOMIC_RELAXED);
+    FILE *file = ring ? fopen(ring, "rb") : NULL;
+    if (file) {
+        fseek(file, 0, SEEK_END);
+        size_t bytes = ftell(file);
+        rewind(file);
+        if (fread((void *)findings, 1, bytes, file) != bytes) return 1;
+        fclose(file);
+    }
+    return 0;
+}
+
+static int context;
+static _Thread_local Handle current = &context;
+
+Result cuInit(unsigned flags) { return flags; }
+Result cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+Result cuDeviceGetCount(int *count) { return *count = 1, 0; }
+Result cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+Result cuDeviceGetName(char *name, int size, int device) { return snprintf(name, size, "Fake GPU %d", device), 0; }
+Result cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = 512ull << 20, device; }
+Result cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1;
+    return device;
+}
+Result cuDevicePrimaryCtxRetain(Handle *made, int device) { return note("cuDevicePrimaryCtxRetain", ""), *made = &context, device; }
+Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxReset", ""), device; }
+Result cuCtxGetCurrent(Handle *found) { return *found = getenv("FAKE_CUDA_NO_CONTEXT") ? NULL : current, 0; }
+Result cuCtxPushCurrent_v2(Handle given) { return given ? 0 : 201; }
+Result cuCtxPopCurrent_v2(Handle *found) { return *found = current, 0; }
+Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
+Result cuCtxSynchronize(void) { return 0; }
+Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }
+Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
+Result cuStreamSynchronize(Handle stream) { return stream == NULL; }
+Result cuStreamIsCapturing(Handle stream, int *status) { return *status = 0, stream == NULL; }
+Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
+Result cuEventRecord(Handle event, Handle stream) { return event == NULL || stream != NULL; }
+Result cuEventQuery(Handle event) { return event == NULL; }
+Result cuGetErrorName(int code, const char **text) { return *text = "CUDA_ERROR_FAKE", code == 0; }
+Result cuGetErrorString(int code, const char **text) { return *text = "made up", code == 0; }
+Result cuMemAlloc_v2(uint64_t *made, size_t bytes) { return *made = (uintptr_t)calloc(1, bytes), 0; }
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) { return memcpy((void *)to, from, bytes), stream == NULL; }
+Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
+Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, Handle stream) {
+    if (value || bytes < (64u << 20)) memset((void *)to, value, bytes);  // large memory is zero already
+    return stream == NULL;
+}
+Result cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) { return !(host && bytes && flags == 3); }
+Result cuMemHostGetDevicePointer_v2(uint64_t *found, void *host, unsigned flags) { return *found = (uintptr_t)host, flags; }
+
+Result cuModuleLoadData(Handle *made, const void *image) { return load("cuModuleLoadData", made, image); }
+Result cuModuleLoadDataEx(Handle *made, const void *image, unsigned count, int *options, void **values) {
+    return count || options || values ? 1 : load("cuModuleLoadDataEx", made, image);
+}
+Result cuModuleLoadFatBinary(Handle *made, const void *image) { return load("cuModuleLoadFatBinary", made, image); }
+Result cuModuleLoad(Handle *made, const char *path) { return load("cuModuleLoad", made, path); }
+Result cuModuleUnload(Handle module) { return note("cuModuleUnload", ((struct Module *)module)->kind), 0; }
+Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, const char *name) {
+    if (strcmp(name, "__consan_ctl") || !((struct Module *)module)->hooked) return 500;
+    return *address = (uintptr_t)((struct Module *)module)->control, *bytes = 32, 0;
+}
+Result cuLibraryGetGlobal(uint64_t *address, size_t *bytes, Handle library, const char *name) {
+    return cuModuleGetGlobal_v2(address, bytes, library, name);
+}
+Result cuModuleGetFunction(Handle *made, Handle module, const char *name) {
+    struct Kernel *kernel = calloc(1, sizeof *kernel);
+    kernel->module = module;
+    snprintf(kernel->name, sizeof kernel->name, "%s", name);
+    return *made = kernel, 0;
+}
+Result cuLibraryLoadData(Handle *made, const void *code, int *jit, void **values, unsigned jits, int *options, void **more, unsigned count) {
+    return jit || values || jits || options || more || count ? 1 : load("cuLibraryLoadData", made, code);
+}
+Result cuLibraryLoadFromFile(Handle *made, const char *path, int *jit, void **values, unsigned jits, int *options, void **more, unsigned count) {
+    return jit || values || jits || options || more || count ? 1 : load("cuLibraryLoadFromFile", made, path);
+}
+Result cuLibraryUnload(Handle library) { return note("cuLibraryUnload", ((struct Module *)library)->kind), 0; }
+Result cuLibraryGetKernel(Handle *made, Handle library, const char *name) { return cuModuleGetFunction(made, library, name); }
+Result cuLibraryGetModule(Handle *made, Handle library) { return *made = library, 0; }
+Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = kernel, 0; }
+
+#define PLAIN(name) \
+    Result name(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared, Handle stream, \
+                void **arguments, void **extra) { \
+        if (a * b * c != 4 || d * e * f != 256 || shared || stream || !arguments || extra) return 1; \
+        return launch(#name, function); \
+    }
+PLAIN(cuLaunchKernel)
+PLAIN(cuLaunchKernel_ptsz)
+Result cuLaunchCooperativeKernel(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared,
+                                 Handle stream, void **arguments) {
+    if (a * b * c != 4 || d * e * f != 256 || shared || stream || !arguments) return 1;
+    return launch("cuLaunchCooperativeKernel", function);
+}
+Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
+    return config && arguments && !extra ? launch("cuLaunchKernelEx", function) : 1;
+}
+
+#define FORMS(X) \
+    X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
+    X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
+    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuInit)
+#define FORM(name) {#name, (void *)name},
+static const struct { const char *name; void *function; } forms[] = {FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}};
+
+Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {
+    if (version < 12000) return 1;
+    if (status) *status = 0;
+    *found = NULL;
+    if (flags == 2 && !strcmp(name, "cuLaunchKernel")) return *found = (void *)cuLaunchKernel_ptsz, 0;
+    if (!strcmp(name, "cuGetProcAddress")) return *found = (void *)cuGetProcAddress_v2, 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!strcmp(forms[i].name, name)) *found = forms[i].function;
+    return *found ? 0 : 500;
+}

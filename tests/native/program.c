@@ -1,0 +1,135 @@
+// A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
+//     program HOW LOADER IMAGE [LAUNCHER [STEP...]]
+// HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread).
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef int Result;
+typedef void *Handle;
+
+static const char *how;
+static Result (*ask)(const char *, void **, int, uint64_t, int *);
+
+static void *find(const char *name) {
+    static void *driver;
+    if (!strcmp(how, "linked")) return dlsym(RTLD_DEFAULT, name);
+    if (!driver) driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) exit(3);
+    if (!strcmp(how, "dlsym")) return dlsym(driver, name);
+    if (!ask) {
+        Result (*first)(const char *, void **, int, uint64_t, int *) = dlsym(driver, "cuGetProcAddress_v2");
+        if (first("cuGetProcAddress", (void **)&ask, 12000, 0, NULL)) exit(4);
+    }
+    void *found;
+    return ask(name, &found, 12000, strcmp(how, "threads") ? 0 : 2, NULL) ? NULL : found;
+}
+
+#ifdef LINKED
+Result cuInit(unsigned);
+Result cuModuleLoadData(Handle *, const void *);
+Result cuModuleGetFunction(Handle *, Handle, const char *);
+Result cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
+#endif
+
+static void check(Result result, const char *what) {
+    if (result == 0) return;
+    printf("%s: error %d\n", what, result);
+    exit(5);
+}
+
+static Handle load(const char *loader, const char *path) {
+    Handle made = NULL;
+    FILE *file = fopen(path, "rb");
+    fseek(file, 0, SEEK_END);
+    long bytes = ftell(file);
+    char *image = calloc(1, bytes + 1);
+    rewind(file);
+    if (fread(image, 1, bytes, file) != (size_t)bytes) exit(6);
+    fclose(file);
+    struct { uint32_t magic, version; const void *data; void *rest; } wrapper = {0x466243b1, 1, image, NULL};
+    const void *given = !strncmp(image, "\x50\xed\x55\xba", 4) ? (void *)&wrapper : image;  // as nvcc hands fat binaries over
+    Result (*call)() = find(loader);
+    if (!call) exit(7);
+    if (strstr(loader, "FromFile")) check(call(&made, path, NULL, NULL, 0, NULL, NULL, 0), loader);
+    else if (strstr(loader, "cuLibrary")) check(call(&made, given, NULL, NULL, 0, NULL, NULL, 0), loader);
+    else if (!strcmp(loader, "cuModuleLoad")) check(call(&made, path), loader);
+    else check(call(&made, given, 0, NULL, NULL), loader);
+    return made;
+}
+
+static Handle kernel_of(const char *loader, Handle module) {
+    Handle found = NULL;
+    Result (*get)() = find(strstr(loader, "cuLibrary") ? "cuLibraryGetKernel" : "cuModuleGetFunction");
+    check(get(&found, module, "sums"), "look-up");
+    return found;
+}
+
+static void launch(const char *launcher, Handle kernel) {
+    void *none[] = {NULL};
+    Result (*call)() = find(launcher);
+    if (!call) exit(8);
+    if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
+    else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, NULL, none, NULL), launcher);
+}
+
+static char **words;
+
+static void *thread(void *unused) {
+    Handle kernel = kernel_of(words[2], load(words[2], words[3]));
+    for (int i = 0; i < 100; i++) launch("cuLaunchKernel", kernel);
+    return unused;
+}
+
+int main(int count, char **given) {
+    words = given;
+    how = given[1];
+#ifdef LINKED
+    if (!strcmp(how, "direct")) {
+        how = "linked";
+        Handle module, kernel;
+        char text[1 << 16] = {0};
+        FILE *file = fopen(given[3], "rb");
+        if (!file || !fread(text, 1, sizeof text - 1, file)) return 9;
+        void *none[] = {NULL};
+        check(cuInit(0) || cuModuleLoadData(&module, text) || cuModuleGetFunction(&kernel, module, "sums") ||
+              cuLaunchKernel(kernel, 4, 1, 1, 256, 1, 1, 0, NULL, none, NULL), "direct");
+        return 0;
+    }
+#endif
+    Handle module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
+    const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
+    launch(launcher, kernel);
+    for (int i = 5; i < count; i++) {
+        if (!strcmp(given[i], "again")) launch(launcher, kernel);
+        if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");
+        if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");
+        if (!strcmp(given[i], "crash")) raise(SIGSEGV);
+        if (!strcmp(given[i], "kill")) raise(SIGKILL);
+        if (!strcmp(given[i], "_exit")) _exit(21);
+        if (!strcmp(given[i], "wait")) puts("ready"), fflush(stdout), getchar();
+        if (!strcmp(given[i], "fork")) {
+            pid_t child = fork();
+            if (child == 0) {
+                launch(launcher, kernel_of(given[2], load(given[2], given[3])));
+                exit(0);
+            }
+            int status;
+            waitpid(child, &status, 0);
+            if (status) return 10;
+        }
+        if (!strcmp(given[i], "threads")) {
+            pthread_t threads[4];
+            for (int t = 0; t < 4; t++) pthread_create(&threads[t], NULL, thread, NULL);
+            for (int t = 0; t < 4; t++) pthread_join(threads[t], NULL);
+        }
+    }
+    return 12;
+}

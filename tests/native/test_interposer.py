@@ -1,0 +1,246 @@
+"""Native programs under `consan run`, with a driver that is made up: what it is handed, and what becomes of it when processes end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from native_case import STATUS, Case, build, environment, options
+
+from consan.__main__ import main
+from consan._errors import EnvironmentFailure, NotSupported
+from consan.native.build import compiler, interposer
+from consan.native.server import Server
+from consan.native.wire import MAGIC, MessageKind
+from consan.options import read_kernel_filter
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
+
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+NO_FINDING = {"FAKE_CUDA_RING": ""}
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return build(tmp_path_factory.mktemp("native"))
+
+
+def launches(report: Report) -> dict[str, int]:
+    return {kernel.name: kernel.launches for kernel in report.kernels if kernel.launches}
+
+
+# Each way to the driver, each call that loads an image, each call that launches.
+WAYS = [
+    ("direct", "cuModuleLoadData", "ptx", "cuLaunchKernel"),
+    ("dlsym", "cuModuleLoadData", "ptx", "cuLaunchKernel"),
+    ("asked", "cuModuleLoadDataEx", "ptx", "cuLaunchKernelEx"),
+    ("asked", "cuModuleLoad", "ptx", "cuLaunchCooperativeKernel"),
+    ("linked", "cuLibraryLoadFromFile", "ptx", "cuLaunchKernel"),
+    ("threads", "cuModuleLoadFatBinary", "plain", "cuLaunchKernel"),
+    ("asked", "cuLibraryLoadData", "zstd", "cuLaunchKernel"),
+    ("dlsym", "cuLibraryLoadFromFile", "lz4", "cuLaunchKernel"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_every_way_to_the_driver(way: tuple[str, ...], case: Case) -> None:
+    how, loader, image, launcher = way
+    status, report, handed = case.run(how, loader, case.image(image), launcher, **(NO_FINDING if image != "ptx" else {}))
+    assert (status, report.verdict) == (0 if how == "direct" else STATUS, VIOLATIONS if image == "ptx" else CLEAN)
+    assert launches(report) == {"sums": 1}
+    assert not report.uninstrumented
+    loaded, launched = handed
+    assert loaded.endswith(" elf with hooks"), "the driver is handed the instrumented image"
+    assert launched.split() == [launcher + "_ptsz" * (how == "threads"), "sums"]
+
+
+def test_a_finding_has_both_lines(case: Case) -> None:
+    _, report, _ = case.run("asked", "cuLibraryLoadData", case.image("ptx"))
+    (finding,) = report.findings
+    assert [(Path(access.file).name, access.line) for access in finding.accesses[:2]] == [("sums.cu", 4), ("sums.cu", 9)]
+
+
+def test_the_command(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    with environment(case.environment):
+        status = main(["run", "-o", "run.json", str(case.folder / "program"), "asked", "cuLibraryLoadData", case.image("ptx")])
+    stored = json.loads((tmp_path / "run.json").read_text())
+    assert (status, stored["exit"], stored["verdict"], stored["device"]) == (66, STATUS, VIOLATIONS, "Fake GPU 0")
+    assert "tile[t] = x[blockIdx.x * 256 + t];" in capfd.readouterr().out
+
+
+def test_the_steps_after_a_load_are_followed(case: Case) -> None:
+    """A module that is unloaded, a context that is destroyed, and more launches: one report, and the counts of all."""
+    words = "asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernelEx", "again", "unload", "reset"
+    status, report, handed = case.run(*words, **NO_FINDING)
+    assert (status, report.verdict, launches(report)) == (STATUS, CLEAN, {"sums": 2})
+    assert handed[-2:] == ["cuModuleUnload elf", "cuDevicePrimaryCtxReset "]
+
+
+def test_without_a_context_the_session_takes_the_runtimes(case: Case) -> None:
+    _, report, handed = case.run("asked", "cuLibraryLoadData", case.image("ptx"), FAKE_CUDA_NO_CONTEXT="1", **NO_FINDING)
+    assert (report.verdict, launches(report)) == (CLEAN, {"sums": 1})
+    assert "cuDevicePrimaryCtxRetain " in handed
+
+
+def test_threads_and_forks(case: Case) -> None:
+    status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "threads", "fork")
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 402})
+    assert "2 processes included" in report.notes
+
+
+@pytest.mark.parametrize(("step", "status"), [("crash", 128 + signal.SIGSEGV), ("kill", 128 + signal.SIGKILL)])
+def test_what_a_program_has_found_before_it_is_killed_is_kept(step: str, status: int, case: Case) -> None:
+    ended, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", step)
+    assert (ended, report.verdict) == (status, VIOLATIONS)
+    assert any("ended before consan had read its counts" in reason for reason in report.incomplete)
+    ended, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", step, **NO_FINDING)
+    assert (ended, report.verdict) == (status, INCOMPLETE), "nothing found is not clean"
+
+
+def test_a_program_that_leaves_without_its_handlers_is_reported(case: Case) -> None:
+    status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "_exit", **NO_FINDING)
+    assert (status, report.verdict, launches(report)) == (21, CLEAN, {"sums": 1})
+
+
+# -- what is not instrumented ---------------------------------------------------------------------------------------------------------
+
+
+def test_machine_code_is_listed_with_its_launches_and_how_to_build_it(case: Case) -> None:
+    status, report, handed = case.run("asked", "cuLibraryLoadData", case.image("code"), "cuLaunchKernel", "again")
+    assert (status, report.verdict) == (STATUS, INCOMPLETE)
+    assert [(kernel.name, kernel.launches) for kernel in report.uninstrumented] == [("sums", 2)]
+    assert any("-gencode arch=compute_90a,code=compute_90a -lineinfo" in note for note in report.notes)
+    assert handed[0] == "cuLibraryLoadData wrapper", "the program's own image"
+
+
+def test_a_module_that_the_driver_refuses_with_hooks_is_loaded_without(case: Case) -> None:
+    status, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), FAKE_CUDA_REFUSES_HOOKS="1")
+    assert (status, report.verdict, handed[0]) == (STATUS, INCOMPLETE, "cuModuleLoadData text")
+    assert any("the driver did not load it with hooks (CUDA error 209)" in reason for reason in report.incomplete)
+
+
+@pytest.mark.parametrize("text", ["no PTX at all", ".version 9.0\n.target sm_90a\n.address_size 64\n.visible .entry sums( {"])
+def test_an_image_that_is_no_ptx_or_broken_is_left_alone(text: str, case: Case, tmp_path: Path) -> None:
+    (tmp_path / "image").write_text(text)
+    status, report, handed = case.run("asked", "cuModuleLoadData", str(tmp_path / "image"))
+    assert (status, report.verdict, handed[0]) == (STATUS, INCOMPLETE, "cuModuleLoadData text")
+
+
+def test_a_filter_leaves_modules_out(case: Case) -> None:
+    left_out = options(kernel_name=read_kernel_filter("kns=other"))
+    _, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), given=left_out)
+    assert (report.verdict, handed[0]) == (INCOMPLETE, "cuModuleLoadData text")
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), given=options(kernel_name=read_kernel_filter("kns=sum")))
+    assert report.verdict == VIOLATIONS
+
+
+def test_options_that_do_not_fit_are_refused(case: Case) -> None:
+    for given in (options(device="cpu"), options(launch_skip=1), options(launch_count=1)):
+        with pytest.raises(NotSupported):
+            case.run("asked", "cuModuleLoadData", case.image("ptx"), given=given)
+
+
+def test_without_a_compiler_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/no/such/compiler")
+    with pytest.raises(EnvironmentFailure, match="need a C compiler, and /no/such/compiler cannot be run"):
+        interposer()
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EnvironmentFailure, match="need a C compiler, once: install cc"):
+        interposer()
+
+
+# -- the connection -------------------------------------------------------------------------------------------------------------------
+
+
+def start(server: Server, case: Case, *steps: str) -> subprocess.Popen[str]:
+    words = ["asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", *steps]
+    given = server.environment() | case.environment
+    return subprocess.Popen([case.folder / "program", *words], env=given, stdin=-1, stdout=-1, stderr=-1, text=True)
+
+
+def test_the_program_survives_a_server_that_dies(case: Case) -> None:
+    words = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "wait", "again", "wait"]
+    given = {**os.environ, **case.environment}
+    command = [sys.executable, "-m", "consan", "run", *words]
+    with subprocess.Popen(command, env=given, cwd=case.folder, stdin=-1, stdout=-1, stderr=-1, text=True) as consan:
+        assert consan.stdout is not None
+        assert consan.stdout.readline() == "ready\n"
+        consan.kill()
+        rest, errors = consan.communicate("\n\n")
+    assert rest == "ready\n", "the second launch was made"
+    assert "the consan process has gone" in errors
+
+
+def test_only_the_user_reaches_the_socket(case: Case) -> None:
+    with Server(options()) as server:
+        path = Path(server.environment()["_CONSAN_SOCKET"])
+        modes = path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777
+    assert modes == (0o600, 0o700)
+    assert not path.parent.exists()
+
+
+def garbage(seed: int) -> bytes:
+    """Bytes of which some begin like a message: kinds, sizes and payloads of all sorts."""
+    chance = random.Random(seed)
+    noise = chance.randbytes(chance.randrange(200))
+    kind, length = chance.randrange(16), chance.choice([0, len(noise), 1 << 20, 1 << 40, (1 << 64) - 1])
+    head = struct.pack("<IIQQQ", MAGIC, kind, chance.getrandbits(64), chance.getrandbits(20), length)
+    return noise if chance.random() < 0.2 else head + noise
+
+
+def test_garbage_on_the_socket_harms_nobody(case: Case) -> None:
+    with environment(case.environment), Server(options()) as server:
+        path = server.environment()["_CONSAN_SOCKET"]
+        for seed in range(150):
+            for head in (
+                b"",
+                struct.pack("<IIQQQ", MAGIC, MessageKind.ORDERS, 1, 0, 0),
+                struct.pack("<IIQQQ", MAGIC, MessageKind.HELLO, 1, 16, 0),
+            ):
+                with socket.socket(socket.AF_UNIX) as stranger:
+                    stranger.connect(path)
+                    stranger.sendall(head + garbage(seed))
+        program = start(server, case)
+        program.communicate()
+        outcomes, _ = server.outcomes()
+    assert program.returncode == STATUS
+    assert [outcome.report.verdict for outcome in outcomes if outcome.pid == program.pid] == [VIOLATIONS]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_program_survives_a_server_that_sends_garbage(seed: int, case: Case, tmp_path: Path) -> None:
+    """Once with nothing but garbage, else with it in place of the image that the program waits for."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        given = {**os.environ, **case.environment, "_CONSAN_SOCKET": str(tmp_path / "socket"), "LD_PRELOAD": str(tmp_path / "library.so")}
+        (tmp_path / "library.so").write_bytes(interposer())
+        program = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx")]
+        running = subprocess.Popen(program, env=given, stderr=-1)
+        mislead(listener, seed)
+        running.communicate(timeout=30)
+    assert running.returncode == STATUS
+
+
+def mislead(listener: socket.socket, seed: int) -> None:
+    requests, orders = listener.accept()[0], listener.accept()[0]
+    with requests, orders:
+        if seed:
+            requests.sendall(struct.pack("<IIQQQ", MAGIC, MessageKind.ANSWER, 0, 0, 0))
+        orders.sendall(garbage(seed + 1000))
+        requests.sendall(garbage(seed))
+        requests.shutdown(socket.SHUT_WR)
+        orders.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            while requests.recv(1 << 16):
+                pass

@@ -1,0 +1,90 @@
+"""Fat binaries. Those in `data` are nvcc 13.0's, of tests/native/sums.cu.
+
+nvcc --compress-mode=size (zstd), speed (lz4), none (plain) -gencode arch=compute_90a,code=[compute_90a,sm_90a]
+-gencode arch=compute_80,code=compute_80 -fatbin; `code`: with code=sm_90a in place of the list.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from consan._errors import ConsanError, EnvironmentFailure, NotSupported, UsageError
+from consan.native.fatbin import choose_ptx, entries
+
+DATA = Path(__file__).parent / "data"
+
+
+def fatbin(name: str) -> bytes:
+    return (DATA / f"{name}.fatbin").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["plain", "lz4", "zstd"])
+def test_entries(name: str) -> None:
+    found = entries(fatbin(name))
+    assert [(entry.ptx, entry.architecture) for entry in found] == [(True, 90), (False, 90), (True, 80)]
+    assert [entry.data() for entry in found] == [entry.data() for entry in entries(fatbin("plain"))]
+    assert found[1].data().startswith(b"\x7fELF")
+    assert found[0].data().rstrip().endswith(b"}")
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "target"),
+    [
+        ("zstd", "sm_90a", ".target sm_90a"),
+        ("zstd", "sm_90", ".target sm_90a"),
+        ("zstd", "sm_89", ".target sm_80"),
+        ("zstd", "sm_100a", ".target sm_80"),  # sm_90a runs on nothing else
+        ("zstd", "sm_75", None),
+        ("code", "sm_90a", None),  # the GPU runs the machine code for sm_90a, not the PTX for sm_80
+        ("code", "sm_100a", ".target sm_80"),
+    ],
+)
+def test_the_ptx_that_a_gpu_would_run(name: str, architecture: str, target: str | None) -> None:
+    found = choose_ptx(fatbin(name), architecture)
+    assert (found is None) == (target is None)
+    if found is not None and target is not None:
+        assert target in found[1].splitlines()
+        assert found[1].count(".visible .entry sums(") == 1
+
+
+def test_fat_binaries_that_follow_each_other() -> None:
+    assert len(entries(fatbin("plain") + fatbin("zstd"))) == 6
+    assert len(entries(fatbin("code") + bytes(16))) == 2
+    empty = fatbin("plain")[:8] + bytes(8)
+    assert entries(empty) == []
+    assert choose_ptx(empty, "sm_90a") is None
+    with pytest.raises(NotSupported, match="several modules"):
+        choose_ptx(fatbin("plain") + fatbin("zstd"), "sm_90a")
+
+
+def test_what_is_no_fat_binary() -> None:
+    for data in (b"", b"PTX", fatbin("plain")[:40], fatbin("plain")[:-1]):
+        with pytest.raises(UsageError):
+            entries(data)
+
+
+@pytest.mark.parametrize(("name", "package", "title"), [("zstd", "zstandard", "Zstandard"), ("lz4", "lz4.block", "LZ4")])
+def test_a_missing_library_is_named(name: str, package: str, title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(EnvironmentFailure, match=f"compressed with {title}.*consan.native"):
+        choose_ptx(fatbin(name), "sm_90a")
+
+
+@pytest.mark.parametrize("name", ["plain", "lz4", "zstd"])
+def test_damaged_data_raise_one_kind_of_error(name: str) -> None:
+    """Bytes changed at random, and the end cut off: the data are a program's, which need not mean well."""
+    whole, chance, refused = fatbin(name), random.Random(0), 0
+    for _ in range(1500):
+        data = bytearray(whole[: chance.choice([len(whole), chance.randrange(len(whole))])])
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.choice([chance.randrange(100), chance.randrange(len(whole))])
+            data[at : at + 1] = chance.randbytes(1)
+        try:
+            choose_ptx(bytes(data), "sm_90a")
+        except ConsanError:
+            refused += 1
+    assert refused > 100
