@@ -18,6 +18,7 @@ from consan.reports.asynchronous import (
     PROXY_FENCES,
 )
 from consan.reports.global_races import GLOBAL_RACE, SCOPES
+from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
 from consan.reports.races import DATA_RACE
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TCGEN05_FENCE, TCGEN05_MISUSE, TENSOR_AT_EXIT, TENSOR_READS, TENSOR_WAITS
@@ -66,6 +67,7 @@ _MISSING_WAIT = CatalogueEntry(
         ),
         **OPERATION_WAITS,
         **TENSOR_WAITS,
+        **LAUNCH_WAITS,
         GENERAL: Situation("a wait that covers the {operation} at (1) before (2)", "wait for its completion before {second_at}"),
     },
 )
@@ -209,6 +211,7 @@ _LIFETIME = CatalogueEntry(
     {
         **OPERATIONS_AT_EXIT,
         **TENSOR_AT_EXIT,
+        **LAUNCH_AT_EXIT,
         "exit": Situation(
             "a wait that covers {group} before the kernel returns: {wait_name}",
             "wait with cp.async.wait_all ({wait_all_cpp}) before the kernel returns",
@@ -329,6 +332,7 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _BARRIER_MISUSE,
         TCGEN05_MISUSE,
         TCGEN05_FENCE,
+        CLC_MISUSE,
         _SCOPE,
         _DEADLOCK,
         _LIFETIME,

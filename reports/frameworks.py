@@ -35,6 +35,7 @@ WAITS: Final[dict[str, _Spellings]] = {
     "cp.async": _row("__pipeline_wait_prior({leave})", "cp_async_wait<{leave}>()", "async_copy.wait_group({leave})"),
     "bulk load": _MBARRIER_WAIT,
     "st.async": _MBARRIER_WAIT,
+    "try_cancel": _MBARRIER_WAIT,
     "bulk store": _row("cuda::ptx::cp_async_bulk_wait_group_read", "tma_store_wait<{leave}>()", "tma.store_wait({leave})"),
     "wgmma": _row("CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})"),
     **dict.fromkeys(
@@ -144,6 +145,7 @@ _READ_FORM: Final = _row(
 _COMPILED: Final = "the compiler places it: try another num_stages, and report it to Triton with this reproduction"
 _KINDS_OF_THE_COMPILER: Final = (
     *("data-race", "missing-wait", "missing-proxy-fence", "barrier-misuse", "lifetime", "scope", "register-hazard", "tcgen05-misuse"),
+    "clc-misuse",
 )
 
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["GENERAL", "KINDS", "WAITS", "describe", "infer", "place", "place_of", "place_of_waiter", "select", "words_of"]
 
 
-def describe(
-    finding: Finding, situation: str | None = None, shape: str = "", *, framework: str = frameworks.CUDA, **facts: Any
-) -> Finding:
+def describe(finding: Finding, situation: str | None = None, shape: str = "", *, framework: str = frameworks.CUDA, **facts: Any) -> Finding:
     """Fill in severity, message, missing and fix, in the words of a framework (frameworks.py).
 
     `shape`: how the accesses lie in the program (`ordering.py`), if that needs its own wording. `facts` are what the
@@ -108,12 +106,19 @@ def _engine(finding: Finding) -> bool:
     return action is not None and action.kind != "cp.async"
 
 
+def _requests(finding: Finding) -> int:
+    """How many of the accesses are requests of cluster launch control."""
+    return sum(access.asynchronous is not None and access.asynchronous.kind == "try_cancel" for access in finding.accesses)
+
+
 _STRONG: Final = frozenset(("atom", "red", "relaxed", "acquire", "release", "acq_rel", "volatile"))
 # Tried in order if the decoder gives no situation. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
         ("narrow-scope", lambda f: _first(f).block != _last(f).block and bool(_narrow(f))),
         ("cluster", lambda f: _first(f).block != _last(f).block and not _engine(f)),
+        ("requests-overlap", lambda f: _requests(f) == 2),
+        ("response-overwritten", lambda f: _requests(f) == 1 and f.hazard == "WAR"),
         # Not about lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
@@ -128,7 +133,10 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("not-waited", lambda f: True),
     ),
     "uninitialized-read": (("written-later", lambda f: len(f.accesses) > 1), ("operation", _engine)),
-    "out-of-bounds": (("range", lambda f: _engine(f) and _first(f).space == "shared"), ("shared", lambda f: _first(f).space == "shared"),),
+    "out-of-bounds": (
+        ("range", lambda f: _engine(f) and _first(f).space == "shared"),
+        ("shared", lambda f: _first(f).space == "shared"),
+    ),
     "lifetime": (("exit", lambda f: _first(f).asynchronous is not None),),
 }
 

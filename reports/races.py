@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from consan.reports.asynchronous import OPERATION_RACES
+from consan.reports.launch_rows import LAUNCH_RACES
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TENSOR_RACES
 
@@ -136,6 +137,7 @@ DATA_RACE: Final = CatalogueEntry(
             "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
             "warning",
         ),
+        **LAUNCH_RACES,
         **OPERATION_RACES,
         **TENSOR_RACES,
         "narrow-scope": Situation(

@@ -35,6 +35,7 @@ _OPERATIONS: Final = {
     Operation.WGMMA: "wgmma",
     Operation.STORE_ASYNC: "st.async",
     Operation.BULK_SOURCE: "bulk copy",
+    Operation.LAUNCH_REQUEST: "try_cancel",
     Operation.TCGEN05_MMA: "tcgen05.mma",
     Operation.TCGEN05_CP: "tcgen05.cp",
     Operation.TCGEN05_SHIFT: "tcgen05.shift",
@@ -52,7 +53,7 @@ _OPERATION_OF_SITE: Final = {
 }
 # An operation's role, if it differs from its name.
 _ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
-_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "wgmma", "tcgen05.mma", "tcgen05.cp")
+_ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "try_cancel", "wgmma", "tcgen05.mma", "tcgen05.cp")
 #: What an instruction does to an mbarrier.
 _BARRIER_ROLES: Final = {
     "mbarrier.init": "initialisation",
@@ -162,8 +163,8 @@ def _operation_of(site: Site) -> AsyncInfo | None:
 
 
 def _role(site: Site, action: AsyncInfo | None) -> str:
-    if tensor_role := role_of(site.opcode):
-        return tensor_role
+    if role := role_of(site.opcode):
+        return role
     if action is not None:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
     if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):

@@ -36,6 +36,7 @@ WAITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.wait_group {leave}",
     "bulk load": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
     "st.async": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
+    "try_cancel": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",
     "bulk store": "cp.async.bulk.wait_group.read {leave}",
     "wgmma": "wgmma.wait_group.sync.aligned {leave}",
     **dict.fromkeys(TENSOR_OPERATIONS, "mbarrier.try_wait.parity (parity {parity}) on {barrier}"),
@@ -48,4 +49,4 @@ COMMITS: Final[dict[str, str]] = {
     "wgmma": "wgmma.commit_group.sync.aligned",
     **dict.fromkeys(TENSOR_OPERATIONS, "tcgen05.commit"),
 }
-SIGNALLED: Final = ("bulk load", "st.async", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group
+SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group

@@ -29,6 +29,6 @@ def cells_of(found: Found, module: ModuleSites) -> str:
 
 
 def role_of(opcode: str) -> str:
-    """`tcgen05.mma` of an opcode; empty for other families."""
+    """`tcgen05.mma` or `clusterlaunchcontrol.try_cancel` of an opcode; empty for other families."""
     parts = opcode.split(".")
-    return ".".join(parts[:2]) if parts[0] == "tcgen05" else ""
+    return ".".join(parts[:2]) if parts[0] in ("tcgen05", "clusterlaunchcontrol") else ""

@@ -306,14 +306,17 @@ def check(
     whole = recorded.mode is Mode.SYNCED and ctas == 1  # then the replay of the launch checks shared memory too
     for group in () if whole else found.groups:
         checker.check(group)
-    first = (stop.unit,) if stop is not None and stop.unit in found.unended else ()
-    unended = (*first, *(unit for unit in found.unended if unit not in first))[:MOST_UNENDED]
+    # A cluster whose launch another one has cancelled never runs.
+    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.history(unit).log.any()}
+    left = tuple(unit for unit in found.unended if unit not in cancelled)
+    first = (stop.unit,) if stop is not None and stop.unit in left else ()
+    unended = (*first, *(unit for unit in left if unit not in first))[:MOST_UNENDED]
     for unit in () if whole else unended:
         checker.check_unended(unit, stop.opened if stop is not None else (0, 0))
     outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
-    tally = Tally(1, found.units * ctas, new, checker.events)
-    if more := len(found.unended) - len(unended):
+    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.events)
+    if more := len(left) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
         checker.gaps[f"did what no CTA of the sample did, and were not checked (--sample {sample})"] = checker.skipped * ctas

@@ -52,13 +52,14 @@ CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
+_SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
 
 
 def _checked(used: Iterable[Prepared], globals_too: bool) -> tuple[str, ...]:
-    """The areas that a clean verdict speaks for. Tensor memory is one where a kernel uses it."""
+    """The areas that a clean verdict speaks for. Tensor memory and launch control are two where a kernel uses them."""
     recorded = (prepared.recorded for prepared in used if prepared.recorded is not None)
     families = {family for each in recorded for function in each.functions for family in function.families}
-    return (*CHECKED, *["tensor-memory"] * ("tcgen05" in families), *["global-memory"] * globals_too)
+    return (*CHECKED, *(_SPECIAL[each] for each in _SPECIAL if each in families), *["global-memory"] * globals_too)
 
 
 def _check_choices(

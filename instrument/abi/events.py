@@ -33,6 +33,7 @@ class Kind(enum.IntEnum):
     GLOBAL_RACE = 16
     TENSOR_MISUSE = 20
     MISSING_TENSOR_FENCE = 21
+    LAUNCH_MISUSE = 22
 
 
 class Hazard(enum.IntEnum):
@@ -102,6 +103,9 @@ class Reason(enum.IntEnum):
     PAIR_NOT_STARTED = 75  # R-P1
     NO_FENCE_BEFORE = 76  # tcgen05.fence::before_thread_sync (R-T9)
     NO_FENCE_AFTER = 77  # tcgen05.fence::after_thread_sync
+    REQUEST_AFTER_REFUSAL = 84  # cluster launch control, to 86 (R-C4)
+    REFUSED_ID_USED = 85  # R-C5
+    REQUESTS_OF_LANES = 86  # R-C8
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
     NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
     NO_RELEASE = 51  # one does, but nothing releases the first access
@@ -139,6 +143,7 @@ class Operation(enum.IntEnum):
     WGMMA = 4
     STORE_ASYNC = 5
     TCGEN05_MMA = 6
+    LAUNCH_REQUEST = 7
     TCGEN05_CP = 8
     BULK_SOURCE = 10  # the source of a copy to another CTA
     TCGEN05_SHIFT = 12
@@ -243,7 +248,7 @@ MISUSE = record(
 )
 TENSOR_MISUSE = record(
     "TensorMisuse",
-    "an instruction of tensor memory that is not used as it must be",
+    "an instruction of tensor memory, or of cluster launch control, that is not used as it must be",
     """
     u32 other_thread  that executed the other instruction
     u32 number        columns, lane or cta_group
@@ -290,6 +295,7 @@ TYPES: dict[Kind, tuple[str, Record]] = {
     Kind.DIVERGENCE: ("barrier-misuse", DIVERGENCE),
     Kind.TENSOR_MISUSE: ("tcgen05-misuse", TENSOR_MISUSE),
     Kind.MISSING_TENSOR_FENCE: ("missing-tcgen05-fence", CONFLICT),
+    Kind.LAUNCH_MISUSE: ("clc-misuse", TENSOR_MISUSE),
     Kind.LIFETIME: ("lifetime", LIFETIME),
     Kind.DEADLOCK: ("deadlock", WAITER),
     Kind.WAITER: ("", WAITER),

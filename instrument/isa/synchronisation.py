@@ -303,24 +303,24 @@ CLUSTER: list[Row] = [
     ),
     *rows(
         _SYNC + "clusterlaunchcontrol.try_cancel",
-        "bulk",
+        "launch-control",
         "clusterlaunchcontrol.try_cancel.async{.ss}.completion_mechanism{.multicast::cluster::all}.b128 [addr], [mbar]",
         name="clusterlaunchcontrol.try_cancel",
-        status="not modelled",
+        status="recorded",
         touch="write addr ss 16 async; rmw mbar ss 8",
         completion="mbarrier",
         classes={"ss": "shared::cta", "completion_mechanism": "mbarrier::complete_tx::bytes"},
     ),
     *rows(
         _SYNC + "clusterlaunchcontrol.query_cancel",
-        "special",
+        "launch-control",
         """
         clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 dst, src
         clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 dst, src
         clusterlaunchcontrol.query_cancel.first.b32.b128 dst, src
         """,
         name="clusterlaunchcontrol.query_cancel",
-        status="not modelled",
+        status="recorded",
         classes={"first": "get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z"},
     ),
 ]

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from consan.instrument.isa import destinations, flow_of
+from consan.instrument.isa import destinations, flow_of, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label
 
@@ -170,6 +170,14 @@ def written(instruction: Instruction) -> Iterator[Key]:
     except (LookupError, ValueError):
         found = tuple(names(instruction.operands[:1]))
     return (key_of(instruction.scope, name) for name in found)
+
+
+def read(instruction: Instruction) -> tuple[str, ...]:
+    """The names of the registers that an instruction reads; none without a row in the opcode table."""
+    try:
+        return tuple(sources(instruction))
+    except (LookupError, ValueError):
+        return ()
 
 
 def definitions(function: Function) -> dict[Key, list[Instruction]]:

@@ -34,3 +34,8 @@ class Recorded:
     mode: Mode = Mode.OFF  # how its global memory is recorded
     isa: bool = False  # checked by the strict reading of the ISA
     outer_refusal: str = ""  # why that is not, though it was asked for
+
+    @property
+    def takes_clusters(self) -> bool:
+        """Whether a kernel may cancel the launch of clusters that have not started."""
+        return any("launch-control" in function.families for function in self.functions)

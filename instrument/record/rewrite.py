@@ -22,7 +22,19 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
-from consan.instrument.record import bulk, clusters, copies, functions, global_memory, matrix, mbarriers, sides, tensor_memory, text
+from consan.instrument.record import (
+    bulk,
+    clusters,
+    copies,
+    functions,
+    global_memory,
+    launch_control,
+    matrix,
+    mbarriers,
+    sides,
+    tensor_memory,
+    text,
+)
 from consan.instrument.record.cuts import cut_nodes, longest_path
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.recorded import Recorded, Refusal
@@ -35,7 +47,7 @@ _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
-_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLERS | tensor_memory.HANDLERS
+_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLERS | tensor_memory.HANDLERS | launch_control.HANDLERS
 _BLOCKING = BARRIERS | {"cluster-barrier"}
 
 
@@ -126,6 +138,8 @@ class KernelRewrite:
     cuts: set[int] = field(default_factory=set)
     loads: dict[int, int] = field(default_factory=dict)  # from tensor memory: their numbers by the start of their instruction
     completions: dict[int, list[int]] = field(default_factory=dict)  # the loads that an instruction completes, by its start
+    queries: set[int] = field(default_factory=set)  # of launch control, for an id: the starts of their instructions
+    shown: dict[int, list[int]] = field(default_factory=dict)  # the queries whose id an instruction shows, by its start
     pending: str = ""
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
@@ -147,6 +161,7 @@ class KernelRewrite:
         self.graph = graph_of(self.plan.function)
         self._find_points()
         self.completions = tensor_memory.completions(self)
+        self.shown = launch_control.uses(self)
         # A kernel that deals out its registers has none left for the exchange of the values of stmatrix.
         self.is_tight = any(has_action(each, "special", "registers") for each in self.plan.function.instructions())
         works = {work.instruction.start: work for work in self.plan.work}
@@ -215,6 +230,8 @@ class KernelRewrite:
         self.pending = ""
         for join in self.joins.get((instruction.start, False), ()):
             self._join(join)
+        for query in self.shown.get(instruction.start, ()):
+            launch_control.add_use(self, instruction, query)
         self._events(instruction, work, node)
         flow = flow_of(instruction)
         if flow in _BREAKS or mbarriers.is_wait(work):
@@ -241,6 +258,8 @@ class KernelRewrite:
             mbarriers.add_wait(self, work, node)
         if work is not None and tensor_memory.is_alloc(work):
             tensor_memory.add_allocated(self, work)
+        if launch_control.is_query(work):
+            launch_control.add_answer(self, work)
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)
         if self.outer is not None:
@@ -351,7 +370,7 @@ class KernelRewrite:
     def _point(self, point: Point) -> None:
         instruction, block = point.instruction, self.open_block()
         guard = self.guard(block, instruction)
-        site, members = self._site(instruction), point.members
+        site, members = self.site_of(instruction), point.members
         if members.mask is None:
             flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
         else:
@@ -360,7 +379,7 @@ class KernelRewrite:
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 
     def _join(self, join: Join) -> None:
-        site = self._site(join.shown)
+        site = self.site_of(join.shown)
         self.open_block().add(TemplateEvent(Event.JOIN, site=site, a=join.passes))
 
     def guard(self, block: Words, instruction: Instruction) -> int:
@@ -377,6 +396,7 @@ class KernelRewrite:
         self.pending += code
         return value, word
 
-    def _site(self, instruction: Instruction) -> int:
+    def site_of(self, instruction: Instruction) -> int:
+        """The number of the site of an instruction that accesses nothing."""
         row = lookup(instruction.parts)
         return self.context.site_of(self.plan, instruction, row.family if row else "", "none", "none", 0).number

@@ -1,8 +1,8 @@
 """What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, barriers of a CTA, of a warp and of a cluster, warp-synchronous
-instructions, and device functions (functions.py).
+copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
+warp-synchronous instructions, and device functions (functions.py).
 Not taken: other modes of tensor copies, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
 written down.
@@ -25,7 +25,7 @@ ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmat
 BARRIERS = frozenset({"barrier", "warp-barrier"})
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _REFUSED.keys()
+_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
 _UNORDERED = ("weak", "relaxed", "volatile", "mmio")
 
 

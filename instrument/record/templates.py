@@ -58,6 +58,9 @@ class Event(enum.IntEnum):
     FILL = 33  # st.bulk
     STORE_ASYNC = 34  # st.async, red.async
     BULK_PUSH = 35  # a bulk copy from shared memory to that of a CTA of the cluster
+    LAUNCH_REQUEST = 36  # clusterlaunchcontrol, to 38 (launch_control.py)
+    LAUNCH_ANSWER = 37  # a response has been decoded
+    LAUNCH_USE = 38  # the id in a response is used
     TENSOR_ALLOC_REQUEST = 64  # tcgen05, from here on (tensor_memory.py)
     TENSOR_ALLOC = 65  # one that has been served
     TENSOR_DEALLOC = 66
@@ -117,6 +120,8 @@ class TemplateEvent:
     For st.bulk `b` is the bytes. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
     For tcgen05 the address is one of tensor memory, but for `alloc` (where the address goes) and `commit` (the mbarrier); for `alloc` and
     `dealloc` `a` is the columns and `b` the address in tensor memory; for waits `a` is 1 (loads) or 2; for fences 1 behind synchronisation.
+    For a launch request the sum of `b` and its word is the mbarrier; for an answer `a` is 1 if a cluster was cancelled, and `b` the number
+    of the query for its id (0: none); for a use `b` is that number.
     Where global memory is checked, and for fences, `offset` is what an operation orders, and its scope (orders.py).
     """
 

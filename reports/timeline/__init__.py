@@ -28,6 +28,7 @@ _SHAPES: Final[dict[str, Callable[[Finding], Timeline]]] = {
     "out-of-bounds": outside,
     "barrier-misuse": misuse,
     "tcgen05-misuse": misuse,
+    "clc-misuse": misuse,
     "deadlock": waiting,
     "lifetime": lifetime,
 }

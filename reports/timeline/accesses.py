@@ -36,6 +36,7 @@ _WAITS: Final = {
     "waited-no-barrier": ("issuer", "waits for the end of (1)"),
     "waited-no-barrier:bulk load": ("another thread", "waits for the end of (1)"),
     "waited-no-barrier:st.async": ("another thread", "waits for the end of (1)"),
+    "waited-no-barrier:try_cancel": ("another thread", "waits for the response"),
     "waited-no-barrier:wgmma": ("a warp of the warpgroup", "waits for the end of (1)"),
     "own-warp-waited": ("second", "waits, for its own warp only"),
     "other-lanes": ("another lane of the warp", "waits for the end of (1)"),

@@ -22,6 +22,7 @@ _CAPTIONS: Final = {
     "barrier-misuse": "The barrier is used against its protocol.",
     "missing-tcgen05-fence": "Relaxed operations order (1) before (2), and tensor memory needs tcgen05.fence beside them.",
     "tcgen05-misuse": "Tensor memory is used against its protocol.",
+    "clc-misuse": "Cluster launch control is used against its protocol.",
     "deadlock": "Nobody who could complete the barrier can run: the threads wait for ever.",
     "deadlock/polled": "No thread is left that could write what the loop waits for: the threads poll for ever.",
     "deadlock/lock": "Nobody who is left releases the lock: the threads try for ever.",
@@ -48,6 +49,7 @@ _ENGINES: Final = {
     **dict.fromkeys(("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"), ("tensor core", "async proxy")),
     **dict.fromkeys(("tcgen05.ld", "tcgen05.st"), ("tensor memory", "")),
     "st.async": ("async store", ""),
+    "try_cancel": ("launch control", "async proxy"),
 }
 
 

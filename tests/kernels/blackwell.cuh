@@ -48,3 +48,41 @@ INLINE void wait_stores() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "m
 INLINE void put(float* out, u32 column, const float (&v)[8]) {
     for (u32 i = 0; i < 8; ++i) out[threadIdx.x * COLUMNS + column + i] = v[i];
 }
+
+// ---- cluster launch control ----
+struct alignas(16) Response {
+    u32 words[4];
+};
+INLINE void request(Response& response, u64& barrier) {
+    asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];"
+                 ::"r"(shared(&response)), "r"(shared(&barrier)) : "memory");
+}
+INLINE void request_for_all(Response& response, u64& barrier) {
+    asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%0], [%1];"
+                 ::"r"(shared(&response)), "r"(shared(&barrier)) : "memory");
+}
+// Whether a cluster was cancelled; then %ctaid.x of its first CTA.
+INLINE bool taken(const Response& response, u32& x) {
+    u32 found;
+    asm volatile(
+        "{\n"
+        ".reg .b128 q;\n"
+        ".reg .pred p;\n"
+        "ld.shared.b128 q, [%2];\n"
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;\n"
+        "selp.u32 %0, 1, 0, p;\n"
+        "@p clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %1, q;\n"
+        "}" : "=r"(found), "+r"(x) : "r"(shared(&response)) : "memory");
+    return found;
+}
+// The same without a test.
+INLINE u32 first_of(const Response& response) {
+    u32 x;
+    asm volatile(
+        "{\n"
+        ".reg .b128 q;\n"
+        "ld.shared.b128 q, [%1];\n"
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, q;\n"
+        "}" : "=r"(x) : "r"(shared(&response)) : "memory");
+    return x;
+}

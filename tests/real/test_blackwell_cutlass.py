@@ -1,4 +1,5 @@
-"""CuTe's Blackwell tutorials and CUTLASS GEMMs for sm_100a, launched by their own host code: right alone in several schedules.
+"""CuTe's Blackwell tutorials and CUTLASS GEMMs for sm_100a, launched by their own host code: right alone in several schedules, and
+what is found.
 
 The tutorials need a product in one CTA, TMA, multicast over 16 CTAs, and pairs. CUTLASS's GEMMs ask for clusters that have not started. A
 minute or two of nvcc for each kernel, once; no chip has run them here.
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import tensor_maps
 from real_cases import Built, Launch
-from real_run import ptx_of, run_plain
+from real_run import ptx_of, run_checked, run_plain
 
 from consan.backends.cpu import Machine
 from consan.session.session import Session
@@ -28,6 +29,17 @@ SIZES = {
     **dict.fromkeys(CLUSTERS_OF_16, (512, 1024, 128)),
     "gemm_sm100": (512, 384, 128),
     "gemm_sm100_pair": (1024, 384, 128),
+}
+
+# What is found: kind, and words of the message. Each is in the shipped source (CUTLASS 4.2.1):
+# 01 stores operands with plain stores and has no proxy fence before the product (R-T10). 04 and 05 allocate for a pair right at the start:
+# nothing tells a CTA that its peer runs (R-P1; the ISA: "must make sure that peer CTA is launched"). Without a matrix C, store_tail of the
+# epilogue for sm100 waits for none of its TMA stores: the last one may still read shared memory when the CTA exits (R-CP5).
+FOUND = {
+    "umma": ("missing-proxy-fence", "tcgen05.mma"),
+    "umma_pair": ("lifetime", "tcgen05.alloc"),
+    "umma_pair_epilogue": ("lifetime", "tcgen05.alloc"),
+    **dict.fromkeys(("gemm_sm100", "gemm_sm100_pair"), ("lifetime", "bulk store")),
 }
 
 pytestmark = pytest.mark.slow
@@ -82,3 +94,14 @@ def test_a_gemm_takes_over_the_work_of_clusters_that_have_not_started(seed: int,
     stats = machine.launch(machine.load(ptx), launch.entry, launch.grid, launch.block, params, shared=launch.shared, seed=seed)
     assert stats.completed
     assert (stats.cancelled > 0) == some
+
+
+@each_kernel
+def test_what_is_found(name: str) -> None:
+    launch = launch_of(name)
+    _, report = run_checked(ptx_of(f"cutlass/{name}", ARCH), launch, Session(device="cpu", engine="record", private=True))
+    launch.check()
+    assert ({kernel.engine for kernel in report.kernels}, report.incomplete) == ({"record"}, ())
+    errors = [finding for finding in report.findings if finding.severity != "note"]
+    assert {finding.kind for finding in errors} == {kind for kind, _ in [FOUND.get(name, ("", ""))] if kind}
+    assert all(FOUND[name][1] in finding.message for finding in errors)

@@ -13,12 +13,20 @@ import consan
 from consan.checker import build, replay
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
-ORDER, MEMORY = "tensor_order.hpp", "tensor_memory.hpp"
+ORDER, MEMORY, LAUNCHES, OPERATIONS = "tensor_order.hpp", "tensor_memory.hpp", "launch_control.hpp", "operations.hpp"
 # The file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
     "stores": (MEMORY, "event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
+    "responses": (OPERATIONS, "bool by_phase() const { return loads() ||", "bool by_phase() const { return", "launch_not_waited", True),
+    "slots": (OPERATIONS, "? 1 : load.phase.phase;", "? 64 : load.phase.phase;", "launch_slot_not_free", True),
+    "requests in one slot": (OPERATIONS, "bool race = requests ||", "bool race =", "launch_two_in_one_slot", True),
+    "after a refusal": (LAUNCHES, "misuse(REQUEST_AFTER_REFUSAL", "if (0) misuse(REQUEST_AFTER_REFUSAL", "launch_after_refusal", True),
+    "order of a refusal": (LAUNCHES, "if (clocks_.before(each.thread, each.time, thread)) {", "{", "clean_launch_two_slots", False),
+    "ids of refusals": (LAUNCHES, "if (known != ids_.end() && known->second)", "if (false)", "launch_id_of_refusal", True),
+    "lanes": (LAUNCHES, "if (first->second != thread)", "if (false)", "launch_by_all_lanes", True),
+    "other CTAs": ("asynchronous.hpp", "if (log.c() >> cta & 1)", "if (cta == shape_.home(thread))", "launch_before_peer", True),
 }
 QUICK = ("completion",)  # the others compile the checker for a minute
 

@@ -3,20 +3,23 @@
 
 #include "bounds.hpp"
 #include "globals.hpp"
+#include "launch_control.hpp"
 #include "lifetimes.hpp"
 #include "matrix.hpp"
 #include "tensors.hpp"
+
+constexpr u32 RESPONSE_BYTES = 16;  // ISA "clusterlaunchcontrol.try_cancel"
 
 class Asynchronous {
   public:
     Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
-          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings) {
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
         if (enabled) globals_.keep_stores();
     }
 
-    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT) || kind == STORE_ASYNC || kind == BULK_PUSH || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
+    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
 
     // Whether a module has such events at all.
     static bool has(const Input &input) {
@@ -64,6 +67,9 @@ class Asynchronous {
         case TENSOR_STORE: tensor_store(thread, log); return true;
         case STORE_ASYNC: store_async(thread, log, released); break;
         case BULK_PUSH: push(thread, log, released); break;
+        case LAUNCH_REQUEST: request(thread, log, released); break;
+        case LAUNCH_ANSWER: launches_.answer(thread, (u32)event.site, log.a() != 0, (u32)event.b); break;
+        case LAUNCH_USE: launches_.use(thread, (u32)event.site, (u32)event.b); break;
         default: break;
         }
         return false;
@@ -91,16 +97,27 @@ class Asynchronous {
     }
 
     bool load(u32 thread, const LaneLog &log, u32 bytes, const Region &region, bool known, std::vector<u32> &released) {
+        return respond(thread, log, bytes, BULK_LOAD_OPERATION, known ? &region : nullptr, released);
+    }
+
+    // Bytes come to one CTA or to several; `region`: from where in global memory, if that is known.
+    bool respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, const Region *region, std::vector<u32> &released) {
         std::vector<Receiver> to = receivers(thread, log);
         bool any = false;
         for (const Receiver &each : to) {
-            Operation made = signalled(BULK_LOAD_OPERATION, thread, log, each, bytes);
+            Operation made = signalled(kind, thread, log, each, bytes);
             if (!mbarriers_.current(each.mbarrier, made.phase)) continue;
-            if (known) any |= globals_.fetch(made, region, to.size() > 1);
+            if (region) any |= globals_.fetch(made, *region, to.size() > 1);
             if (bytes && bounds_.holds(thread, made.site, each.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(each.place, bytes));
         }
         for (const Receiver &each : to) mbarriers_.transact(thread, (u32)log.event().site, each.mbarrier, -(i32)bytes, released);
         return any;
+    }
+
+    // clusterlaunchcontrol.try_cancel: 16 bytes come to the own CTA, or to each of the cluster.
+    void request(u32 thread, const LaneLog &log, std::vector<u32> &released) {
+        launches_.request(thread, &log.event(), place(thread, log));
+        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, nullptr, released);
     }
 
     // A copy from the own shared memory to that of a CTA.
@@ -200,4 +217,5 @@ class Asynchronous {
     Proxies proxies_;
     Operations operations_;
     Globals globals_;
+    LaunchControl launches_;
 };

@@ -24,7 +24,8 @@ struct Operation {
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
 
     bool writes() const { return kind & 1; }
-    bool by_phase() const { return kind == BULK_LOAD_OPERATION || kind == STORE_ASYNC_OPERATION || kind == BULK_SOURCE_OPERATION; }
+    bool loads() const { return kind == BULK_LOAD_OPERATION || kind == LAUNCH_REQUEST_OPERATION; }
+    bool by_phase() const { return loads() || kind == STORE_ASYNC_OPERATION || kind == BULK_SOURCE_OPERATION; }
     bool by_commit() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION; }
     bool generic() const { return kind == STORE_ASYNC_OPERATION; }
 };
@@ -42,7 +43,7 @@ class Operations {
         if (!chunks.empty()) made.high = (*std::max_element(chunks.begin(), chunks.end()) + 1) * CHUNK;
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
         u32 number = (u32)operations_.size();
-        for (u32 chunk : chunks) made.refill |= made.kind == BULK_LOAD_OPERATION && loaded(chunk);
+        for (u32 chunk : chunks) made.refill |= made.loads() && loaded(chunk);
         operations_.push_back(made);
         Access use{};
         use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
@@ -75,7 +76,7 @@ class Operations {
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
                 if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
-                if (observed(other, access.thread)) continue;
+                if (observed(other, access.thread) || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
                 findings_.add(conflict(other, access));
             }
     }
@@ -110,6 +111,7 @@ class Operations {
   private:
     struct Node {
         u32 next, operation, mask;  // mask: bytes of the chunk
+        std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
     };
     static constexpr u32 WHOLE_CHUNK = (1u << CHUNK) - 1;
 
@@ -132,7 +134,7 @@ class Operations {
         races_.meet(use, [&](Record &found, const Access &old, u32 time) { name(found, made, old.thread, time); });
         if (made.generic()) proxies_.store(use, made.phase);
         else proxies_.meet(use);
-        if (made.kind == BULK_LOAD_OPERATION) proxies_.load(use, made.phase);
+        if (made.loads()) proxies_.load(use, made.phase);
         initialised_.add(use);
     }
 
@@ -153,22 +155,41 @@ class Operations {
         return groups_.sources_read(of.thread, of.group, thread);
     }
 
+    // Whether a tcgen05 operation on the same chunk came behind an operation, and a thread knows that it is complete. Its completion then tells
+    // of both, also where the scope of the wait keeps back the rest of what its thread knew (T18).
+    bool covered(u32 head, u32 number, u32 thread) const {
+        for (u32 at = head; at; at = nodes_[at].next) {
+            const Node &node = nodes_[at];
+            if (std::find(node.behind.begin(), node.behind.end(), number) != node.behind.end() && observed(operations_[node.operation], thread)) return true;
+        }
+        return false;
+    }
+
+    // The operations on a chunk that an operation comes behind.
+    std::vector<u32> behind(u32 head, const Operation &made) const {
+        std::vector<u32> found;
+        for (u32 at = made.by_commit() ? head : 0; at; at = nodes_[at].next)
+            if (operations_[nodes_[at].operation].by_phase() && observed(operations_[nodes_[at].operation], made.thread)) found.push_back(nodes_[at].operation);
+        return found;
+    }
+
     bool loaded(u32 chunk) const {
         for (u32 at = heads_[chunk]; at; at = nodes_[at].next)
-            if (operations_[nodes_[at].operation].kind == BULK_LOAD_OPERATION) return true;
+            if (operations_[nodes_[at].operation].loads()) return true;
         return false;
     }
 
     void keep(u32 &head, u32 number, u32 mask) {
         const Operation &made = operations_[number];
+        std::vector<u32> earlier = behind(head, made);
         for (u32 at = head; at; at = nodes_[at].next) {
             const Operation &old = operations_[nodes_[at].operation];
             if (old.kind != made.kind || old.site != made.site || nodes_[at].mask != mask) continue;
             if (made.by_phase() ? old.phase.object != made.phase.object : old.thread != made.thread) continue;
-            nodes_[at].operation = number;
+            nodes_[at].operation = number, nodes_[at].behind = std::move(earlier);
             return;
         }
-        nodes_.push_back({head, number, mask});
+        nodes_.push_back({head, number, mask, std::move(earlier)});
         head = (u32)nodes_.size() - 1;
     }
 
@@ -176,7 +197,8 @@ class Operations {
     // is so if the accessing thread had seen all earlier phases and released nothing since, or if the issuer had not.
     bool overtakes(const Operation &load, u32 thread, u32 time) const {
         if (!load.by_phase() || !load.refill || load.phase.phase == 0) return false;
-        return !load.informed || mbarriers_.nothing_since(thread, load.phase, time);
+        u32 seen = load.kind == LAUNCH_REQUEST_OPERATION ? 1 : load.phase.phase;  // requests go round without their readers
+        return !load.informed || mbarriers_.nothing_since(thread, load.phase, seen, time);
     }
 
     // A load that comes behind an unordered read: a race, or a wait that is missing.
@@ -189,11 +211,12 @@ class Operations {
 
     Record conflict(const Operation &other, const Access &access) const {
         bool known = clocks_.before(other.thread, other.issued, access.thread) && other.thread != access.thread;
-        bool race = !known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread));
+        bool requests = other.kind == LAUNCH_REQUEST_OPERATION && access.operation == LAUNCH_REQUEST_OPERATION;  // R-C9
+        bool race = requests || (!known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread)));
         Record found{};
         found.kind = race ? DATA_RACE : MISSING_WAIT;
         found.reason = race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
-        found.hazard = race || !other.writes() ? WAR : access.writes ? WAW : RAW;
+        found.hazard = (race && !requests) || !other.writes() ? WAR : access.writes ? WAW : RAW;
         found.flags = OTHER_ASYNC | (known || other.thread == access.thread ? 0 : UNORDERED);
         found.site = access.site, found.other_site = other.site;
         found.thread = access.thread, found.other_thread = other.thread;

@@ -203,8 +203,11 @@ class Replay {
         case TENSOR_LOAD:
         case STORE_ASYNC:
         case BULK_PUSH:
+        case LAUNCH_REQUEST:
             if (!forced_ && !asynchronous_.ready(thread, log)) return park(thread);
             [[fallthrough]];
+        case LAUNCH_ANSWER:
+        case LAUNCH_USE:
         case PROXY_FENCE:
         case BULK_STORE:
         case BULK_COMMIT:

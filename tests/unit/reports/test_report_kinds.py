@@ -25,6 +25,7 @@ CATALOGUE = [
     "register-hazard",
     "tcgen05-misuse",
     "missing-tcgen05-fence",
+    "clc-misuse",
     "out-of-bounds",
     "global-race",
 ]

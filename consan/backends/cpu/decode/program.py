@@ -142,7 +142,7 @@ class FunctionCode:
         self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
         self.calls = [instruction for instruction in self.instructions if flow_of(instruction) == "call"]
         self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
-        self.takes_clusters = any(has_action(each, "bulk", "try_cancel") for each in self.instructions)
+        self.takes_clusters = any(has_action(each, "launch-control", "try_cancel") for each in self.instructions)
         self.recursive = False
 
     def placed(self, program: FlattenedModule, ordinal: int, above: int = 0) -> FunctionCode:

@@ -1,0 +1,124 @@
+"""The recording of cluster launch control (ISA "clusterlaunchcontrol.try_cancel", "clusterlaunchcontrol.query_cancel").
+
+The response is opaque: whether it is a refusal is asked by the instruction that the ISA has for it, also where the kernel asks for the id
+only. An id counts as used where an instruction may show it: a memory access or a branch that depends on it. Arithmetic passes it on, since
+compilers compute ahead; a selection ends it (`selp`, or predicates joined), because it may be by `is_canceled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from consan.instrument.isa import flow_of, lookup
+from consan.instrument.passes.context import Work, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
+from consan.instrument.passes.flow import Graph, Key, key_of, read, written
+from consan.instrument.ptx import Instruction, Register
+from consan.instrument.record.clusters import flags_of
+from consan.instrument.record.marks import State, spread
+from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+_REQUEST = "clusterlaunchcontrol.try_cancel"
+_EVERY_CTA = 0xFFFF
+_SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "tcgen05"})
+_SELECTS = ("selp", "and", "or", "slct")
+
+
+def is_query(work: Work | None) -> bool:
+    """Whether an instruction decodes a response."""
+    return work is not None and work.row.family == "launch-control" and work.row.name != _REQUEST
+
+
+def add(kernel: KernelRewrite, work: Work) -> None:
+    """A request. What a query tells is recorded behind it."""
+    if work.row.name != _REQUEST:
+        return
+    slot, signal = (next(each for each in work.event.accesses if each.address is operand_of(work, role)) for role in ("addr", "mbar"))
+    if slot.address is None or signal.address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an address")
+    block = kernel.open_block()
+    fields, code = block.address(work.instruction, slot.address, slot.space)
+    kernel.pending += code
+    given, code = block.address(work.instruction, signal.address, signal.space)
+    kernel.pending += code
+    flags, everyone = flags_of(work, slot), any(each.startswith("multicast") for each in work.words)
+    flags |= Flag.MULTICAST * everyone
+    site = kernel.context.site(kernel.plan, work, "write", "shared", 16).number
+    b, b_word = given.get("offset", 0), given.get("address_word", -1)
+    block.add(TemplateEvent(Event.LAUNCH_REQUEST, int(flags), site, b=b, b_word=b_word, c=_EVERY_CTA, **fields))
+    kernel.plan.stats.memory_sites += 1
+
+
+def add_answer(kernel: KernelRewrite, work: Work) -> None:
+    """Behind a query: whether the response tells of a cluster."""
+    instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
+    guard = kernel.guard(block, instruction)
+    number = instruction.start if instruction.start in kernel.queries else 0
+    told, given = snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"setp.ne.u32 {told}, 0, 0;")
+    if number:
+        response = operand_of(work, "src")
+        if not isinstance(response, Register):
+            raise Unsupported(f"{instruction.opcode}: {response!r}")
+        snippet.add(f"{guard_text(instruction)}clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 {told}, {response.name};")
+    else:
+        result = operand_of(work, "dst")
+        assert result is not None
+        snippet.add(f"{guard_text(instruction)}mov.pred {told}, {predicate_of(result)[0]};")
+    snippet.add(f"selp.b32 {given}, 1, 0, {told};")
+    a_word, code = block.hashed(given, snippet)
+    kernel.pending += code
+    site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
+    block.add(TemplateEvent(Event.LAUNCH_ANSWER, site=site, guard_word=guard, a_word=a_word, b=number))
+    kernel.plan.stats.sync_sites += 1
+
+
+def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None:
+    """An instruction shows the id that a query gave."""
+    block = kernel.open_block()
+    guard = kernel.guard(block, instruction) if flow_of(instruction) == "" else NO_WORD
+    site = kernel.site_of(instruction)
+    block.add(TemplateEvent(Event.LAUNCH_USE, site=site, guard_word=guard, b=query))
+
+
+def uses(kernel: KernelRewrite) -> dict[int, list[int]]:
+    """The queries whose id an instruction shows, by its start. The number of a query is its own start."""
+    asked = [work for work in kernel.plan.work if is_query(work) and "is_canceled" not in work.instruction.opcode]
+    kernel.queries = {work.instruction.start for work in asked}
+    return shown(kernel.graph, kernel.queries) if asked else {}
+
+
+def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
+    """What `uses` gives."""
+
+    def through(instruction: Instruction, state: State) -> Iterator[int]:
+        if instruction.start in queries:
+            state[instruction.start] = frozenset(written(instruction))
+        elif state:
+            yield from _passed_on(instruction, state)
+
+    return spread(graph, through)
+
+
+def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
+    """Change a state by an instruction that is no query; yields the queries whose id it shows."""
+    row, writes, guard = lookup(instruction.parts), frozenset(written(instruction)), instruction.predicate
+    family, names = row.family if row is not None else "", set(read(instruction))
+    operands = names - ({guard.register} if guard is not None else set())
+    passes, shows = family == "arithmetic" and instruction.parts[0] not in _SELECTS, family in _SHOWS or flow_of(instruction) != ""
+    for query, registers in list(state.items()):
+        if shows and registers & _keys(instruction, names):
+            yield query
+        kept = registers if guard is not None else registers - writes
+        state[query] = kept | writes if passes and registers & _keys(instruction, operands) else kept
+
+
+def _keys(instruction: Instruction, names: set[str]) -> set[Key]:
+    return {key_of(instruction.scope, name) for name in names}
+
+
+HANDLERS = {"launch-control": add}

@@ -1,0 +1,29 @@
+// The response is read before its phase has been waited for (R-C1).
+// launch: grid=6 block=64 arch=sm_100a
+// arg: out u32[6,64]=zeros
+// expect: missing-wait RAW @request @read severity=error
+// result: out = np.ones((6, 64), np.uint32)
+#include "../blackwell.cuh"
+extern "C" __global__ void kernel(u32* out) {
+    __shared__ Response response;
+    __shared__ u64 full;
+    if (threadIdx.x == 0) init(full, 1);
+    __syncthreads();
+    u32 tile = blockIdx.x;
+    for (u32 parity = 0;; parity ^= 1) {
+        if (threadIdx.x == 0) {
+            expect(full, 16);
+            request(response, full);  /*@request*/
+        }
+        __syncthreads();
+        out[tile * blockDim.x + threadIdx.x] += 1;
+#ifndef RACY
+        wait(full, parity);
+#endif
+        bool more = taken(response, tile);  /*@read*/
+        fence_async_shared();
+        wait(full, parity);
+        __syncthreads();
+        if (!more) break;
+    }
+}
