@@ -28,9 +28,9 @@ _SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "t
 _SELECTS = ("selp", "and", "or", "slct")
 
 
-def is_query(work: Work | None) -> bool:
+def is_query(work: Work) -> bool:
     """Whether an instruction decodes a response."""
-    return work is not None and work.row.family == "launch-control" and work.row.name != _REQUEST
+    return work.row.family == "launch-control" and work.row.name != _REQUEST
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:

@@ -258,7 +258,7 @@ class KernelRewrite:
             mbarriers.add_wait(self, work, node)
         if work is not None and tensor_memory.is_alloc(work):
             tensor_memory.add_allocated(self, work)
-        if launch_control.is_query(work):
+        if work is not None and launch_control.is_query(work):
             launch_control.add_answer(self, work)
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)

@@ -181,6 +181,7 @@ def shapes() -> Report:
         ("barrier-misuse", "not-initialised", None, (arrival,), {"offset": 8}),
         ("missing-tcgen05-fence", "tensor-no-fence-after", "RAW", (replace(barrier, role="tcgen05.mma", op="tcgen05.mma"), other), None),
         ("tcgen05-misuse", "alloc-live", None, (replace(barrier, role="tcgen05.alloc", op="tcgen05.alloc"),), None),
+        ("clc-misuse", "requests-of-lanes", None, (replace(barrier, role="request", op="clusterlaunchcontrol.try_cancel"),), None),
         ("missing-wait", "waited-no-barrier", "RAW", (COPY, READ), None),
         ("data-race", "refilled-too-early", "WAR", (READ, copied), None),
         ("missing-proxy-fence", "no-proxy-fence", "RAW", (WRITE, copied, replace(fence, role="culprit")), None),
