@@ -101,6 +101,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
         buffer=buffer_of(found, low, high, module) if has_bytes else None,
         accesses=apart(accesses_of(found, hazard, module)),
         barrier=barrier_state(found, module),
+        verified=module.fixes.get(int(found.event["table"])),
     )
     if found.kind is Kind.DIVERGENCE:
         return divergence(finding, Split.of(found.own), module.site(int(found.event["site"])), module.framework)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from consan.instrument.abi.sizes import READ_SITE_LIMIT
 from consan.instrument.relations import Relations
 from consan.instrument.sites import Site
 from consan.reports import frameworks
+from consan.reports.model import VerifiedFix
 from consan.reports.numbering import inside
 from consan.reports.variables import Layout
 
@@ -32,6 +33,7 @@ class ModuleSites:
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory
     address_name: Callable[[str, int, int], str] = lambda entry, begin, end: ""  # of bytes of global memory that a kernel touched
     relations: Relations | None = None  # which site can follow which, from the text
+    fixes: Mapping[int, VerifiedFix] = field(default_factory=dict)  # by the number of the finding in the table
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""

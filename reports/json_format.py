@@ -23,6 +23,7 @@ from consan.reports.model import (
     Buffer,
     Dim3,
     Finding,
+    FixStep,
     Frame,
     KernelSummary,
     RanTest,
@@ -30,7 +31,9 @@ from consan.reports.model import (
     Suppressed,
     Uninstrumented,
     Unmodelled,
+    VerifiedFix,
 )
+from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
 
@@ -133,7 +136,12 @@ def finding_to_json(finding: Finding) -> Json:
         "suppressed": vars_of(finding.suppressed) if finding.suppressed else None,
         **({"situation": finding.situation} if finding.situation else {}),
         **({"tests": list(finding.tests)} if finding.tests else {}),
+        **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
     }
+
+
+def _fix_to_json(fix: VerifiedFix) -> Json:
+    return {"text": sentence_of(fix), "steps": [vars_of(step) for step in fix.steps], "left": fix.left}
 
 
 def _access_to_json(access: Access) -> Json:
@@ -220,7 +228,12 @@ def finding_from_json(data: Json) -> Any:
         waiters=tuple(data.get("waiters") or ()),
         suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
         tests=tuple(data.get("tests") or ()),
+        verified=_fix_from_json(data["verified"]) if data.get("verified") else None,
     )
+
+
+def _fix_from_json(data: Json) -> Any:
+    return _flat(VerifiedFix, data, steps=tuple(_flat(FixStep, step) for step in data["steps"]))
 
 
 def _access_from_json(data: Json) -> Any:

@@ -73,6 +73,7 @@ def _merge(group: list[Finding]) -> Finding:
         buffer=_merge_buffers([finding.buffer for finding in group if finding.buffer]),
         waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
+        verified=next((finding.verified for finding in group if finding.verified), None),
     )
 
 

@@ -135,6 +135,30 @@ class RanTest:
 
 
 @dataclass(frozen=True)
+class FixStep:
+    """One step of a verified fix: an instruction, and where. `at`: what stands there, such as "the read"; empty: the whole line."""
+
+    action: str  # "add", "move", "alter", "leave-out"
+    instruction: str
+    where: str  # "before", "after" or "at"
+    at: str
+    file: str = ""
+    line: int = 0
+    ptx_line: int = 0
+
+
+@dataclass(frozen=True)
+class VerifiedFix:
+    """A repair with which the replay of the recorded launch has no such finding, and no new one.
+
+    `left`: findings of the launch, before they are merged, that the repair does not remove.
+    """
+
+    steps: tuple[FixStep, ...]
+    left: int = 0
+
+
+@dataclass(frozen=True)
 class Finding:
     """One defect: `count` dynamic occurrences in `ctas` CTAs, of one kind at one pair of sites.
 
@@ -158,6 +182,7 @@ class Finding:
     suppressed: Suppressed | None = None
     tests: tuple[str, ...] = ()  # the tests of a pytest run that showed it
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
+    verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
 
     @property
     def pair(self) -> tuple[Access, ...]:

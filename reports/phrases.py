@@ -18,6 +18,7 @@ from consan.reports.model import CLEAN, SEVERITIES, Access, Buffer, Finding, Fra
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
+from consan.reports.verified import sentence_of
 
 _ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
 MAX_WAITS: Final = 8  # lines that list waiters
@@ -73,6 +74,8 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
     yield "missing", finding.missing
     yield "fix", finding.fix
+    if finding.verified is not None:
+        yield "verified", sentence_of(finding.verified)
     if kernel_name(finding.kernel) != finding.kernel:
         yield "kernel", finding.kernel
     if finding.ctas:

@@ -71,9 +71,15 @@ class Checked:
     gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
     unended: int = 0  # CTAs that did not end and were checked as far as they came
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
+    found: list[Any] = field(default_factory=list)  # the checker's records, one for each row of the table
+
+    @property
+    def keys(self) -> list[Key]:
+        """What tells the findings apart."""
+        return list(map(_key, self.found))
 
 
-_Key = tuple[int, int, int, int, int]
+Key = tuple[int, int, int, int, int]  # kind, flags, reason, and the pair of sites
 
 
 class Collected:
@@ -83,7 +89,8 @@ class Collected:
         self.launched = launched
         self.records: list[Any] = []
         self.rows: list[list[int]] = []  # count, units, low, high
-        self._known: dict[_Key, int] = {}
+        self.found: list[Any] = []  # as the checker gave them
+        self._known: dict[Key, int] = {}
         self._units = units_of(launched.grid, launched.cluster)
         self.unit_ctas = self._units.shape[1]
 
@@ -95,6 +102,7 @@ class Collected:
             if number == len(self.records):
                 self.records.append(self._record(record, int(self._units[unit, 0]), number, history))
                 self.rows.append(row)
+                self.found.append(record)
             else:
                 kept = self.rows[number]
                 kept[:] = kept[0] + row[0], kept[1] + row[1], min(kept[2], row[2]), max(kept[3], row[3])
@@ -166,7 +174,7 @@ def _fill_barrier(found: Any, barrier: npt.NDArray[np.void]) -> None:
         barrier["state"] = int(found["state_high"]) << 32 | int(found["state_low"])
 
 
-def _key(record: Any) -> _Key:
+def _key(record: Any) -> Key:
     first, second = sorted((int(record["site"]), int(record["other_site"])))
     return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
 
@@ -185,7 +193,7 @@ def united(done: list[Replayed]) -> list[Any]:
     return _preferred([record for record in kept if _key(record)[3:] not in waited or record["reason"] not in _NO_WAIT])
 
 
-def _waited(orders: list[dict[_Key, Any]]) -> set[tuple[int, ...]]:
+def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
     """Pairs that miss a barrier after a wait, not the wait: in some order the wait came before the access, whichever threads met."""
     found: set[tuple[int, ...]] = set()
     for order in orders:
@@ -320,7 +328,7 @@ def check(
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
         checker.gaps[f"did what no CTA of the sample did, and were not checked (--sample {sample})"] = checker.skipped * ctas
-    return Checked(*checker.collected.tables(), tally, checker.gaps, len(unended) * ctas, outer)
+    return Checked(*checker.collected.tables(), tally, checker.gaps, len(unended) * ctas, outer, checker.collected.found)
 
 
 def spread(units: int, count: int) -> frozenset[int]:

@@ -23,7 +23,10 @@ from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.runtime import Variant
 from consan.options import AUTO, RECORD
 from consan.reports import model
+from consan.reports.decode import decode
+from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
+from consan.session.repairs import Fixes
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
@@ -49,6 +52,7 @@ class Recording:
     refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
+    fixes: Fixes = field(default_factory=Fixes)
     notes: dict[str, None] = field(default_factory=dict)
     outer_gaps: bool = False  # some launch was not checked in full there
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
@@ -100,9 +104,10 @@ class Recording:
         launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
         return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample)
 
-    def note(self, prepared: Prepared, entry: str, checked: Checked, found: list[model.Finding]) -> None:
+    def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.findings.add(found)
+        fixes = self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
+        self.findings.add(decode(checked.records, checked.table, {prepared.number: replace(sites, fixes=fixes)}))
         self.outer_gaps |= bool(checked.outer or checked.gaps)
         mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally
         mine.launches += new.launches
@@ -126,6 +131,7 @@ class Recording:
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()
+        self.fixes = Fixes()
 
 
 @dataclass
@@ -140,6 +146,7 @@ class Started:
     sample: int = 0
     stop: Stop | None = None  # the fault that ended it
     ended_early: bool = False  # and the backend has told how
+    limit: int = 0  # only the first CTAs were checked (0: all)
 
     def ended(self, result: LaunchStats | None) -> None:
         """Take the backend's result, if it has one."""
@@ -150,6 +157,7 @@ class Started:
 
     def check(self, *, limit: int = 0) -> Checked:
         """Replay what it did. `limit`: only the first CTAs (0: all)."""
+        self.limit = limit
         return check(
             self.launch,
             self.recorded,

@@ -297,8 +297,7 @@ class Session:
         checked = recording.check(limit=self.cta_limit)
         if self._keeper is not None:
             self._keeper.add(prepared, entry, recording)
-        found = decode(checked.records, checked.table, {prepared.number: self._sites_of(prepared)})
-        self.recording.note(prepared, entry, checked, found)
+        self.recording.note(prepared, entry, recording, checked, self._sites_of(prepared))
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=recording.ended_early))
 
     def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:

@@ -182,7 +182,8 @@ def _add_group(kernel: KernelRewrite, work: Work) -> None:
     block, instruction = kernel.open_block(), work.instruction
     guard, kind = kernel.guard(block, instruction), _GROUPS[work.row.name]
     a, a_word = kernel.number_of(block, instruction, instruction.operands[0]) if kind is Event.BULK_WAIT else (0, -1)
-    block.add(TemplateEvent(kind, int(Flag.READ_ONLY) if "read" in work.words else 0, guard_word=guard, a=a, a_word=a_word))
+    flags, site = Flag.READ_ONLY * ("read" in work.words), kernel.context.site(kernel.plan, work, "none", "none", 0).number
+    block.add(TemplateEvent(kind, int(flags), site, guard_word=guard, a=a, a_word=a_word))
     kernel.plan.stats.sync_sites += 1
 
 
@@ -192,7 +193,8 @@ def add_fence(kernel: KernelRewrite, work: Work) -> None:
         block = kernel.open_block()
         guard = kernel.guard(block, work.instruction)
         flags = Flag.NARROW if "shared::cta" in work.words else Flag(0)
-        block.add(TemplateEvent(Event.PROXY_FENCE, int(flags), guard_word=guard, a=memories))
+        site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
+        block.add(TemplateEvent(Event.PROXY_FENCE, int(flags), site, guard_word=guard, a=memories))
     kernel.plan.stats.sync_sites += 1
 
 

@@ -60,7 +60,8 @@ def _group(kernel: KernelRewrite, work: Work, kind: Event, pending: Operand | No
     block = kernel.open_block()
     guard = kernel.guard(block, work.instruction)
     a, a_word = (0, -1) if pending is None else kernel.number_of(block, work.instruction, pending)
-    block.add(TemplateEvent(kind, guard_word=guard, a=a, a_word=a_word))
+    site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
+    block.add(TemplateEvent(kind, site=site, guard_word=guard, a=a, a_word=a_word))
     kernel.plan.stats.sync_sites += 1
 
 

@@ -34,7 +34,8 @@ def add(kernel: KernelRewrite, work: Work) -> None:
         block, instruction = kernel.open_block(), work.instruction
         guard = kernel.guard(block, instruction)
         a, a_word = kernel.number_of(block, instruction, instruction.operands[0]) if kind is Event.PRODUCT_WAIT else (0, -1)
-        block.add(TemplateEvent(kind, guard_word=guard, a=a, a_word=a_word))
+        site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
+        block.add(TemplateEvent(kind, site=site, guard_word=guard, a=a, a_word=a_word))
     kernel.plan.stats.sync_sites += 1
 
 

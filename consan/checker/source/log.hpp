@@ -26,7 +26,7 @@ class LaneLog {
 
     const Event &event() const { return *event_; }
     u32 address() const { return (event_->address_word < 0 ? 0 : word(event_->address_word)) + (u32)event_->offset; }
-    u32 a() const { return event_->a_word < 0 ? (u32)event_->a : word(event_->a_word); }
+    u32 a() const { return (event_->a_word < 0 ? 0 : word(event_->a_word)) + (u32)event_->a; }
     u32 b() const { return event_->b_word < 0 ? (u32)event_->b : word(event_->b_word); }
     u32 b_address() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
     u32 c() const { return event_->c_word < 0 ? (u32)event_->c : word(event_->c_word); }

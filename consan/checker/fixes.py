@@ -1,0 +1,90 @@
+"""Verified fixes: the first repair of each finding with which the replay of the recorded launch no longer has it, and has no other.
+
+The number of repairs that are tried, and the lane events that are replayed for them, are bounded: a launch without findings costs nothing.
+Nothing is verified where a launch was not checked in full, and where the log may depend on values that a racing access has loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from consan.checker.questions import Answer, Questions
+from consan.checker.recorder import Checked, Key
+from consan.checker.repairs import Repair, Repairs, RepairStep
+from consan.instrument.sites import Site
+
+MOST_TRIES = 96  # of a finding
+MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
+MOST_EVENTS = 1 << 23  # lane events, of a launch
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A repair that removes a finding. `left`: findings of the launch that it does not remove."""
+
+    steps: tuple[RepairStep, ...]
+    left: int = 0
+
+
+def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
+    """The PTX lines of the accesses whose values, or whose order in memory, a fix may alter."""
+    lines: set[int] = set()
+    for key in found:
+        pair = [sites[number] for number in key[3:] if number in sites]
+        reads = [site for site in pair if site.access == "read"]
+        lines |= {site.ptx_line for site in reads or pair}
+    return lines
+
+
+def verified_fixes(questions: Questions, checked: Checked, depends: Callable[[set[int]], bool]) -> dict[int, Fix]:
+    """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load."""
+    if not checked.found or checked.gaps or checked.outer or checked.unended:
+        return {}
+    if depends(racing_lines(checked.keys, questions.places.sites)):
+        return {}
+    return _Search(questions, checked).fixes()
+
+
+class _Search:
+    """The search for the fixes of one launch."""
+
+    def __init__(self, questions: Questions, checked: Checked) -> None:
+        self._questions, self._checked = questions, checked
+        self._found = frozenset(checked.keys)
+        self._good: list[tuple[Repair, Answer]] = []
+
+    def fixes(self) -> dict[int, Fix]:
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for number, key in enumerate(self._checked.keys):
+            groups.setdefault(self._name(key), []).append(number)
+        fixed = [name for name, numbers in list(groups.items())[:MOST_PAIRS] if self._is_fixed(name, self._checked.found[numbers[0]])]
+        return {number: fix for name in fixed for fix in (self._best(name),) for number in groups[name]}
+
+    def _best(self, name: tuple[Any, ...]) -> Fix:
+        """The repair that leaves least, of those that remove a finding; the first of several."""
+        good = [Fix(repair.steps, len(answer.found)) for repair, answer in self._good if self._removes(name, answer)]
+        return min(good, key=lambda fix: fix.left)
+
+    def _name(self, key: Key) -> tuple[Any, ...]:
+        """The pair of statements."""
+        places = self._questions.places
+        return tuple(sorted(str(places.statement(site) or site) for site in key[3:]))
+
+    def _is_fixed(self, name: tuple[Any, ...], record: Any) -> bool:
+        """Whether a repair removes a finding. It is kept."""
+        if any(self._removes(name, answer) for _, answer in self._good):
+            return True
+        for _, repair in zip(range(MOST_TRIES), Repairs(self._questions, record), strict=False):
+            if self._questions.exhausted:
+                return False
+            answer = self._questions.ask(repair.change)
+            if self._removes(name, answer):
+                self._good.append((repair, answer))
+                return True
+        return False
+
+    def _removes(self, name: tuple[Any, ...], answer: Answer) -> bool:
+        """Whether the finding is gone, and all that is found was found before."""
+        return not answer.troubles and answer.found <= self._found and all(self._name(key) != name for key in answer.found)

@@ -1,0 +1,100 @@
+"""Questions of a recorded launch: what would be found if its kernel were changed (changes.py).
+
+An answer holds the findings and what could not be checked. A change after which threads wait for ever, or leave a log that no longer fits,
+has troubles: then the launch would have gone another way, and nothing is concluded.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+
+from consan.checker.changes import Change, EventPlaces, applied
+from consan.checker.launch import Grouped
+from consan.checker.recorder import Checked, Key, LaunchedKernel, RecordedLaunch, check
+from consan.checker.replay import History
+from consan.checker.walks import Walked, walk
+from consan.instrument.record import Recorded
+
+
+class Remembered:
+    """A launch whose logs are read once, while its memory is there or later."""
+
+    def __init__(self, launch: RecordedLaunch) -> None:
+        self._launch = launch
+        self._grouped: dict[int, Grouped] = {}
+        self._histories: dict[int, History] = {}
+        self._window = launch.window()
+
+    def grouped(self, limit: int) -> Grouped:
+        """The units by history."""
+        if limit not in self._grouped:
+            self._grouped[limit] = self._launch.grouped(limit)
+        return self._grouped[limit]
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+        return self._window
+
+    def history(self, unit: int) -> History:
+        """The history of a unit."""
+        return self.short_history(unit)
+
+    def short_history(self, unit: int) -> History:
+        """The same without the lines that nothing was written to."""
+        if unit not in self._histories:
+            self._histories[unit] = self._launch.short_history(unit)
+        return self._histories[unit]
+
+    def free(self) -> None:
+        """The memory belongs to the launch that is remembered."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a changed launch would show."""
+
+    found: frozenset[Key]
+    troubles: frozenset[str]
+    events: int
+
+    @classmethod
+    def of(cls, checked: Checked) -> Answer:
+        """The answer that a check gives."""
+        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.outer)), checked.tally.events)
+
+
+@dataclass
+class Questions:
+    """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`: limit on the lane events of all answers."""
+
+    launch: RecordedLaunch
+    recorded: Recorded
+    launched: LaunchedKernel
+    limit: int = 0
+    exhaustive: bool = False
+    most_events: int = 1 << 62
+    events: int = 0
+    places: EventPlaces = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.launch = Remembered(self.launch)
+        self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
+
+    @functools.cached_property
+    def walked(self) -> Walked:
+        """What the logs say."""
+        groups = self.launch.grouped(self.limit).groups
+        return walk(((self.launch.history(group.members[0]), len(group.members)) for group in groups), self.recorded.templates)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more may be asked."""
+        return self.events >= self.most_events
+
+    def ask(self, change: Change) -> Answer:
+        """Replay the launch with a change; without one, as it was."""
+        recorded = replace(self.recorded, templates=applied(self.recorded.templates, change))
+        answer = Answer.of(check(self.launch, recorded, self.launched, {}, limit=self.limit, exhaustive=self.exhaustive))
+        self.events += answer.events
+        return answer

@@ -1,0 +1,65 @@
+"""Verified fixes in a session: which launches are asked about (consan/checker/fixes.py), and the fixes as the report has them.
+
+A launch is asked only if it shows findings that no launch of its kernel has shown before, and only as long as the session's allowance of
+replayed events lasts: what a places costs does not grow with its launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from consan.checker.fixes import MOST_EVENTS, Fix, verified_fixes
+from consan.checker.questions import Questions
+from consan.checker.recorder import Checked, Key, LaunchedKernel, RecordedLaunch
+from consan.checker.repairs import RepairStep
+from consan.instrument.record.depends import depends
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.sites import Site
+from consan.reports import model
+from consan.reports.places import located
+
+if TYPE_CHECKING:
+    from consan.session.prepared import Prepared
+
+_ALLOWANCE = 4 * MOST_EVENTS  # of a session
+
+
+@dataclass
+class Fixes:
+    """The search for fixes of a session."""
+
+    _events: int = 0
+    _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
+
+    def of(
+        self, prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int
+    ) -> dict[int, model.VerifiedFix]:
+        """The fixes of a launch that was just checked, by the number of the finding."""
+        seen = self._seen.setdefault((launched.module, launched.entry), set())
+        if seen.issuperset(checked.keys) or self._events >= _ALLOWANCE or prepared.recorded is None:
+            return {}
+        seen.update(checked.keys)
+        recorded = prepared.recorded
+        questions = Questions(launch, recorded, launched, limit=limit, most_events=MOST_EVENTS)
+        sites = questions.places.sites
+
+        def depending(lines: set[int]) -> bool:
+            return depends(prepared.instrumented.module, lines, outer=recorded.mode is not Mode.OFF)
+
+        found = verified_fixes(questions, checked, depending)
+        self._events += questions.events
+        return {number: _told(fix, sites) for number, fix in found.items()}
+
+
+def _told(fix: Fix, sites: Mapping[int, Site]) -> model.VerifiedFix:
+    return model.VerifiedFix(tuple(_step(step, sites[step.site]) for step in fix.steps), fix.left)
+
+
+def _step(step: RepairStep, site: Site) -> model.FixStep:
+    at = "" if step.whole else f"the {site.access if site.access in ('read', 'write') else site.opcode}"
+    place = located(site)
+    if step.whole and site.inlined:
+        place |= {"file": site.inlined[-1].file, "line": site.inlined[-1].line}
+    return model.FixStep(step.action, step.instruction, step.where, at, str(place["file"]), int(place["line"]), site.ptx_line)

@@ -1,0 +1,109 @@
+"""Whether what a kernel records may depend on the values that some of its accesses load.
+
+A recorded launch can be asked about a change of its synchronisation as long as its threads would have recorded the same: no address,
+guard, branch or operand of an asynchronous operation may follow from a value that the change could alter. A forward slice of the text
+finds out. It knows no order of instructions and no places in memory: a load may bring what any store to the same state space has put
+there. So a yes may be wrong, a no is certain.
+
+Not followed: values that leave through global memory and come back in a later launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from consan.instrument.isa import Row, flow_of, is_memory_or_sync, lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import CONTROL, Key, guard_of, key_of, written
+from consan.instrument.ptx import Function, Instruction, Module
+
+_DATA = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
+_SPACES = {"generic": ("shared", "global", "local")}
+_DEPARTS = CONTROL | {"call"}
+_WAITS = frozenset({"mbarrier"})  # their results end loops; the log holds those that were true
+
+
+def depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
+    """Whether words of the log may depend on what the accesses at PTX lines load, or on memory that they write in another order.
+
+    `outer`: the log has all accesses to global memory.
+    """
+    wanted, functions = set(lines), [each for each in module.functions if each.body is not None]
+    slices = [_Slice(function, outer) for function in functions]
+    spaces: set[str] = set()
+    for each in slices:
+        spaces |= each.start(wanted)
+    while True:
+        before = (len(spaces), sum(len(each.registers) for each in slices))
+        for each in slices:
+            each.follow(spaces)
+        if any(each.reached for each in slices):
+            return True
+        if before == (len(spaces), sum(len(each.registers) for each in slices)):
+            return False
+
+
+class _Slice:
+    """What follows from some loads in one function. `registers`: those that may hold another value."""
+
+    def __init__(self, function: Function, outer: bool) -> None:
+        self._instructions = [(each, lookup(each.parts)) for each in function.instructions()]
+        self._outer = outer
+        self.registers: set[Key] = set()
+        self.reached = False  # something that the log holds
+
+    def start(self, lines: set[int]) -> set[str]:
+        """Begin at the accesses; returns the state spaces whose contents they may alter."""
+        spaces: set[str] = set()
+        for instruction, row in self._instructions:
+            if instruction.line not in lines or row is None or row.family in _WAITS:
+                continue
+            loaded = list(written(instruction))
+            self.registers.update(loaded)
+            if not loaded:
+                spaces |= _spaces(row, instruction, "write")
+        return spaces
+
+    def follow(self, spaces: set[str]) -> None:
+        """One pass over the text."""
+        for instruction, row in self._instructions:
+            read = {key for operand in instruction.operands for key in _keys(instruction, operand)} & self.registers
+            guard = guard_of(instruction)
+            guarded = guard is not None and guard.register in self.registers
+            if not (read or guarded or (spaces and _spaces(row, instruction, "read") & spaces)):
+                continue
+            self.reached |= self._decides(instruction, row, guarded)
+            if row is None or row.family not in _WAITS:
+                self.registers.update(written(instruction))
+            spaces |= _spaces(row, instruction, "write")
+
+    def _decides(self, instruction: Instruction, row: Row | None, guarded: bool) -> bool:
+        """Whether an instruction with such an operand alters where its thread goes, or what the log holds of it."""
+        if row is None or flow_of(instruction) in _DEPARTS:
+            return True
+        if not is_memory_or_sync(instruction.parts) or (row.family == "load" and row.describe(instruction).space in self._unrecorded):
+            return False
+        wrong = (key for key in _keys_of(instruction, row) if key in self.registers)
+        return guarded or any(wrong)
+
+    @property
+    def _unrecorded(self) -> tuple[str, ...]:
+        return ("local", "param", "const") if self._outer else ("local", "param", "const", "global")
+
+
+def _keys_of(instruction: Instruction, row: Row) -> Iterator[Key]:
+    """The registers of the operands that decide something."""
+    for role, operand in zip(row.roles(instruction), instruction.operands, strict=True):
+        if role not in _DATA:
+            yield from _keys(instruction, operand)
+
+
+def _keys(instruction: Instruction, operand: object) -> Iterator[Key]:
+    return (key_of(instruction.scope, name) for name in names((operand,)))
+
+
+def _spaces(row: Row | None, instruction: Instruction, access: str) -> set[str]:
+    """The state spaces that an instruction reads, or writes."""
+    touched = row.accesses(instruction) if row is not None else ()
+    found = (each.space for each in touched if each.access in (access, "rmw"))
+    return {space for each in found for space in _SPACES.get(each, (each,))}

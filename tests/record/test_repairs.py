@@ -1,0 +1,182 @@
+"""Counterfactual replay: a recorded launch is asked what would be found with a change, and the fixes that this confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import twin_file
+
+import consan
+from consan.checker.changes import warp_barrier
+from consan.checker.questions import Questions
+from consan.checker.recorder import Checked
+from consan.instrument.abi.events import Kind
+from consan.instrument.ptx import parse
+from consan.instrument.record.depends import depends
+from consan.instrument.record.templates import Event
+from consan.reports.json_format import from_json, to_json
+from consan.session import recording
+
+TWINS = Path(__file__).parents[1] / "kernels" / "twins"
+
+
+def _launch(name: str, racy: bool) -> Any:
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    values = spec.parameters(spec.fresh_args())
+    return consan.launch(twin_file.kernel(spec.path, racy), spec.grid, spec.block, values, smem=spec.smem, device="cpu")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, Callable[[Questions, Checked], Any]], Any]:
+    """Asks a question of a launch of a twin while its logs are there."""
+
+    def ask(name: str, racy: bool, question: Callable[[Questions, Checked], Any]) -> Any:
+        answers = []
+
+        def of(_: Any, prepared: Any, launch: Any, launched: Any, checked: Checked, limit: int) -> dict[int, Any]:
+            answers.append(question(Questions(launch, prepared.recorded, launched, limit), checked))
+            return {}
+
+        monkeypatch.setattr(recording.Fixes, "of", of)
+        _launch(name, racy)
+        return answers[0]
+
+    return ask
+
+
+def _kinds(questions: Questions, change: Any) -> set[int]:
+    answer = questions.ask(change)
+    assert not answer.troubles
+    return {key[0] for key in answer.found}
+
+
+LEFT_OUT = [
+    ("raw", Event.BARRIER, Kind.DATA_RACE),
+    ("reduction_last_levels", Event.WARP_BARRIER, Kind.DATA_RACE),
+    ("cp_async_no_wait", Event.COPY_WAIT, Kind.MISSING_WAIT),
+    ("cp_async_never_committed", Event.COPY_COMMIT, Kind.MISSING_WAIT),
+    ("bulk_store_no_proxy_fence", Event.PROXY_FENCE, Kind.MISSING_PROXY_FENCE),
+    ("bulk_load_not_waited", Event.MBARRIER_WAIT, Kind.MISSING_WAIT),
+]
+
+
+@pytest.mark.parametrize(("name", "event", "kind"), LEFT_OUT, ids=[row[0] for row in LEFT_OUT])
+def test_what_is_left_out_of_the_repaired_twin_is_missed(name: str, event: Event, kind: Kind, asked: Any) -> None:
+    def question(questions: Questions, checked: Checked) -> set[int]:
+        assert not checked.found
+        assert _kinds(questions, {}) == set()
+        places = questions.places
+        return _kinds(questions, places.left_out(places.spots(lambda each: each.kind == event)))
+
+    assert kind in asked(name, False, question)
+
+
+def test_operands_change_and_events_move(asked: Any) -> None:
+    def tighter(questions: Questions, checked: Checked) -> tuple[set[int], set[int]]:
+        places = questions.places
+        waits = places.spots(lambda each: each.kind == Event.COPY_WAIT)
+        loose = places.altered(waits, lambda each: replace(each, a=each.a + 1))
+        late = places.moved(waits, lambda each: each.kind == Event.BARRIER, after=True)
+        assert late
+        return _kinds(questions, loose), _kinds(questions, late)
+
+    assert asked("cp_async_off_by_one", False, tighter) == ({Kind.MISSING_WAIT, Kind.LIFETIME}, {Kind.MISSING_WAIT})
+
+
+def test_with_the_other_parity_a_wait_is_stale(asked: Any) -> None:
+    def flipped(questions: Questions, checked: Checked) -> set[int]:
+        places = questions.places
+        waits = places.spots(lambda each: each.kind == Event.MBARRIER_WAIT)
+        return _kinds(questions, places.altered(waits, lambda each: replace(each, a=each.a ^ 1)))
+
+    assert Kind.MISSING_WAIT in asked("bulk_load_not_waited", False, flipped)
+
+
+def test_a_change_after_which_threads_wait_for_ever_is_told(asked: Any) -> None:
+    def inside(questions: Questions, checked: Checked) -> set[str]:
+        places = questions.places
+        arrivals = places.spots(lambda each: each.kind == Event.MBARRIER_ARRIVE)
+        return set(questions.ask(places.left_out(arrivals)).troubles)
+
+    assert asked("bulk_load_not_waited", False, inside) == {"could not be replayed to their end"}
+
+
+FIXES = [
+    ("raw", "with bar.sync 0 (__syncthreads()) before raw.cu:"),
+    ("mbarrier_lane_not_arrived", "with bar.warp.sync 0xffffffff (__syncwarp()) "),
+    ("cp_async_off_by_one", "with cp.async.wait_group 1 "),
+    ("bulk_store_no_proxy_fence", "with fence.proxy.async before bulk_store_no_proxy_fence.cu:"),
+    ("cluster_wait_cta_scope", " of a wider scope (.cluster) at "),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), FIXES, ids=[row[0] for row in FIXES])
+def test_the_repair_of_a_racy_twin_is_verified(name: str, words: str) -> None:
+    report = _launch(name, True)
+    assert report.findings
+    for finding in report.findings:
+        assert finding.verified is not None
+        assert finding.verified.left == 0
+        assert words in " ".join(str(report).split())
+    assert from_json(to_json(report)) == report
+    assert words in to_json(report)["findings"][0]["verified"]["text"]
+
+
+@pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])
+def test_nothing_is_verified_that_a_replay_cannot_know(name: str) -> None:
+    """The address of a shared access follows from a value that a racing access has loaded; no synchronisation repairs the others."""
+    report = _launch(name, True)
+    assert report.findings
+    assert all(finding.verified is None for finding in report.findings)
+    assert "verified" not in str(report)
+
+
+SLICE = """.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+    .reg .b32 %r<9>;
+    .reg .pred %p<3>;
+    .shared .b32 s[64];
+    ld.shared.u32 %r1, [s];
+    add.u32 %r2, %r1, 1;
+    BODY
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("st.shared.u32 [s+4], %r2;", False),
+        ("ld.shared.u32 %r3, [s+4];\n st.shared.u32 [%r3], %r3;", False),  # the value of another load
+        ("st.shared.u32 [s+4], %r2;\n ld.shared.u32 %r3, [s+4];\n st.shared.u32 [%r3], %r3;", True),  # through memory
+        ("st.shared.u32 [%r2], %r2;", True),
+        ("setp.eq.u32 %p1, %r2, 0;\n @%p1 bra done;\n done:", True),
+        ("setp.eq.u32 %p1, %r2, 0;\n @%p1 st.shared.u32 [s], %r3;", True),
+        ("setp.eq.u32 %p1, %r2, 0;\n @%p1 add.u32 %r3, %r3, 1;", False),
+        ("bar.sync %r2;", True),
+    ],
+)
+def test_the_slice(body: str, expected: bool) -> None:
+    module = parse(SLICE.replace("BODY", body))
+    load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
+    assert depends(module, [load.line], outer=False) is expected
+
+
+def test_no_template_has_a_number_beside_its_word(asked: Any) -> None:
+    """A change adds to a word."""
+
+    def both(questions: Questions, checked: Checked) -> list[Any]:
+        places = questions.places
+        return [places[spot] for spot in places.spots(lambda each: each.a_word >= 0 and each.a != 0)]
+
+    for name in ("cp_async_off_by_one", "bulk_load_not_waited", "cluster_st_async_not_waited"):
+        assert asked(name, False, both) == []
+    assert warp_barrier().a_word < 0
