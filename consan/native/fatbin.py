@@ -7,6 +7,7 @@ plain or compressed with LZ4 or Zstandard. Several may follow each other. The la
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import re
 import struct
@@ -21,7 +22,7 @@ _HEAD: Final = struct.Struct("<4sHHQ")  # magic, version, bytes of this head, by
 _ENTRY: Final = struct.Struct("<HHIQII4xIIIQQQ")
 _PTX, _CUBIN = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000
-_LARGEST: Final = 1 << 30  # bytes of an entry without compression
+_LARGEST: Final = 1 << 28  # bytes of an entry without compression
 _TARGET: Final = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _INSTALL: Final = "pip install 'consan[native]'"
 
@@ -92,26 +93,48 @@ def _decompressed(entry: FatbinEntry) -> bytes:
 
 
 def _unzstd(entry: FatbinEntry) -> bytes:
-    library = _library("zstandard", "Zstandard")
+    package = _package("zstandard")
+    if package is None:
+        target, library = ctypes.create_string_buffer(entry.size), _system("libzstd.so.1", "Zstandard")
+        library.ZSTD_decompress.restype = ctypes.c_size_t
+        size, packed = ctypes.c_size_t(entry.size), ctypes.c_size_t(len(entry.stored))
+        return _whole(target, library.ZSTD_decompress(target, size, entry.stored, packed))
     try:
-        return bytes(library.ZstdDecompressor().decompress(entry.stored, max_output_size=entry.size, allow_extra_data=True))
-    except library.ZstdError as error:
+        return bytes(package.ZstdDecompressor().decompress(entry.stored, max_output_size=entry.size, allow_extra_data=True))
+    except package.ZstdError as error:
         raise UsageError(f"an entry of this fat binary is damaged: {error}") from None
 
 
 def _unlz4(entry: FatbinEntry) -> bytes:
-    library = _library("lz4.block", "LZ4")
+    package = _package("lz4.block")
+    if package is None:
+        target, library = ctypes.create_string_buffer(entry.size), _system("liblz4.so.1", "LZ4")
+        return _whole(target, library.LZ4_decompress_safe(entry.stored, target, len(entry.stored), entry.size))
     try:
-        return bytes(library.decompress(entry.stored, uncompressed_size=entry.size))
-    except library.LZ4BlockError as error:
+        return bytes(package.decompress(entry.stored, uncompressed_size=entry.size))
+    except package.LZ4BlockError as error:
         raise UsageError(f"an entry of this fat binary is damaged: {error}") from None
 
 
-def _library(name: str, title: str) -> Any:
+def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise EnvironmentFailure(f"this fat binary is compressed with {title}, whose Python package is missing: {_INSTALL}") from None
+        return None
+
+
+def _system(name: str, title: str) -> ctypes.CDLL:
+    """The system's library, where the Python package is missing."""
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        raise EnvironmentFailure(f"this fat binary is compressed with {title}, and there is no library for that: {_INSTALL}") from None
+
+
+def _whole(target: ctypes.Array[ctypes.c_char], size: int) -> bytes:
+    if size != len(target):
+        raise UsageError("an entry of this fat binary is damaged")
+    return target.raw
 
 
 def choose_ptx(data: bytes, architecture: str) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ class NativeProgram:
 
     file: str
     words: tuple[str, ...]
+    note: str = ""  # for the report
 
     @property
     def label(self) -> str:

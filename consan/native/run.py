@@ -31,7 +31,8 @@ def run_native(program: NativeProgram, options: argparse.Namespace) -> tuple[int
         outcomes, reasons = server.outcomes()
     report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=_NO_KERNEL, seed=options.seed)])
     processes = len({outcome.pid for outcome in outcomes})
-    notes = (*report.notes, *([f"{plural(processes, 'process', 'processes')} included"] if processes > 1 else []))
+    counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
+    notes = (*report.notes, *filter(None, (program.note, counted)))
     reasons = [*report.incomplete, *reasons]
     report = replace(report, incomplete=tuple(reasons), verdict=verdict_of(report.findings, reasons), notes=notes)
     return status, report, {place for outcome in outcomes for place in outcome.places}

@@ -35,6 +35,7 @@ _PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
 _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
+_INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -74,9 +75,10 @@ def find_native(args: argparse.Namespace) -> NativeProgram | None:
     if args.module is not None or args.code is not None or not words or not words[0]:
         return None
     file = words[0] if os.path.exists(words[0]) else shutil.which(words[0]) or ""
-    if not _is_native(file, (_ELF,)) or (_PYTHON.fullmatch(words[0]) and file != words[0]):
+    interpreter = _PYTHON.fullmatch(words[0]) is not None and file != words[0]
+    if not _is_native(file, (_ELF,)) or (interpreter and args.device == "cpu"):
         return None
-    return NativeProgram(os.path.abspath(file), tuple(words))
+    return NativeProgram(os.path.abspath(file), tuple(words), _INTERPRETER if interpreter else "")
 
 
 def _head(words: list[str], expected: str) -> tuple[str, list[str]]:

@@ -1,5 +1,6 @@
 // A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
 //     program HOW LOADER IMAGE [LAUNCHER [STEP...]]
+// LOADER: a call that loads IMAGE, or an option (-arch=sm_90a) with which NVRTC compiles it.
 // HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread).
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -45,8 +46,21 @@ static void check(Result result, const char *what) {
     exit(5);
 }
 
+static Handle compile(const char *option, const char *path) {
+    Handle made = NULL, program;
+    size_t bytes;
+    check(((Result(*)())find("nvrtcCreateProgram"))(&program, path), "create");
+    check(((Result(*)())find("nvrtcCompileProgram"))(program, 1, &option), "compile");
+    check(((Result(*)())find("nvrtcGetCUBINSize"))(program, &bytes), "size");
+    char *code = calloc(1, bytes);
+    check(((Result(*)())find("nvrtcGetCUBIN"))(program, code), "cubin");
+    check(((Result(*)())find("cuModuleLoadData"))(&made, code), "load");
+    return made;
+}
+
 static Handle load(const char *loader, const char *path) {
     Handle made = NULL;
+    if (*loader == '-') return compile(loader, path);
     FILE *file = fopen(path, "rb");
     fseek(file, 0, SEEK_END);
     long bytes = ftell(file);

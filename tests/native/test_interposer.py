@@ -111,6 +111,29 @@ def test_a_program_that_leaves_without_its_handlers_is_reported(case: Case) -> N
     assert (status, report.verdict, launches(report)) == (21, CLEAN, {"sums": 1})
 
 
+@pytest.mark.parametrize("how", ["dlsym", "linked"])
+def test_a_program_that_asks_nvrtc_for_machine_code_gets_ptx(how: str, case: Case) -> None:
+    status, report, handed = case.run(how, "-arch=sm_90a", case.image("ptx"))
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
+    assert handed[:3] == ["option -arch=sm_90a", "option -lineinfo", "cuModuleLoadData elf with hooks"]
+
+
+def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """For libraries that no adapter knows. A note says what is better for the others."""
+    monkeypatch.chdir(tmp_path)
+    code = f"import os; os.execv({str(case.folder / 'program')!r}, ['program', 'dlsym', 'cuModuleLoadData', {case.image('ptx')!r}])"
+    (tmp_path / "script.py").write_text(code)
+    with environment(case.environment):
+        status = main(["run", "--device", "gpu", "python3", "script.py"])
+    assert status == 66
+    assert "without the word python" in capfd.readouterr().out
+
+
+def test_machine_code_that_is_to_be_linked_stays(case: Case) -> None:
+    status, report, handed = case.run("dlsym", "-rdc=true", case.image("ptx"))
+    assert (status, report.verdict, handed[2]) == (STATUS, INCOMPLETE, "cuModuleLoadData elf")
+
+
 # -- what is not instrumented ---------------------------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ typedef void *Handle;
 #define LONGEST (1ull << 31)  // bytes of a message; a longer one is an error
 #define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
 
-// -- functions of the driver that are replaced ------------------------------------------------------------------------------------
+// -- functions of the driver and of NVRTC that are replaced ------------------------------------------------------------------------------------
 
 #define ENTRIES(X) \
     X(cuGetProcAddress) X(cuGetProcAddress_v2) \
@@ -50,7 +50,8 @@ typedef void *Handle;
     X(cuLaunchKernel) X(cuLaunchKernel_ptsz) X(cuLaunchKernelEx) X(cuLaunchKernelEx_ptsz) \
     X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
-    X(cuCtxDestroy) X(cuCtxDestroy_v2)
+    X(cuCtxDestroy) X(cuCtxDestroy_v2) \
+    X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
 
 #define AT(name) AT_##name,
 enum Entry { ENTRIES(AT) ENTRY_COUNT };
@@ -85,7 +86,7 @@ static Finder finder(void) {
 }
 
 static void *of_driver(const char *name) {
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *driver = strncmp(name, "cu", 2) == 0 ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) : NULL;
     return finder()(driver ? driver : RTLD_NEXT, name);
 }
 
@@ -98,7 +99,7 @@ static void *original(enum Entry at) {
 #define ORIGINAL(name, ...) (original(AT_##name) ? ((Result(*)())original(AT_##name))(__VA_ARGS__) : NOT_FOUND)
 
 static int entry_of(const char *name) {
-    if (name == NULL || strncmp(name, "cu", 2) != 0) return -1;
+    if (name == NULL || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvrtc", 5) != 0)) return -1;
     for (int at = 0; at < ENTRY_COUNT; at++)
         if (strcmp(name, names[at]) == 0) return at;
     return -1;
@@ -597,3 +598,53 @@ CONTEXT_END(cuDevicePrimaryCtxRelease, int, 0, 0)
 CONTEXT_END(cuDevicePrimaryCtxRelease_v2, int, 0, 0)
 CONTEXT_END(cuCtxDestroy, Handle, 1, (uintptr_t)which)
 CONTEXT_END(cuCtxDestroy_v2, Handle, 1, (uintptr_t)which)
+
+// -- NVRTC: a program that asks for machine code gets PTX, which the driver takes in its place ---------------------------------------
+
+#define KEPT 256
+static _Atomic(Handle) for_linker[KEPT];  // programs whose machine code is linked: PTX is no input for that
+
+static bool is_one_of(const char *option, const char *const *known) {
+    for (; *known; known++)
+        if (strcmp(option, *known) == 0) return true;
+    return false;
+}
+
+static bool any_option(int count, const char *const *options, const char *const *known) {
+    for (int i = 0; i < count; i++)
+        if (options[i] && is_one_of(options[i], known)) return true;
+    return false;
+}
+
+EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const *options) {
+    static const char *const lines[] = {"-lineinfo", "--generate-line-info", "-G", "--device-debug", NULL};
+    static const char *const linker[] = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true", "-dlto", "--dlink-time-opt", NULL};
+    const char **more = socket_path() && count >= 0 ? calloc((size_t)count + 1, sizeof *more) : NULL;
+    if (more == NULL) return ORIGINAL(nvrtcCompileProgram, program, count, options);
+    atomic_store(&for_linker[((uintptr_t)program >> 4) % KEPT], any_option(count, options, linker) ? program : NULL);
+    for (int i = 0; i < count; i++) more[i] = options[i];
+    if (!any_option(count, options, lines)) more[count++] = "-lineinfo";
+    Result result = ORIGINAL(nvrtcCompileProgram, program, count, more);
+    free(more);
+    return result;
+}
+
+// NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
+static void *ptx_instead(Handle program, const char *name) {
+    size_t bytes = 0;
+    if (socket_path() == NULL || atomic_load(&for_linker[((uintptr_t)program >> 4) % KEPT]) == program) return NULL;
+    if (ORIGINAL(nvrtcGetCUBINSize, program, &bytes) != 0 || bytes == 0) return NULL;
+    Dl_info library;
+    void *handle = dladdr(original(AT_nvrtcGetCUBINSize), &library) ? dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    return handle ? finder()(handle, name) : NULL;
+}
+
+EXPORTED Result nvrtcGetCUBINSize(Handle program, size_t *bytes) {
+    Result (*instead)(Handle, size_t *) = ptx_instead(program, "nvrtcGetPTXSize");
+    return instead ? instead(program, bytes) : ORIGINAL(nvrtcGetCUBINSize, program, bytes);
+}
+
+EXPORTED Result nvrtcGetCUBIN(Handle program, char *code) {
+    Result (*instead)(Handle, char *) = ptx_instead(program, "nvrtcGetPTX");
+    return instead ? instead(program, code) : ORIGINAL(nvrtcGetCUBIN, program, code);
+}

@@ -239,7 +239,10 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
         ),
         (["program"], "cannot run program: Permission denied"),
         (["program.exe"], "program.exe is no Python program: of those, consan run takes programs for Linux, on a GPU"),
-        (["python3", "bad.py"], "python3 is an interpreter, and consan is one itself: leave it out, as in consan run script.py"),
+        (
+            ["--device", "cpu", "python3", "bad.py"],
+            "python3 is an interpreter, and consan is one itself: leave it out, as in consan run script.py",
+        ),
     ],
 )
 def test_what_cannot_be_run(
