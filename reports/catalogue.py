@@ -194,10 +194,14 @@ _DEADLOCK = CatalogueEntry(
             "threads repeat a loop that never ends",
         ),
         "columns": Situation(
-            "{barrier} that tcgen05.alloc can take: others have them all, or the other CTA of the pair does not ask",
-            "free columns with tcgen05.dealloc before this allocation (512 in all); with .cta_group::2 let one warp of each CTA of the pair"
-            " execute tcgen05.alloc with the same number",
+            "{barrier} that tcgen05.alloc can take: there are 512, and others have too many of them",
+            "free columns with tcgen05.dealloc before this allocation, or let all allocations of the CTA need no more than 512",
             "warps wait for {barrier} in tcgen05.alloc, and no thread that can still run frees them",
+        ),
+        "pair": Situation(
+            "a tcgen05.alloc in {barrier}: with .cta_group::2 one warp of each CTA executes it",
+            "let one warp of each CTA of the pair execute tcgen05.alloc.cta_group::2 with the same number of columns",
+            "warps wait in tcgen05.alloc for {barrier}, which does not execute it",
         ),
         GENERAL: Situation("a signal that completes {barrier}", "make every thread that the barrier counts arrive at it"),
     },

@@ -16,8 +16,9 @@ from typing import Any, Final
 from consan.instrument.relations import Relations
 from consan.reports.kinds import describe
 from consan.reports.model import Finding, plural
-from consan.reports.signals import Lack, explained
+from consan.reports.signals import Lack, by_mask, explained
 
+_IN_ALLOC: Final = {"pair": "the other CTA of the pair", "columns": "columns of tensor memory"}
 NAMED: Final = 3  # barriers in the message; the waiters list all
 
 
@@ -87,16 +88,17 @@ def deadlock(
     else:
         cause = _cause(states) if states and not barriers else None
         described = describe(finding, cause, barrier=_named(states, barriers, owners, polled), lacking=_lacking(states))
-    lacks = [Lack(state.variable, state.phase, state.pending, state.expected, state.tx) for state in states]
-    if owners or relations is None:
+    lacks = [Lack(state.variable, state.phase, state.pending, state.expected, state.tx, state.cluster_rank) for state in states]
+    if relations is None or (owners and not by_mask(relations.signals(kernel))):
         return described
     return explained(described, lacks, barriers, [poll.variable for poll in polled], relations)
 
 
 def _loops(waiters: Sequence[dict[str, Any]], polls: Sequence[Poll]) -> tuple[str, str] | None:
     """The situation of endless loops, and what they poll; of warps in want of columns. Threads at a barrier wait for those."""
-    if any(waiter.get("why") == "columns" for waiter in waiters):
-        return "columns", "columns of tensor memory"
+    for why, awaited in _IN_ALLOC.items():
+        if any(waiter.get("why") == why for waiter in waiters):
+            return why, awaited
     if polls:
         return "lock" if all(poll.lock for poll in polls) else "polled", _first_of([poll.text for poll in polls])
     return ("loop", "") if any(waiter.get("why") == "loop" for waiter in waiters) else None

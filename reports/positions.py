@@ -24,6 +24,7 @@ _WAITS: Final = {
     "warp-collective": "waiting for lanes of the warp",
     "cluster-barrier": "waiting at the barrier of the cluster",
     "columns": "waiting for columns of tensor memory",
+    "pair": "waiting in tcgen05.alloc for the other CTA of the pair",
     "mbarrier": "waiting for phase {phase} of the mbarrier at shared offset {mbarrier}",
 }
 

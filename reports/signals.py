@@ -30,6 +30,7 @@ class Lack:
     pending: int
     expected: int
     tx: int
+    rank: int | None = None  # of the CTA that has the mbarrier
 
     @property
     def came(self) -> int:
@@ -46,6 +47,11 @@ class Told:
     missing: str = ""
     reason: str = ""  # follows the message
     ended: bool = False  # the arrivals completed all earlier phases, and none came in the awaited one
+
+
+def by_mask(signals: Iterable[Signal]) -> bool:
+    """Whether commits with a mask signal: one that lacks a CTA makes that CTA wait, and the others wait for it at the cluster's barrier."""
+    return any(_is_commit(signal) and "multicast::cluster" in signal.opcode.split(".") for signal in signals)
 
 
 def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], polled: Sequence[str], relations: Relations) -> Finding:
@@ -113,7 +119,7 @@ def _sites(variable: str, signals: Sequence[Signal]) -> _Sites | None:
     if not variable or any(not signal.symbol for signal in known):
         return None
     own = [signal for signal in known if variable_name(signal.symbol) == variable]
-    arrivals = [signal for signal in own if "arrive" in signal.opcode.split(".")]
+    arrivals = [signal for signal in own if "arrive" in signal.opcode.split(".") or _is_commit(signal)]
     return _Sites(*(_of_verb(own, "initialise"), arrivals, _of_verb(own, "announce"), _of_verb(own, "copy")))
 
 
@@ -126,6 +132,8 @@ def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
     name, at = lack.variable, _places(sites.arrivals)
     if not sites.inits:
         return None
+    if not lack.came and (masked := [signal for signal in sites.arrivals if by_mask([signal])]):
+        return _of_mask(lack, masked)
     if not sites.arrivals:
         return Told(sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does")
     counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
@@ -152,6 +160,22 @@ def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
         )
         return Told(sites.arrivals, fix, f"{plural(lack.expected, 'arrival')} for phase {lack.phase} of {name}: none came", ended=True)
     return Told(sites.arrivals, f"let the threads that arrive at {at} do so before they wait or exit")
+
+
+def _is_commit(signal: Signal) -> bool:
+    """Whether it is `tcgen05.commit`, which arrives once."""
+    return signal.opcode.startswith("tcgen05.commit.")
+
+
+def _of_mask(lack: Lack, commits: Sequence[Signal]) -> Told:
+    """A commit with a mask arrives in the CTAs of its mask only."""
+    at, rank = _places(commits), "" if lack.rank is None else f" of rank {lack.rank}"
+    bit = "its bit" if lack.rank is None else f"bit {lack.rank}"
+    return Told(
+        commits,
+        f"set {bit} in the mask of the tcgen05.commit at {at}; or, if the CTA{rank} is in it, let the commit come in each phase",
+        f"an arrival in the CTA{rank}: the tcgen05.commit at {at} arrives in the CTAs of its mask, by their ranks",
+    )
 
 
 def _adds_itself(signal: Signal) -> bool:

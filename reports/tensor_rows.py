@@ -193,6 +193,11 @@ TCGEN05_MISUSE: Final = CatalogueEntry(
             "clear bit {number} of the mask at {first_at}",
             "the {first_role} at {first_at} names rank {number} in its mask, and the cluster has no such CTA",
         ),
+        "illegal": Situation(
+            "values that the tables of the ISA allow",
+            "correct the field that is named, in the instruction or in its descriptor (in CuTe: take the MMA atom of the tile's shape)",
+            "the {first_role} at {first_at} is illegal",
+        ),
         GENERAL: Situation("the protocol of tensor memory", "see `consan explain tcgen05-misuse`"),
     },
 )

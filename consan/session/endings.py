@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 
 _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
 _DIVERGENT: Final = "divergent"
+_ILLEGAL: Final = "illegal"  # a tcgen05 instruction
+_MISUSE: Final = "tcgen05-misuse"
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
 _ENDINGS: Final = {
     "trap": "executed trap",
     "assert": "failed an assertion",
     "unknown-opcode": "met an unknown instruction",
-    "illegal": "executed an illegal tcgen05 instruction",
 }
 
 
@@ -64,7 +65,7 @@ def _cluster(blocked: Blocked) -> Any:
 
 def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: float | None) -> list[str]:
     """Why a launch ended early without a finding: the program stopped itself (trap, assert), or a limit was reached."""
-    ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT)]
+    ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT, _ILLEGAL)]
     if stats.undecided:
         ends.append(unfinished(entry, _outsiders(stats, prepared, entry), stands(stats.undecided, prepared, entry)))
     elif stats.timed_out or stats.idle:
@@ -138,6 +139,7 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
     found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
+    found += [_illegal(fault, prepared, entry) for fault in stats.faults if fault.kind == _ILLEGAL]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     return found
@@ -145,8 +147,14 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
 
 def not_recorded(findings: Iterable[Finding], recorded: Iterable[Finding]) -> list[Finding]:
     """The findings without faults that a hook recorded too: a hook counts every thread, a fault only the first one."""
+    recorded = list(recorded)
     known = {merge_key(finding) for finding in recorded if finding.kind in _ADDRESS_FAULTS}
-    return [finding for finding in findings if merge_key(finding) not in known]
+    misused = {access.ptx_line for finding in recorded if finding.kind == _MISUSE for access in finding.accesses}
+
+    def twice(finding: Finding) -> bool:
+        return merge_key(finding) in known or (finding.kind == _MISUSE and finding.accesses[0].ptx_line in misused)
+
+    return [finding for finding in findings if not twice(finding)]
 
 
 def _with_message(finding: Finding, message: str) -> Finding:
@@ -172,6 +180,15 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), **facts)
     detail = fault.message or _ADDRESS_FAULTS[fault.kind]
     return _with_message(finding, f"{finding.message}{f' ({detail})' if detail else ''}; the launch ended there")
+
+
+def _illegal(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    """A tcgen05 instruction that the ISA forbids (R-T15, R-A*). The machine names the field, and what is allowed."""
+    place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
+    role = ".".join(fault.opcode.split(".")[:2])
+    access = Access(role=role, op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
+    finding = describe(Finding(kind=_MISUSE, kernel=entry, accesses=(access,)), "illegal")
+    return _with_message(finding, f"{finding.message}: {fault.message}; the launch ended there")
 
 
 def _outside(access: Access) -> dict[str, str]:

@@ -18,19 +18,28 @@ INLINE void fill(f16* operand, const f16* from, u32 rows) {
     for (u32 i = threadIdx.x; i < rows * 16; i += blockDim.x) operand[element(i / 16, i % 16)] = from[i];
 }
 INLINE u64 descriptor(const void* operand) { return 0x0000401000080000ull | shared(operand) >> 4; }
-INLINE void multiply(u32 d, const f16* a, const f16* b, u32 accumulate) {
+INLINE void multiply(u32 d, const f16* a, const f16* b, u32 accumulate, u32 shape = SHAPE) {
     asm volatile(
         "{\n"
         ".reg .pred more;\n"
         "setp.ne.u32 more, %4, 0;\n"
         "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, more;\n"
-        "}" ::"r"(d), "l"(descriptor(a)), "l"(descriptor(b)), "r"(SHAPE), "r"(accumulate) : "memory");
+        "}" ::"r"(d), "l"(descriptor(a)), "l"(descriptor(b)), "r"(shape), "r"(accumulate) : "memory");
 }
 INLINE void copy_4_columns(u32 to, const void* from) {
     asm volatile("tcgen05.cp.cta_group::1.128x128b [%0], %1;" ::"r"(to), "l"(descriptor(from)) : "memory");
 }
 INLINE void commit_to(u64& barrier) {
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(shared(&barrier)) : "memory");
+}
+
+// What most kernels begin with: operands that products may read, the address of COLUMNS columns for all threads, and an mbarrier.
+INLINE void prepare(f16* a, const f16* x, f16* b, const f16* y, u32& base, u64& done) {
+    fill(a, x, 128), fill(b, y, 64);
+    if (threadIdx.x == 0) init(done, 1);
+    if (threadIdx.x < 32) alloc(base, COLUMNS);
+    fence_async_shared();
+    __syncthreads();
 }
 
 // Eight columns of the lane of each thread.

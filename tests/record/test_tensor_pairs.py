@@ -17,12 +17,15 @@ END = "    cluster_sync();  // nobody reads any more\n"
 FENCE = '        asm volatile("fence.proxy.async.shared::cluster;" ::: "memory");\n'
 MASK = '"h"((unsigned short)3)'
 WAIT = "        phase ^= 1;\n"
+ALLOCATES = "    if (warp == 0) {\n"
 # The text that is replaced, what by, and the finding that must be among those reported.
 FAULTS = {
     "peer_not_started": (START, "    __syncthreads();\n", ("lifetime", "may not have started")),
     "no_proxy_fence": (FENCE, "", ("missing-proxy-fence", "tcgen05.mma")),
     "stale_parity": (WAIT, "", ("missing-wait", "tcgen05.ld")),
     "mask_outside": (MASK, '"h"((unsigned short)7)', ("tcgen05-misuse", "rank 2")),
+    "mask_misses_a_waiter": (MASK, '"h"((unsigned short)1)', ("deadlock", "set bit 1 in the mask")),
+    "one_side_allocates": (ALLOCATES, "    if (warp == 0 && rank == 0) {\n", ("deadlock", "the other CTA of the pair")),
 }
 
 
@@ -56,7 +59,8 @@ def test_faults_of_a_pair(name: str, tmp_path: Path) -> None:
     before, after, (kind, words) = FAULTS[name]
     assert before in _text("tcgen05_pair")
     report, _ = _pair(tmp_path, _text("tcgen05_pair").replace(before, after))
-    assert any(each.kind == kind and words in each.message for each in report.findings), [each.message for each in report.findings]
+    told = [(each.kind, each.message + each.fix) for each in report.findings]
+    assert any(each == kind and words in text for each, text in told), told
 
 
 def test_the_own_accesses_before_the_own_dealloc(tmp_path: Path) -> None:

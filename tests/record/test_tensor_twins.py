@@ -28,7 +28,8 @@ def _launch(path: Path, racy: bool) -> tuple[Any, dict[str, Any]]:
     spec = twin_file.read(path)
     args = spec.fresh_args()
     kernel = twin_file.kernel(path, racy)
-    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), smem=spec.smem, device="cpu", engine="record")
+    how: dict[str, Any] = {"smem": spec.smem, "device": "cpu", "engine": "record", "policy": spec.policy}
+    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), **how)
     assert {each.engine for each in report.kernels} == {"record"}
     return report, args
 

@@ -25,6 +25,7 @@ FINDINGS = {
     "02_missing_cp_async_wait": ("missing-wait", {"copy16(&ring[stage][0]", "tile[out_row + x][out_col] = sum[x]"}),
     "05_mbarrier_pipeline": ("missing-wait", {"cp.async.bulk.shared::cluster", "sum += ring[stage][thread]"}),
     "06_flaky_multicast": ("missing-wait", {"multicast(scales, scale, &ready)", "sum * scales[t] * (rank + 1)"}),
+    "10_two_cta_gemm": ("data-race", {"*reinterpret_cast<uint4*>(tile", "multiply(d, tile_a, tile_b"}),
     "03_triton": ("missing-wait", {"start_copy(ring.index(ahead % STAGES)", "total += ring.index(row % STAGES)"}),
 }
 
@@ -91,6 +92,16 @@ def test_triage_walks_to_the_missing_wait(tmp_path: Path) -> None:
     assert (decision["kind"], decision["receiver"][1:]) == ("land", [0, 0])
     assert decision["words"].split(" for ")[0] in (folder / "README.md").read_text(), "the README quotes it"
     assert "reproduced: 3 of 3 times" in shown[2].stdout
+
+
+@pytest.mark.slow
+def test_the_product_of_two_ctas_is_rarely_wrong_and_always_reported(tmp_path: Path) -> None:
+    folder = shutil.copytree(ROOT / "10_two_cta_gemm", tmp_path / "tutorial")
+    (stress,) = (command for command in _commands(folder) if command.split()[1] == "stress")
+    assert _run(stress, folder).returncode == 66
+    runs = json.loads((folder / "flaky.json").read_text())["runs"]
+    assert 0 < runs["wrong"]["runs"] < 10
+    assert runs["with_errors"]["runs"] == runs["ok"] == 100
 
 
 def _source_lines(access: dict[str, object], source: list[str]) -> set[str]:

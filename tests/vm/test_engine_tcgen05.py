@@ -70,7 +70,7 @@ def test_a_pair_in_which_one_cta_does_not_allocate_is_a_deadlock() -> None:
     even = "setp.eq.u32 %p2, %rank, 0; and.pred %p2, %p2, %warp0;"
     body = f"{even} @%p2 tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [tmem], 32;"
     stats, _ = start(body + SYNC, EMPTY[:16].repeat(2), 1, grid=2, cluster=2)
-    assert (0, "columns", "tcgen05.alloc") in blocked(stats)
+    assert (0, "pair", "tcgen05.alloc") in blocked(stats)
 
 
 @SEEDS

@@ -10,11 +10,7 @@ extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
     __shared__ alignas(128) f16 a[128 * 16], b[64 * 16];
     __shared__ u32 base;
     __shared__ u64 done;
-    fill(a, x, 128), fill(b, y, 64);
-    if (threadIdx.x == 0) init(done, 1);
-    if (threadIdx.x < 32) alloc(base, COLUMNS);
-    fence_async_shared();
-    __syncthreads();
+    prepare(a, x, b, y, base, done);
     if (threadIdx.x == 0) {
         multiply(base, a, b, 0);
         commit_to(done);

@@ -201,8 +201,8 @@ class Plan:
         return TensorMemory(self.wave)
 
     @property
-    def columns_waiters(self) -> list[WaitingLanes]:
-        """Warps that wait for columns of tensor memory."""
+    def columns_waiters(self) -> list[tuple[WaitingLanes, str]]:
+        """Warps that wait in tcgen05.alloc, and for what."""
         return self.tensor_memory.waiters() if "tensor_memory" in self.__dict__ else []
 
     @property

@@ -276,8 +276,8 @@ class Scheduler:
                 found += self._by_warp(waiter.lanes, why, waiter.barrier, waiter.site.opcode, waiter.site.line)
         for waiter in self.plan.cluster_barriers.waiters:
             found += self._by_warp(waiter.lanes, "cluster-barrier", None, waiter.site.opcode, waiter.site.line)
-        for waiter in self.plan.columns_waiters:
-            found += self._by_warp(waiter.lanes, "columns", None, waiter.site.opcode, waiter.site.line)
+        for waiter, why in self.plan.columns_waiters:
+            found += self._by_warp(waiter.lanes, why, None, waiter.site.opcode, waiter.site.line)
         for group in self.parked.values():
             found += self._at(group, "warp-collective")
         return found + self._at_mbarriers()
@@ -319,7 +319,7 @@ class Scheduler:
     def _waiters(self) -> list[WaitingLanes]:
         plan = self.plan
         parked = [each.waiter for there in plan.mbarriers.parked.values() for each in there]
-        others = (plan.warp_barriers.waiters, plan.cluster_barriers.waiters, plan.columns_waiters, parked)
+        others = (plan.warp_barriers.waiters, plan.cluster_barriers.waiters, [waiter for waiter, _ in plan.columns_waiters], parked)
         return [*itertools.chain(*plan.barriers.waiters, *others)]
 
     def _hung(self, current: LaneGroup) -> list[Blocked]:

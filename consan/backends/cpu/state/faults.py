@@ -84,7 +84,8 @@ class Blocked:
     ctaid: Dim3
     warp: int
     lanes: int  # mask
-    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "columns" | "running" | "spin" (polls) | "loop"
+    # "barrier" | "warp-barrier" | "warp-collective" | "cluster-barrier" | "mbarrier" | "columns" | "pair"
+    # | "running" | "spin" (polls) | "loop"
     why: str
     barrier: int | None
     opcode: str

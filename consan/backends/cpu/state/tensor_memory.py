@@ -131,9 +131,10 @@ class TensorMemory:
         del self.live[cta][address]
         return self._serve()
 
-    def waiters(self) -> list[WaitingLanes]:
-        """Warps that wait for columns, or for the other CTA of their pair."""
-        return [request.waiter for requests in (*self.queue, self.halves) for request in requests]
+    def waiters(self) -> list[tuple[WaitingLanes, str]]:
+        """Warps that wait for columns, or for the other CTA of their pair, and for which."""
+        for_columns = [(request.waiter, "columns") for requests in self.queue for request in requests]
+        return for_columns + [(request.waiter, "pair") for request in self.halves]
 
 
 def fault(waiter: WaitingLanes, message: str) -> LaneError:
