@@ -43,7 +43,7 @@ RULES = {
     "copies: groups in flight": ("copies.hpp", "own.retired = own.commits - pending;", "own.retired = own.commits;", "cp_async_off_by_one", True),
     "copies: commits": ("copies.hpp", "if (own.commits <= (u64)own.retired + pending) return;", "++own.commits;", "cp_async_wait_before_commit", True),
     "copies: each other": ("copies.hpp", "        meet(access, OVERLAPPING_COPIES);\n", "", "cp_async_same_destination", True),
-    "copies: sources": ("copies.hpp", "any |= store_beside(source, issuer, thread, site, address, bytes);", "(void)site, (void)address, (void)bytes, (void)source, (void)thread;", "cp_async_source_overwritten", True),
+    "copies: sources": ("copies.hpp", "if (store_beside(issuer, thread, site, address, bytes)) any = true, in_flight_ = i;", "(void)site;", "cp_async_source_overwritten", True),
     "copies: at the exit": ("replay.cpp", "        copies_.exit(thread);\n", "", "cp_async_at_exit", True),
     "copies: initialise": ("replay.cpp", "log.b());\n        initialised_.add(access);", "log.b());", "cp_async_sizes", False),
     "mbarriers: order": ("mbarriers.hpp", "if (publishes) scopes_.release(", "if (false) scopes_.release(", "mbarrier_pipeline", False),

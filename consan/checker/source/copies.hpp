@@ -3,6 +3,7 @@
 // cp.async.mbarrier.arrive makes the earlier copies of its thread complete with the phase that it arrives at.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "mbarriers.hpp"
@@ -23,6 +24,9 @@ class Copies {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
         if (own.sources.empty()) issuers_.push_back(access.thread);
         own.sources.push_back({source, source + std::min(size, (u32)access.bytes), own.commits, access.site, own.issued});
+        Span &span = spans_.emplace(access.site, Span{source, source}).first->second;
+        span.low = std::min(span.low, source), span.high = std::max(span.high, source + access.bytes);
+        ++issued_;
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
     }
@@ -85,19 +89,20 @@ class Copies {
 
     // A thread stores to global memory (R-CP4). Returns whether the outcome depends on addresses in global memory: some copy is in flight.
     bool store(u32 thread, u32 site, u64 address, u32 bytes) {
+        if (threads_[thread].all_observed == issued_) return false;
+        auto beside = [&](const std::pair<const u32, Span> &each) { return each.second.low < address + bytes && address < each.second.high; };
+        bool near = std::any_of(spans_.begin(), spans_.end(), beside);
+        if (!near && in_flight_ < issuers_.size() && first_unknown(issuers_[in_flight_], thread) != threads_[issuers_[in_flight_]].sources.end()) return true;
         bool any = false;
-        for (size_t i = 0; i < issuers_.size();) {
+        for (size_t i = 0; i < issuers_.size() && (near || !any);) {
             u32 issuer = issuers_[i];
             std::vector<Source> &sources = threads_[issuer].sources;
-            auto settled = [&](const Source &source) {
-                const Wait *wait = covering(issuer, source.group);
-                return wait && wait->generation != races_.generation();
-            };
-            sources.erase(std::remove_if(sources.begin(), sources.end(), settled), sources.end());
-            for (const Source &source : sources) any |= store_beside(source, issuer, thread, site, address, bytes);
+            forget_settled(threads_[issuer]);
+            if (store_beside(issuer, thread, site, address, bytes)) any = true, in_flight_ = i;
             if (sources.empty()) issuers_[i] = issuers_.back(), issuers_.pop_back();
             else ++i;
         }
+        if (!any) threads_[thread].all_observed = issued_;
         return any;
     }
 
@@ -121,6 +126,9 @@ class Copies {
     struct Wait {
         u32 retired, time, generation;
     };
+    struct Span {
+        u64 low, high;
+    };
     struct Source {
         u64 low, high;
         u32 group, site, number;
@@ -132,6 +140,8 @@ class Copies {
     };
     struct Thread {
         u32 issued = 0, commits = 0, retired = 0;
+        u64 all_observed = 0;  // the thread knows that so many copies, of all threads, are complete
+        size_t settled = 0;  // when settled sources were last forgotten: at this generation, after so many waits
         u32 last_copy = 0, last_group = 0, last_site = 0;  // the last copy that reads something
         std::vector<Wait> waits;
         std::vector<Source> sources;
@@ -198,17 +208,36 @@ class Copies {
         return found;
     }
 
-    bool store_beside(const Source &source, u32 issuer, u32 thread, u32 site, u64 address, u32 bytes) {
-        if (observed(covering(issuer, source.group), issuer, source.number, thread)) return false;
-        if (source.low < address + bytes && address < source.high) {
-            Record found = conflict(issuer, source.group, source.number, source.site, thread, site, SOURCE_OVERWRITTEN);
+    // Forget the sources of copies whose completion all threads have observed.
+    void forget_settled(Thread &own) {
+        if (own.settled == races_.generation() + own.waits.size()) return;
+        own.settled = races_.generation() + own.waits.size();
+        auto kept = std::find_if(own.waits.rbegin(), own.waits.rend(), [&](const Wait &wait) { return wait.generation != races_.generation(); });
+        u32 groups = kept == own.waits.rend() ? 0 : kept->retired;
+        auto first = std::find_if(own.sources.begin(), own.sources.end(), [&](const Source &source) { return source.group >= groups; });
+        own.sources.erase(own.sources.begin(), first);
+    }
+
+    // The first source of an issuer's copies that a thread has not observed: then not the later ones either.
+    std::vector<Source>::const_iterator first_unknown(u32 issuer, u32 thread) const {
+        const std::vector<Source> &sources = threads_[issuer].sources;
+        auto known = [&](const Source &source) { return observed(covering(issuer, source.group), issuer, source.number, thread); };
+        return std::partition_point(sources.begin(), sources.end(), known);
+    }
+
+    // A store meets the sources of an issuer's copies. Returns whether its thread has not observed one.
+    bool store_beside(u32 issuer, u32 thread, u32 site, u64 address, u32 bytes) {
+        auto first = first_unknown(issuer, thread), end = threads_[issuer].sources.cend();
+        for (auto at = first; at != end; ++at) {
+            if (at->low >= address + bytes || address >= at->high) continue;
+            Record found = conflict(issuer, at->group, at->number, at->site, thread, site, SOURCE_OVERWRITTEN);
             found.hazard = WAR;
             found.bytes = bytes;
             found.address_low = (u32)address;
             found.address_high = (u32)(address >> 32);
             findings_.add(found);
         }
-        return true;
+        return first != end;
     }
 
     Record conflict(u32 issuer, u32 group, u32 number, u32 other_site, u32 thread, u32 site, Reason reason) const {
@@ -238,4 +267,7 @@ class Copies {
     std::vector<Item> items_;
     std::vector<Thread> threads_;
     std::vector<u32> issuers_;  // threads with sources
+    std::map<u32, Span> spans_;  // the bytes of all sources, by site
+    u64 issued_ = 0;             // copies of all threads
+    size_t in_flight_ = 0;       // the place among the issuers of one with a copy that the last store had not observed
 };

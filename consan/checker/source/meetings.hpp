@@ -8,45 +8,51 @@
 
 class Meetings {
   public:
-    explicit Meetings(const Shape &shape) : members_(shape.threads()) {
-        for (u32 thread = 0; thread < shape.threads(); ++thread) members_[thread] = shape.exists(thread) ? NOWHERE : GONE;
+    explicit Meetings(const Shape &shape) : masks_(shape.threads()), warps_(shape.warps()) {
+        for (u32 thread = 0; thread < shape.warps() * LANES; ++thread)
+            if (!shape.exists(thread)) of(thread).gone |= bit(thread);
     }
 
     void arrive(u32 thread, u32 mask, std::vector<u32> &released) {
-        members_[thread] = mask | 1u << thread % LANES;
+        masks_[thread] = mask | bit(thread);
+        of(thread).waiting |= bit(thread);
         settle(thread, released);
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
-        members_[thread] = GONE;
+        of(thread).waiting &= ~bit(thread), of(thread).gone |= bit(thread);
         settle(thread, released);
     }
 
     // Lanes that wait for others go on, because those never come. Returns them.
     std::vector<u32> give_up() {
         std::vector<u32> found;
-        for (u32 thread = 0; thread < members_.size(); ++thread)
-            if (waits(thread)) members_[thread] = NOWHERE, found.push_back(thread);
+        for (u32 first = 0; first < masks_.size(); first += LANES) release(first, of(first).waiting, found);
         return found;
     }
 
   private:
-    static constexpr u64 NOWHERE = 0, GONE = 1ull << 32;
+    struct Warp {
+        u32 waiting = 0, gone = 0;  // a bit for each lane; threads that do not exist are gone
+    };
 
-    bool waits(u32 thread) const { return members_[thread] != NOWHERE && members_[thread] != GONE; }
+    static u32 bit(u32 thread) { return 1u << thread % LANES; }
+    Warp &of(u32 thread) { return warps_[thread / LANES]; }
+
+    void release(u32 first, u32 lanes, std::vector<u32> &released) {
+        of(first).waiting &= ~lanes;
+        for (; lanes; lanes &= lanes - 1) released.push_back(first + (u32)__builtin_ctz(lanes));
+    }
 
     void settle(u32 thread, std::vector<u32> &released) {
-        u32 first = thread / LANES * LANES, end = std::min(first + LANES, (u32)members_.size());
-        for (u32 lane = first; lane < end; ++lane) {
-            u64 members = members_[lane];
-            bool missing = false;
-            if (!waits(lane) || !(members >> (lane - first) & 1)) continue;
-            for (u32 other = first; other < end; ++other) missing |= (members >> (other - first) & 1) && members_[other] == NOWHERE;
-            if (missing) continue;
-            for (u32 other = first; other < end; ++other)
-                if (members >> (other - first) & 1 && waits(other)) members_[other] = NOWHERE, released.push_back(other);
+        Warp &warp = of(thread);
+        u32 first = thread / LANES * LANES;
+        for (u32 left = warp.waiting; left; left &= left - 1) {
+            u32 lane = (u32)__builtin_ctz(left), members = masks_[first + lane];
+            if (warp.waiting >> lane & 1 && !(members & ~(warp.waiting | warp.gone))) release(first, members & warp.waiting, released);
         }
     }
 
-    std::vector<u64> members_;  // of the instruction where a lane waits
+    std::vector<u32> masks_;  // the members of the instruction where a lane waits
+    std::vector<Warp> warps_;
 };
