@@ -1,4 +1,4 @@
-"""Launches that are kept: what `check` has read of a launch, as the contents of a file, and read again.
+"""Launches that are kept: the parts of a launch that `check` has read, written to a file and read again.
 
 The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each unit, a CTA or
 a cluster (-1: its threads have not all exited), and one with the names of the groups; each unit that was replayed has its log.
@@ -12,7 +12,7 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -33,10 +33,10 @@ _EMPTY: Final = b"PK\5\6" + bytes(18)  # an archive without members
 
 
 class Watched:
-    """A launch, and what `check` reads of it. `words`: the most that a block of the kernel has."""
+    """A launch, and the histories that `check` has read of it."""
 
-    def __init__(self, launch: RecordedLaunch, words: int) -> None:
-        self._launch, self._words = launch, words
+    def __init__(self, launch: RecordedLaunch) -> None:
+        self._launch = launch
         self.grouped_as: Grouped | None = None
         self.histories: dict[int, History] = {}  # by unit
 
@@ -51,25 +51,12 @@ class Watched:
 
     def history(self, unit: int) -> History:
         """The history of a unit."""
-        found = self._launch.history(unit)
-        self.histories[unit] = _trimmed(found, self._words)
-        return found
-
-    def short_history(self, cta: int) -> History:
-        """What a CTA did, without lines that nothing was written to."""
-        self.histories[cta] = self._launch.short_history(cta)
-        return self.histories[cta]
+        self.histories[unit] = self._launch.history(unit)
+        return self.histories[unit]
 
     def free(self) -> None:
         """Free the launch's memory."""
         self._launch.free()
-
-
-def _trimmed(history: History, words: int) -> History:
-    """Without the lines that nothing was written to, but for those of one block: the checker looks that far ahead."""
-    used = history.log.any(axis=(0, 2)).nonzero()[0]
-    lines = min(history.log.shape[1], (int(used[-1]) if used.size else 0) + words + 2)
-    return replace(history, log=history.log[:, :lines].copy())
 
 
 @dataclass(frozen=True)
@@ -94,10 +81,6 @@ class KeptLaunch:
         if unit not in self.histories:
             raise UsageError(f"the log of CTA {unit} is not in the file")
         return self.histories[unit]
-
-    def short_history(self, cta: int) -> History:
-        """The same: the log was cut when it was written."""
-        return self.history(cta)
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""

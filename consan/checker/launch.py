@@ -117,8 +117,8 @@ class Launch:
         window, nbytes = np.frombuffer(self.backend.read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
         return window, nbytes
 
-    def short_history(self, unit: int) -> History:
-        """The same without the lines that nothing was written to: not all of a log is read."""
+    def history(self, unit: int) -> History:
+        """The history of a unit, without the lines that nothing was written to: not all of a log is read."""
         window, nbytes = self.window()
         members = self.units[unit].tolist()
         logs = [self._used_lines(cta * self.warps + warp) for cta in members for warp in range(self.warps)]
@@ -140,14 +140,6 @@ class Launch:
                 break
         parts.append(np.frombuffer(self.backend.read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
         return np.concatenate(parts)
-
-    def history(self, unit: int) -> History:
-        """The history of a unit."""
-        window, nbytes = self.window()
-        size, members = self.warps * self.lines * LINE_BYTES, self.units[unit].tolist()
-        logs = [np.frombuffer(self.backend.read(self._places["log"] + cta * size, size), "<u4") for cta in members]
-        log = logs[0] if len(logs) == 1 else np.concatenate(logs)
-        return History(log.reshape(len(members) * self.warps, self.lines, LANES), self.threads, window, nbytes, len(members))
 
 
 def units_of(grid: Dim3, cluster: Dim3) -> npt.NDArray[np.int64]:

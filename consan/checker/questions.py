@@ -38,12 +38,8 @@ class Remembered:
 
     def history(self, unit: int) -> History:
         """The history of a unit."""
-        return self.short_history(unit)
-
-    def short_history(self, unit: int) -> History:
-        """The same without the lines that nothing was written to."""
         if unit not in self._histories:
-            self._histories[unit] = self._launch.short_history(unit)
+            self._histories[unit] = self._launch.history(unit)
         return self._histories[unit]
 
     def free(self) -> None:

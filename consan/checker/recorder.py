@@ -277,10 +277,7 @@ class RecordedLaunch(Protocol):
         """The address of the first byte of a CTA's shared memory, and how many there are."""
 
     def history(self, unit: int) -> History:
-        """The history of a unit."""
-
-    def short_history(self, unit: int) -> History:
-        """The same without the lines that nothing was written to."""
+        """The history of a unit, without the lines that nothing was written to."""
 
     def free(self) -> None:
         """Free the memory."""
@@ -395,7 +392,7 @@ class _Checker:
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories = [self.launch.short_history(unit) for unit in range(grouped.units)]
+        histories = [self.launch.history(unit) for unit in range(grouped.units)]
         if not histories:
             return ()
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa)

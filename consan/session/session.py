@@ -268,7 +268,7 @@ class Session:
             self.recording.takes_hooks(prepared.name, f"{error} do not fit the trace memory (--trace-memory gives more)")
             return self.modules.with_hooks(prepared, math.prod(cluster)), None
         if self._keeper is not None:
-            started.launch = Watched(started.launch, started.recorded.words)
+            started.launch = Watched(started.launch)
         return prepared, started
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What lies between two accesses of a kernel, from its control-flow graph (`flow.py`). Computed on demand for a finding.
+"""Finds the synchronisation between two accesses of a kernel, in its control-flow graph (`flow.py`). Computed on demand for a finding.
 
 A function is reduced to the instructions that matter: the two accesses, synchronising instructions, and calls. Accesses of one source
 place count as one access (an unrolled loop has several), because findings name source places.

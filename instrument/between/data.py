@@ -1,4 +1,4 @@
-"""What the instructions of a kernel compute and touch: values of operands, variables behind addresses, loads behind stores.
+"""Follows data through a kernel: the values of operands, the variables behind addresses, the loads behind stores.
 
 Follows registers that one instruction writes. Control flow does not matter here (`flow.py`).
 """

@@ -206,7 +206,7 @@ class Flow:
     # --- stretches ---
 
     def stretches(self, first: Vertices, second: Vertices, threads: Threads) -> Stretches:
-        """What synchronises around two accesses."""
+        """The synchronisation around two accesses."""
         both = first | second
         of_first, of_second = (self.edges(thread) for thread in threads)
         forward, backward = closure(self.out, first, both), closure(self.edges(None).into, second, both)

@@ -17,7 +17,7 @@ from consan.instrument.ptx import Address, Function, Immediate, Instruction, Mod
 from consan.instrument.relations import Signal
 
 _DEPTH: Final = 12  # limit of the arithmetic that is followed for one operand
-# What an instruction other than mbarrier.init does, by the roles of its operands; the first row that fits.
+# The verb of an instruction other than mbarrier.init, by the roles of its operands: the first row that fits.
 _VERBS: Final[tuple[tuple[str, frozenset[str]], ...]] = (
     ("announce", frozenset(("mbar", "tx-count"))),
     ("copy", frozenset(("mbar", "size"))),

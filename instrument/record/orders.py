@@ -1,4 +1,4 @@
-"""What an operation orders and its scope, as one number of a template (consan/checker/source/flags.hpp reads it)."""
+"""The order that an operation makes, and its scope, as one number of a template (consan/checker/source/flags.hpp reads it)."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class KernelRewrite:
         return text.prologue(self.number) + (text.state() if self.suspensions else "")
 
     def _end(self, flow: str) -> str:
-        """What comes before a thread returns from here, or exits."""
+        """The text before a thread returns from here, or exits."""
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _find_points(self) -> None:

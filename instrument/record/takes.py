@@ -1,4 +1,4 @@
-"""What the recording pass takes. Any other module calls hooks instead, and the report names the engine.
+"""Which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
 copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,

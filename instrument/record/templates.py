@@ -21,7 +21,7 @@ LINE_BYTES = LANES * WORD_BYTES  # one word of each lane of a warp
 
 
 class Event(enum.IntEnum):
-    """What happened."""
+    """The kinds of events."""
 
     READ = 1
     WRITE = 2
@@ -61,6 +61,8 @@ class Event(enum.IntEnum):
     LAUNCH_REQUEST = 36  # clusterlaunchcontrol, to 38 (launch_control.py)
     LAUNCH_ANSWER = 37  # a response has been decoded
     LAUNCH_USE = 38  # the id in a response is used
+    OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
+    PUBLISH = 62  # the same: after it
     TENSOR_ALLOC_REQUEST = 64  # tcgen05, from here on (tensor_memory.py)
     TENSOR_ALLOC = 65  # one that has been served
     TENSOR_DEALLOC = 66
@@ -73,8 +75,6 @@ class Event(enum.IntEnum):
     TENSOR_SHIFT = 73
     TENSOR_COMMIT = 74
     TENSOR_FENCE = 75
-    OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
-    PUBLISH = 62  # the same: after it
 
 
 class Flag(enum.IntFlag):

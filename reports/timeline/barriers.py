@@ -1,4 +1,4 @@
-"""Pictures of barriers: used against their protocol, and waited for in vain."""
+"""Pictures of barriers that are used against their protocol, and of waits that never end."""
 
 from __future__ import annotations
 

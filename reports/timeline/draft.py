@@ -1,4 +1,4 @@
-"""A picture under construction: its lanes, events and edges, and what all pictures say of a finding."""
+"""A picture under construction: its lanes, events and edges, and the captions that all pictures share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CAPTIONS: Final = {
     "lifetime": "Shared memory exists only while its CTA runs.",
 }
 
-# What is said of a culprit where nothing is to be ordered.
+# The words for a culprit where the finding is not about an order.
 _BLAMES: Final = {
     "deadlock": "does not end the wait",
     "uninitialized-read": "does not write these bytes",
