@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 GPU: Final = "GPU"  # the device of a report in whose process consan has opened none
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
-_CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster|shared::cluster\.global")
+_CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster")
 _LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
 _MOST_TABLE: Final = 1 << 24  # bytes
 _UNKNOWN: Final = "a kernel that consan has not seen being looked up"
@@ -151,7 +151,7 @@ class Client:
         (label, ptx), wanted = found, self._options.kernel_name
         if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
             return None
-        return session.instrument(ptx, name=label or name, cluster=_LARGEST_CLUSTER if _CLUSTERS.search(ptx) else 1)
+        return session.instrument(ptx, name=label or name, cluster=cluster_of(ptx))
 
     def _loaded(self, message: Message) -> Message:
         """An exchanged image was loaded: write its control block."""
@@ -266,6 +266,11 @@ class Client:
             for name, count in missing.items()
             if count > 0
         ]
+
+
+def cluster_of(ptx: str) -> int:
+    """CTAs per cluster to instrument a module for: a launch can choose them, and comes when the module is loaded already."""
+    return _LARGEST_CLUSTER if _CLUSTERS.search(ptx) else 1
 
 
 def how_to_build(architecture: str) -> str:

@@ -97,7 +97,8 @@ Result cuCtxSynchronize(void) { return 0; }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }
 Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
 Result cuStreamSynchronize(Handle stream) { return stream == NULL; }
-Result cuStreamIsCapturing(Handle stream, int *status) { return *status = 0, stream == NULL; }
+#define CAPTURED ((Handle)0x40)  // a stream whose launches go into a graph
+Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == CAPTURED, stream == NULL; }
 Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
 Result cuEventRecord(Handle event, Handle stream) { return event == NULL || stream != NULL; }
 Result cuEventQuery(Handle event) { return event == NULL; }
@@ -147,7 +148,8 @@ Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = kernel,
 #define PLAIN(name) \
     Result name(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared, Handle stream, \
                 void **arguments, void **extra) { \
-        if (a * b * c != 4 || d * e * f != 256 || shared || stream || !arguments || extra) return 1; \
+        if (a * b * c != 4 || d * e * f != 256 || shared || !arguments || extra) return 1; \
+        if (stream == CAPTURED) return note("captured", #name), 0; \
         return launch(#name, function); \
     }
 PLAIN(cuLaunchKernel)
@@ -158,7 +160,9 @@ Result cuLaunchCooperativeKernel(Handle function, unsigned a, unsigned b, unsign
     return launch("cuLaunchCooperativeKernel", function);
 }
 Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
-    return config && arguments && !extra ? launch("cuLaunchKernelEx", function) : 1;
+    if (!config || !arguments || extra) return 1;
+    if (((const Handle *)config)[4] == CAPTURED) return note("captured", "cuLaunchKernelEx"), 0;
+    return launch("cuLaunchKernelEx", function);
 }
 
 // NVRTC, which is a library of its own: a program is the file of its PTX, and its machine code is a head of ELF.

@@ -86,12 +86,14 @@ static Handle kernel_of(const char *loader, Handle module) {
     return found;
 }
 
+static Handle stream;
+
 static void launch(const char *launcher, Handle kernel) {
-    void *none[] = {NULL};
+    void *none[] = {NULL, NULL, NULL, NULL, stream};  // also a configuration, whose stream lies there
     Result (*call)() = find(launcher);
     if (!call) exit(8);
     if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
-    else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, NULL, none, NULL), launcher);
+    else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, none, NULL), launcher);
 }
 
 static char **words;
@@ -122,6 +124,7 @@ int main(int count, char **given) {
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
     launch(launcher, kernel);
     for (int i = 5; i < count; i++) {
+        if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
         if (!strcmp(given[i], "again")) launch(launcher, kernel);
         if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");
         if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");

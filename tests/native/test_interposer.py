@@ -91,6 +91,13 @@ def test_without_a_context_the_session_takes_the_runtimes(case: Case) -> None:
     assert "cuDevicePrimaryCtxRetain " in handed
 
 
+@pytest.mark.parametrize("launcher", ["cuLaunchKernel", "cuLaunchKernelEx"])
+def test_a_launch_into_a_graph_is_no_launch_yet(launcher: str, case: Case) -> None:
+    """The graph is never run: the launch is neither counted nor called unchecked."""
+    _, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), launcher, "capture", "again", **NO_FINDING)
+    assert (report.verdict, launches(report), handed[-1]) == (CLEAN, {"sums": 1}, f"captured {launcher}")
+
+
 def test_threads_and_forks(case: Case) -> None:
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "threads", "fork")
     assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 402})

@@ -547,10 +547,23 @@ EXPORTED Result cuLibraryEnumerateKernels(Handle *kernels, unsigned count, Handl
 
 // -- launches ---------------------------------------------------------------------------------------------------------------------
 
-static Result counted(Result result, Handle function) {
+#define LEGACY_STREAM 1  // it cannot be captured, and a query while another stream is captured would end that capture
+
+// A launch into a graph is no launch yet.
+static bool captured(Handle stream) {
+    static _Atomic(void *) found;
+    int status = 0;
+    if ((uintptr_t)stream <= LEGACY_STREAM) return false;
+    if (atomic_load(&found) == NULL) atomic_store(&found, of_driver("cuStreamIsCapturing"));
+    Result (*query)(Handle, int *) = atomic_load(&found);
+    return query && query(stream, &status) == 0 && status != 0;
+}
+
+static Result counted(Result result, Handle function, Handle stream) {
     struct Launches *entries = atomic_load(&table);
     uint64_t handle = (uintptr_t)function, at = handle >> 4;
-    for (unsigned tried = 0; result == 0 && handle && entries && tried < TABLE_ENTRIES; tried++, at++) {
+    if (result != 0 || handle == 0 || entries == NULL || captured(stream)) return result;
+    for (unsigned tried = 0; tried < TABLE_ENTRIES; tried++, at++) {
         struct Launches *entry = &entries[at % TABLE_ENTRIES];
         uint64_t expected = 0;
         if (atomic_compare_exchange_strong(&entry->handle, &expected, handle) || expected == handle) {
@@ -561,20 +574,26 @@ static Result counted(Result result, Handle function) {
     return result;
 }
 
+struct Config {  // CUlaunchConfig as far as its stream
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+};
+
 #define PLAIN_LAUNCH(name) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
         return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra), \
-                       function); \
+                       function, stream); \
     }
 #define COOPERATIVE_LAUNCH(name) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
-        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments), function); \
+        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments), function, \
+                       stream); \
     }
 #define CONFIGURED_LAUNCH(name) \
-    EXPORTED Result name(const void *config, Handle function, void **arguments, void **extra) { \
-        return counted(ORIGINAL(name, config, function, arguments, extra), function); \
+    EXPORTED Result name(const struct Config *config, Handle function, void **arguments, void **extra) { \
+        return counted(ORIGINAL(name, config, function, arguments, extra), function, config ? config->stream : NULL); \
     }
 
 PLAIN_LAUNCH(cuLaunchKernel)
