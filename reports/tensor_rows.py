@@ -68,6 +68,22 @@ TENSOR_WAITS: Final = {
         )
         for each in TENSOR_OPERATIONS
     },
+    "tensor-only-used": Situation(
+        "{wait} between (1) and (2): only the use of its registers tells that (1) is complete (policy isa, T2: CuTe leaves it out)",
+        "put {wait} ({wait_cpp}) after {first_at}, in its warp, before the barrier or the arrival that hands the columns over",
+        "the {second_role} at {second_at} changes {bytes} after the registers of the {first_role} at {first_at} have been used, and no"
+        " wait::ld lies between",
+        "warning",
+        "isa",
+    ),
+    "tensor-issue-order": Situation(
+        "a commit of (1) and a wait for it: the ISA does not list the two as a pipeline (policy isa, T3: every block-scaled kernel"
+        " relies on the order of issue)",
+        _COMMIT_FIX,
+        "the {second_role} at {second_at} uses {bytes} behind the {first_role} at {first_at} in the order of their issue only",
+        "warning",
+        "isa",
+    ),
     **_by_wait("tcgen05.ld", _NOT_READ),
     **_by_wait("tcgen05.st", "the {second_role} at {second_at} uses {bytes} before the {first_role} at {first_at} has written them"),
 }
@@ -127,6 +143,16 @@ TCGEN05_FENCE: Final = CatalogueEntry(
             "tcgen05.fence::before_thread_sync between (1) and the relaxed arrival or barrier",
             "execute tcgen05.fence::before_thread_sync ({before_sync}) after {first_at} and its wait, before the arrival; or make the"
             " arrival a release",
+        ),
+        "tensor-fence-by-the-isa": Situation(
+            "tcgen05.fence before the arrival and behind the wait (policy isa, T1: Triton and CUTLASS leave both out, and release and"
+            " acquire order tcgen05 operations too)",
+            "execute tcgen05.fence::before_thread_sync ({before_sync}) before the arrival or barrier, and tcgen05.fence::after_thread_sync"
+            " ({after_sync}) after it, before {second_at}",
+            "the {second_role} at {second_at} and the {first_role} at {first_at} use {bytes}; release and acquire order them, and no"
+            " tcgen05.fence lies between",
+            "warning",
+            "isa",
         ),
         GENERAL: Situation("tcgen05.fence on both sides", "put tcgen05.fence before the arrival and after the wait"),
     },

@@ -103,6 +103,9 @@ class Reason(enum.IntEnum):
     PAIR_NOT_STARTED = 75  # R-P1
     NO_FENCE_BEFORE = 76  # tcgen05.fence::before_thread_sync (R-T9)
     NO_FENCE_AFTER = 77  # tcgen05.fence::after_thread_sync
+    FENCE_BY_THE_ISA = 78  # --policy isa: release and acquire, without a tcgen05.fence (T1)
+    ISSUE_ORDER = 79  # --policy isa: only the order of issue (T3)
+    ONLY_USED = 80  # --policy isa: a load without wait::ld, whose registers have been used (T2)
     REQUEST_AFTER_REFUSAL = 84  # cluster launch control, to 86 (R-C4)
     REFUSED_ID_USED = 85  # R-C5
     REQUESTS_OF_LANES = 86  # R-C8

@@ -54,6 +54,8 @@ INLINE void store(u32 to, const float (&v)[8]) {
 }
 INLINE void wait_loads() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
 INLINE void wait_stores() { asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory"); }
+INLINE void fence_before_sync() { asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory"); }
+INLINE void fence_after_sync() { asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory"); }
 INLINE void put(float* out, u32 column, const float (&v)[8]) {
     for (u32 i = 0; i < 8; ++i) out[threadIdx.x * COLUMNS + column + i] = v[i];
 }

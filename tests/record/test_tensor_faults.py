@@ -19,6 +19,9 @@ RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
     "stores": (MEMORY, "event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
+    "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),
+    "by the ISA: loads": (ORDER, "!issuers_.waited(old.ticket, now.thread)", "false", "isa_load_only_used", True),
+    "by the ISA: issue": (ORDER, "NO_REASON : ISSUE_ORDER;", "NO_REASON : NO_REASON;", "isa_issue_order", True),
     "responses": (OPERATIONS, "bool by_phase() const { return loads() ||", "bool by_phase() const { return", "launch_not_waited", True),
     "slots": (OPERATIONS, "? 1 : load.phase.phase;", "? 64 : load.phase.phase;", "launch_slot_not_free", True),
     "requests in one slot": (OPERATIONS, "bool race = requests ||", "bool race =", "launch_two_in_one_slot", True),
@@ -34,7 +37,7 @@ QUICK = ("completion",)  # the others compile the checker for a minute
 def _found(name: str, racy: bool) -> set[tuple[Any, ...]]:
     spec = twin_file.read(KERNELS / f"{name}.cu")
     kernel = twin_file.kernel(spec.path, racy)
-    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), device="cpu", engine="record")
+    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), device="cpu", engine="record", policy=spec.policy)
     return {(one.kind, one.severity, tuple(access.line for access in one.pair)) for one in report.findings}
 
 

@@ -100,7 +100,7 @@ def test_the_product_of_two_ctas_is_rarely_wrong_and_always_reported(tmp_path: P
     (stress,) = (command for command in _commands(folder) if command.split()[1] == "stress")
     assert _run(stress, folder).returncode == 66
     runs = json.loads((folder / "flaky.json").read_text())["runs"]
-    assert 0 < runs["wrong"]["runs"] < 10
+    assert 0 < runs["wrong"]["runs"] < 15
     assert runs["with_errors"]["runs"] == runs["ok"] == 100
 
 

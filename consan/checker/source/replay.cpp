@@ -20,12 +20,12 @@ class Replay {
     // `grid`: the replay is part of that of a whole launch, as one of its units.
     Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 unit = 0)
         : input_(input), output_(output), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)),
-          clocks_(shape_, memories(), input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
+          clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, [this](const Access &word) { add(word, false); }), ready_(shape_.warps(), 0) {
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());

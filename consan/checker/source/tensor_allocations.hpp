@@ -5,7 +5,7 @@
 
 class TensorAllocations {
   public:
-    TensorAllocations(Clocks &clocks, Issuers &issuers, Findings &findings) : clocks_(clocks), order_(clocks, issuers, findings), findings_(findings), owner_(TENSOR_COLUMNS, 0) {}
+    TensorAllocations(Clocks &clocks, Issuers &issuers, Findings &findings, bool isa) : clocks_(clocks), order_(clocks, issuers, findings, isa), findings_(findings), owner_(TENSOR_COLUMNS, 0) {}
 
     // A warp asks for columns. The checks need no answer: an alloc that is never served is checked too.
     void request(u32 thread, u32 site, u32 columns) {

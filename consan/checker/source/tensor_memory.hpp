@@ -16,9 +16,9 @@ class TensorMemory {
   public:
     using Store = std::function<void(const Access &)>;
 
-    TensorMemory(const Shape &shape, Clocks &clocks, Bounds &bounds, Mbarriers &mbarriers, Issuers &issuers, Asynchronous &asynchronous, Lifetimes &lifetimes, Findings &findings, Store store)
+    TensorMemory(const Shape &shape, Clocks &clocks, Bounds &bounds, Mbarriers &mbarriers, Issuers &issuers, Asynchronous &asynchronous, Lifetimes &lifetimes, Findings &findings, bool isa, Store store)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), issuers_(issuers), asynchronous_(asynchronous), lifetimes_(lifetimes), store_(store) {
-        for (u32 cta = 0; cta < shape.ctas(); ++cta) memories_.push_back(std::make_unique<TensorAllocations>(clocks, issuers, findings));
+        for (u32 cta = 0; cta < shape.ctas(); ++cta) memories_.push_back(std::make_unique<TensorAllocations>(clocks, issuers, findings, isa));
     }
 
     static bool takes(const Event &event) { return event.kind >= TENSOR_ALLOC_REQUEST && event.kind <= TENSOR_FENCE; }

@@ -27,13 +27,17 @@ struct TensorAccess {
 
 class TensorOrder {
   public:
-    TensorOrder(Clocks &clocks, Issuers &issuers, Findings &findings) : clocks_(clocks), issuers_(issuers), findings_(findings) {}
+    // `isa`: report too what is in order by readings that the ISA's text does not give (SEMANTICS T1 to T3).
+    TensorOrder(Clocks &clocks, Issuers &issuers, Findings &findings, bool isa) : isa_(isa), clocks_(clocks), issuers_(issuers), findings_(findings) {}
 
     void add(TensorAccess access, const Pieces &pieces) {
         access.time = clocks_.time(access.thread);
         for (const Piece &piece : pieces) {
             for (const Item &item : items_)
-                if ((access.writes || item.access.writes) && item.piece.meets(piece) && !ordered(item.access, access)) report(item, access, piece);
+                if ((access.writes || item.access.writes) && item.piece.meets(piece)) {
+                    if (!ordered(item.access, access)) report(item, access, piece);
+                    else if (Reason reason = isa_ ? lenient(item.access, access) : NO_REASON) report(item, access, piece, reason);
+                }
             if (access.reads) check_written(access, piece);
         }
         for (const Piece &piece : pieces) {
@@ -103,6 +107,31 @@ class TensorOrder {
         return in_issue_order(old, now, old.thread == now.thread) && issued_before(old, now);
     }
 
+    // Why an order that is accepted is not in the ISA's text.
+    Reason lenient(const TensorAccess &old, const TensorAccess &now) const {
+        if (old.kind == TENSOR_DEALLOC) return NO_REASON;
+        if (!issuers_.complete(old.ticket, now.thread)) {
+            bool listed = now.kind == TENSOR_MMA && (old.kind != TENSOR_MMA || (old.accumulator == now.accumulator && old.shape == now.shape));
+            return listed || old.kind == TENSOR_SHIFT || now.kind == TENSOR_SHIFT ? NO_REASON : ISSUE_ORDER;
+        }
+        if (old.kind == TENSOR_LD && !issuers_.waited(old.ticket, now.thread)) return ONLY_USED;
+        return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
+    }
+
+    void report(const Item &item, const TensorAccess &now, const Piece &piece, Reason reason) {
+        const TensorAccess &old = item.access;
+        Record found = place(item.piece.common(piece), now.allocation);
+        found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
+        found.reason = reason;
+        found.flags |= OTHER_ASYNC;
+        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
+        found.site = now.site, found.other_site = old.site;
+        found.thread = now.thread, found.other_thread = old.thread;
+        found.operation = old.operation(), found.own_operation = now.operation();
+        issuers_.describe(found, old.ticket);
+        findings_.add(found);
+    }
+
     void report(const Item &item, const TensorAccess &now, const Piece &piece) {
         const TensorAccess &old = item.access;
         Reason fence = issuers_.unfenced(old.ticket, now.thread);
@@ -162,6 +191,7 @@ class TensorOrder {
         items_.push_back({piece, access, access.ticket.number});
     }
 
+    bool isa_;
     Clocks &clocks_;
     Issuers &issuers_;
     Findings &findings_;

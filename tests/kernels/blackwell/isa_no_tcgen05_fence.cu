@@ -1,0 +1,39 @@
+// Release and acquire order tensor memory, and no tcgen05.fence lies between (T1).
+// launch: grid=1 block=128 arch=sm_100a
+// arg: x f16[128,16]=random
+// arg: y f16[64,16]=random
+// arg: out f32[128,64]=zeros
+// policy: isa
+// expect: missing-tcgen05-fence @product @load severity=warning
+// allow: missing-tcgen05-fence @load @free severity=warning
+// allow: missing-tcgen05-fence @product @free severity=warning
+// result: out = x.astype(np.float32) @ y.astype(np.float32).T
+#include "../blackwell.cuh"
+extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
+    __shared__ alignas(128) f16 a[128 * 16], b[64 * 16];
+    __shared__ u32 base;
+    __shared__ u64 done;
+    prepare(a, x, b, y, base, done);
+    if (threadIdx.x == 0) {
+        multiply(base, a, b, 0);  /*@product*/
+        commit_to(done);
+    }
+    wait(done, 0);
+#ifndef RACY
+    fence_after_sync();
+#endif
+    float v[8];
+    for (u32 column = 0; column < COLUMNS; column += 8) {
+        load(v, own_lanes(base) + column);  /*@load*/
+        wait_loads();
+        put(out, column, v);
+    }
+#ifdef RACY
+    __syncthreads();
+#else
+    fence_before_sync();
+    __syncthreads();
+    fence_after_sync();
+#endif
+    if (threadIdx.x < 32) dealloc(base, COLUMNS);  /*@free*/
+}
