@@ -37,7 +37,8 @@ QUICK = ("completion",)  # the others compile the checker for a minute
 def _found(name: str, racy: bool) -> set[tuple[Any, ...]]:
     spec = twin_file.read(KERNELS / f"{name}.cu")
     kernel = twin_file.kernel(spec.path, racy)
-    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), device="cpu", engine="record", policy=spec.policy)
+    args = spec.parameters(spec.fresh_args())
+    report = consan.launch(kernel, spec.grid, spec.block, args, device="cpu", engine="record", policy=spec.policy)
     return {(one.kind, one.severity, tuple(access.line for access in one.pair)) for one in report.findings}
 
 
