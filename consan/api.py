@@ -140,7 +140,8 @@ def launch(
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
-    `keep_histories`: write a file for `consan replay`. `global_memory`: "on" also looks for races there, as `--global`.
+    `keep_histories`: write a file for `consan replay`.
+    `global_memory`: whether races are looked for there: "auto", "on" or "off", as `--global`.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """

@@ -227,7 +227,8 @@ SESSION: Final = (
     ),
     Option(
         "--global",
-        "on: also look for races in global memory, with --engine record; auto: off",
+        "look for races in global memory. auto: where kernels are recorded, as far as they can be; on: all of them, else the verdict is"
+        " incomplete; off: nowhere",
         default="auto",
         choices=GLOBALS,
         key="global_memory",

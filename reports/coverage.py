@@ -31,7 +31,8 @@ def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
 
 
 def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:
-    return f"races are not looked for ({_global_writes(kernels)})"
+    gaps = list(dict.fromkeys(f"{kernel.name}: {gap}" for kernel in kernels for gap in kernel.global_gaps))
+    return f"races are not looked for in {'; in '.join(gaps)}" if gaps else f"races are not looked for ({_global_writes(kernels)})"
 
 
 def _global_writes(kernels: tuple[KernelSummary, ...]) -> str:

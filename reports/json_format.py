@@ -106,7 +106,7 @@ def _flat_to_json(item: Any) -> Json:
 
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
-    return {**vars_of(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
+    return {**_flat_to_json(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
 
 
 def _findings_to_json(findings: tuple[Finding, ...]) -> list[Json]:
@@ -215,7 +215,8 @@ def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any)
 
 
 def _kernel_from_json(data: Json) -> Any:
-    return _flat(KernelSummary, data, unmodelled=tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"]))
+    unmodelled = tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"])
+    return _flat(KernelSummary, data, unmodelled=unmodelled, global_gaps=tuple(data.get("global_gaps", ())))
 
 
 def finding_from_json(data: Json) -> Any:

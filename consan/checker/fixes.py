@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from consan.checker.questions import Answer, Questions
-from consan.checker.recorder import Checked, Key
+from consan.checker.recorder import Checked
 from consan.checker.repairs import Repair, Repairs, RepairStep
+from consan.checker.uniting import Key
 from consan.instrument.sites import Site
 
 MOST_TRIES = 96  # of a finding

@@ -91,15 +91,22 @@ def by_unit(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
     return found
 
 
-def gaps_of(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
-    """Why a launch was not checked in full. `ended`: all of its threads have exited."""
+def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
+    """Why the replay of a launch is not that of all its threads to their ends. `ended`: all of its threads have exited."""
     reasons = {
         "the logs ran out of room (--trace-memory gives more)": any(each.status is Status.FULL for each in done),
         "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
         "there were more findings than are kept": any(each.status is Status.TOO_MANY for each in done),
-        "more accesses met than are kept": any(each.full for each in done),
-        "the bytes of a tensor copy are not known": any(each.unknown for each in done),
         "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),
         "some CTAs could not be replayed to their end": ended and any(each.stuck for each in done),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
+    """Why not all accesses to global memory were compared."""
+    reasons = {
+        "more accesses met than are kept": any(each.full for each in done),
+        "the bytes of a tensor copy are not known": any(each.unknown for each in done),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)

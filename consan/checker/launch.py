@@ -24,6 +24,7 @@ from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
 
 Dim3 = tuple[int, int, int]
 _LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log
+_MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _HASH_BYTES = 8
 _NAME_BYTES = 16
 _NO_GROUP = -1
@@ -31,7 +32,7 @@ _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 class NoRoom(Exception):  # noqa: N818
-    """The trace memory cannot hold the launch."""
+    """The launch cannot be recorded: why."""
 
 
 @dataclass
@@ -45,15 +46,17 @@ class Launch:
     most_bytes: int
     cluster: Dim3 = (1, 1, 1)
     calls: bool = False  # threads keep their place in the log in memory
+    outer: bool = False  # accesses to global memory are in the logs
     lines: int = field(init=False)
     address: int = field(init=False)
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         room = self.most_bytes // (max(1, self.ctas * self.warps) * LINE_BYTES)  # the backend refuses a launch without CTAs
-        self.lines = min(room, max(_MOST_LINES, 4 * self.words))
+        most = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else _MOST_LINES
+        self.lines = min(room, max(most, 4 * self.words))
         if self.lines < max(_LEAST_LINES, 2 * self.words):
-            raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads")
+            raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "launch": _HASH_BYTES * text.LAUNCH_WORDS}
         sizes |= dict.fromkeys(("hashes_1", "hashes_2"), self.ctas * self.threads * _HASH_BYTES)
         if self.calls:

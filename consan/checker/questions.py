@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.launch import Grouped
-from consan.checker.recorder import Checked, Key, LaunchedKernel, RecordedLaunch, check
+from consan.checker.recorder import Checked, LaunchedKernel, RecordedLaunch, check
 from consan.checker.replay import History
+from consan.checker.uniting import Key
 from consan.checker.walks import Walked, walk
 from consan.instrument.record import Recorded
 

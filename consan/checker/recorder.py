@@ -17,26 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker import scopes
-from consan.checker.grid import by_unit, check_grid, gaps_of
+from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Dim3, Group, Grouped, Launch, units_of
 from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
 from consan.checker.stops import Stop
-from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Kind, Reason
+from consan.checker.uniting import Key, key, preferred, united, united_records
+from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Kind
 from consan.instrument.abi.records import TABLE_ENTRY, dtype, size
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import tables
 from consan.instrument.record.text import LAUNCH
 
+MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 _WHY = {
     Status.STUCK: "could not be replayed to their end",
     Status.CORRUPT: "left a log that does not fit the kernel",
-    Status.FULL: "ran out of room in their logs (--trace-memory gives more)",
+    Status.FULL: "ran out of room in their logs (--trace-memory gives more, --global off needs less)",
     Status.TOO_MANY: "had more findings than are kept",
 }
-_NO_WAIT = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
-_UNORDERED = 32  # a flag of the checker: the issue of the operation is not ordered either
 _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 
@@ -76,10 +76,9 @@ class Checked:
     @property
     def keys(self) -> list[Key]:
         """What tells the findings apart."""
-        return list(map(_key, self.found))
+        return list(map(key, self.found))
 
 
-Key = tuple[int, int, int, int, int]  # kind, flags, reason, and the pair of sites
 
 
 class Collected:
@@ -97,8 +96,8 @@ class Collected:
     def add(self, unit: int, units: int, found: Iterable[Any], history: History) -> None:
         """The findings of one history, which `units` units have; `unit` is the one that was replayed."""
         for record in found:
-            key, row = _key(record), [int(record["count"]) * units, units, int(record["low"]), int(record["high"])]
-            number = self._known.setdefault(key, len(self.records))
+            name, row = key(record), [int(record["count"]) * units, units, int(record["low"]), int(record["high"])]
+            number = self._known.setdefault(name, len(self.records))
             if number == len(self.records):
                 self.records.append(self._record(record, int(self._units[unit, 0]), number, history))
                 self.rows.append(row)
@@ -174,81 +173,11 @@ def _fill_barrier(found: Any, barrier: npt.NDArray[np.void]) -> None:
         barrier["state"] = int(found["state_high"]) << 32 | int(found["state_low"])
 
 
-def _key(record: Any) -> Key:
-    first, second = sorted((int(record["site"]), int(record["other_site"])))
-    return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
-
-
-def united(done: list[Replayed]) -> list[Any]:
-    """The findings of both orders; a finding that both have is taken from the first.
-
-    After a divergent `.aligned` instruction the behaviour is undefined, and the order decides how much is replayed before it. Then only
-    findings that both orders have are kept.
-    """
-    orders = [{_key(record): record for record in each.records} for each in done]
-    undefined = any(each.status is Status.UNDEFINED for each in done)
-    found = {name: record for order in reversed(orders) for name, record in order.items()}
-    kept = [record for name, record in found.items() if not undefined or all(name in order for order in orders)]
-    waited = _waited(orders)
-    return _preferred([record for record in kept if _key(record)[3:] not in waited or record["reason"] not in _NO_WAIT])
-
-
-def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
-    """Pairs that miss a barrier after a wait, not the wait: in some order the wait came before the access, whichever threads met."""
-    found: set[tuple[int, ...]] = set()
-    for order in orders:
-        reasons: dict[tuple[int, ...], set[int]] = {}
-        for name in order:
-            if name[0] == Kind.MISSING_WAIT:
-                reasons.setdefault(name[3:], set()).add(name[2])
-        found |= {pair for pair, those in reasons.items() if Reason.WAITED_NO_BARRIER in those and those.isdisjoint(_NO_WAIT)}
-    return found
-
-
-def _united_records(orders: list[list[Any]]) -> list[Any]:
-    """The findings of all orders; one that several have is taken from the first."""
-    return list({_key(record): record for order in reversed(orders) for record in order}.values())
-
-
-def _preferred(found: list[Any]) -> list[Any]:
-    """One kind for each pair (SEMANTICS section 8).
-
-    An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is
-    reported. A missing proxy fence is reported rather than a missing `bar.warp.sync`.
-    """
-    races = {_key(record)[3:] for record in found if record["kind"] == Kind.DATA_RACE and _as_in_text(record)}
-    told = {_key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT and not _is_unordered(record)}
-    found = [record for record in found if record["kind"] != Kind.MISSING_WAIT or _key(record)[3:] in told or _key(record)[3:] not in races]
-    for record in found:
-        record["flags"] &= ~np.uint32(_UNORDERED)
-    waits, fences = (_pairs_of(found, kind) for kind in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE))
-    left = [record for record in found if record["kind"] != Kind.DATA_RACE or not _is_other(record, waits, fences)]
-    return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
-
-
-def _as_in_text(record: Any) -> bool:
-    """Whether the first side comes first in the text: sites are numbered in its order."""
-    return bool(record["other_site"] < record["site"])
-
-
-def _is_unordered(wait: Any) -> bool:
-    """Whether a missing wait is against the order of the text, of an operation whose issue nothing orders with the access."""
-    return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
-
-
-def _pairs_of(found: list[Any], kind: Kind) -> set[tuple[int, ...]]:
-    return {_key(record)[3:] for record in found if record["kind"] == kind}
-
-
-def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
-    """Whether the pair of a race has a finding of another kind that comes first."""
-    pair = _key(race)[3:]
-    return pair in waits or (pair in fences and race["reason"] == Reason.NO_WARP_SYNC)
-
-
 def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
-    launch = Launch(backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls)
+    launch = Launch(
+        backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls, recorded.mode is not Mode.OFF
+    )
     backend.write(backend.symbol(handle, LAUNCH)[0], launch.address.to_bytes(8, "little"))
     return launch
 
@@ -392,16 +321,30 @@ class _Checker:
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories = [self.launch.history(unit) for unit in range(grouped.units)]
+        histories, nbytes = [], 0
+        for unit in range(grouped.units):
+            histories.append(self.launch.history(unit))
+            nbytes += histories[-1].log.nbytes
+            if nbytes > MOST_BYTES:
+                return self._too_large(grouped.units, whole=whole)
         if not histories:
             return ()
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa)
         self.events += sum(each.events for each in done)
-        found = _united_records([each.records for each in done])
+        found = united_records([each.records for each in done])
         self.collected.add_outer(found, histories[0])
         for unit, orders in by_unit(done).items():
-            self.collected.add(unit, 1, _preferred(_united_records(orders)), histories[0])
-        return gaps_of(done, ended=not grouped.unended)
+            self.collected.add(unit, 1, preferred(united_records(orders)), histories[0])
+        incomplete = replay_gaps(done, ended=not grouped.unended)
+        if whole:
+            self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
+        return (*access_gaps(done), *incomplete)
+
+    def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
+        why = f"the logs of a launch take more than {MOST_BYTES >> 20:,} MiB"
+        if whole:
+            self.gaps[f"were not replayed: {why}"] = units
+        return (why,)
 
     def collect(self, unit: int, units: int, known: Known) -> None:
         self.collected.add(unit, units, known.found, known.geometry)

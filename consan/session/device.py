@@ -32,7 +32,7 @@ def open_backend(device: str) -> Backend:
         return VirtualBackend()
 
 
-_Wanted = tuple[str, Variant, bool, bool]  # a module's text, its variant, and whether it is assembled fast and recorded
+_Wanted = tuple[str, Variant, bool, bool, bool]  # text and variant; whether it is assembled fast, recorded, with global memory
 
 
 class Owner(Protocol):

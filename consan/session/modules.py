@@ -38,18 +38,19 @@ class Modules:
         self.progress: Progress = SILENT
         self._device, self._base, self._fast, self._recording = device, base, fast, recording
 
-    def instrument(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False) -> Prepared:
+    def instrument(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, outer: bool = True) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet.
 
-        `recorded`: with the recording engine, if it takes the module.
+        `recorded`: with the recording engine, if it takes the module. `outer`: and with global memory, if the session looks there.
         """
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
-        wanted = (plain, base, self._fast, recorded)
+        outer = outer and recorded and self._recording.outer
+        wanted = (plain, base, self._fast, recorded, outer)
         found = self._device.recall(wanted)
         if found is None:
             read = functools.cache(lambda: parse(ptx, name) if isinstance(ptx, str) else ptx)
-            made = self._recorded(plain, name, read) if recorded else None
+            made = self._recorded(plain, name, read, outer) if recorded else None
             made = made or self._instrument(plain, name, base, read)
             found = self._device.keep(wanted, made)
         if recorded and found.recorded is None:
@@ -73,11 +74,11 @@ class Modules:
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
-    def _recorded(self, ptx: str, name: str, read: Callable[[], Module]) -> Prepared | None:
+    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool) -> Prepared | None:
         """The module for the recording engine; None if the engine does not take it."""
         with self.progress.module(name):
             try:
-                done = self._recording.rewritten(read)
+                done = self._recording.rewritten(read, outer=outer)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):
@@ -112,9 +113,20 @@ class Modules:
             self._recording.takes_hooks(name, "its warps are delayed")
         return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not delayed))
 
+    def without_outer(self, prepared: Prepared) -> Prepared:
+        """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
+        self._leave(prepared)
+        return self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+
     def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""
+        self._leave(prepared)
         return self.load(self.instrument(prepared.plain, prepared.name, cluster))
+
+    def _leave(self, prepared: Prepared) -> None:
+        """Forget a module that was not launched, because another form of it is."""
+        if not prepared.launched:
+            self.used.pop(prepared.number, None)
 
     def load(self, prepared: Prepared) -> Prepared:
         """Load a module, once."""
@@ -137,8 +149,7 @@ class Modules:
         """The module for launches with this cluster size. It is instrumented again if it was not made for it."""
         if prepared.recorded is not None or ctas <= max(1, prepared.instrumented.variant.cluster):
             return prepared
-        if not prepared.launched:
-            self.used.pop(prepared.number, None)
+        self._leave(prepared)
         again = self.prepare(prepared.plain, prepared.name, ctas)
         again.framework = prepared.framework
         return again

@@ -9,19 +9,23 @@ a GPU: its record is lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import EnvironmentFailure
+from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
+from consan.checker.launch import NoRoom
 from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
 from consan.checker.stops import Stop, stop_at
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.takes import synchronises
 from consan.instrument.runtime import Variant
-from consan.options import AUTO, RECORD
+from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
@@ -37,6 +41,18 @@ _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 8  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
+MOST_TOGETHER: Final = 256  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
+
+
+def engine_for(engine: str, global_memory: str) -> str:
+    """The engine: races in global memory are found by the recording engine."""
+    if global_memory not in GLOBALS:
+        raise UsageError(f"global_memory={global_memory!r}: expected {' or '.join(map(repr, GLOBALS))}")
+    if global_memory != "on":
+        return engine
+    if engine == INLINE:
+        raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
+    return RECORD
 
 
 @dataclass
@@ -47,26 +63,31 @@ class Recording:
     trace_memory: int | None = None
     exhaustive: bool = False  # equal CTAs are replayed too
     sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
-    outer: bool = False  # global memory is checked too
+    outer: bool = False  # global memory is checked too, where kernels are recorded
+    required: bool = False  # what of it was not checked makes a report incomplete
     isa: bool = False  # by the strict reading of the ISA
     refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
     notes: dict[str, None] = field(default_factory=dict)
-    outer_gaps: bool = False  # some launch was not checked in full there
+    _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
 
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
         return self.engine == RECORD or (self.engine == AUTO and backend.records)
 
-    def rewritten(self, read: Callable[[], Module]) -> tuple[Instrumented, Recorded] | str:
+    def looks_outside(self, backend: Backend) -> bool:
+        """Whether races in global memory are looked for."""
+        return self.outer and self.wanted(backend)
+
+    def rewritten(self, read: Callable[[], Module], *, outer: bool) -> tuple[Instrumented, Recorded] | str:
         """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = self._recorded(read())
+            done = _recorded(read(), outer=outer, isa=self.isa)
         except Refusal as reason:
             return str(reason)
         try:
@@ -76,16 +97,6 @@ class Recording:
                 raise
             return str(error)
         return _as_instrumented(read(), done), done
-
-    def _recorded(self, module: Module) -> Recorded:
-        """With global memory if it can be, else without it."""
-        if self.outer:
-            try:
-                return record(module, outer=True, isa=self.isa)
-            except Refusal as reason:
-                done = record(module, isa=self.isa)
-                return replace(done, outer_refusal=str(reason))
-        return record(module, isa=self.isa)
 
     def most_bytes(self, backend: Backend) -> int:
         """Limit on the memory for logs."""
@@ -98,6 +109,12 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
+        synced = prepared.recorded.mode is Mode.SYNCED
+        if synced and math.prod(shape) > 1 and synchronises(prepared.instrumented.module):
+            raise NoRoom("the CTAs of a cluster may synchronise through memory")
+        if synced and not self.required and math.prod(grid) > MOST_TOGETHER:
+            ctas = f"{math.prod(grid):,} CTAs that may synchronise through memory"
+            raise NoRoom(f"{ctas} are too many to be replayed together (--global on does)")
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
@@ -108,12 +125,26 @@ class Recording:
         """Keep what was found, and count what was checked."""
         fixes = self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
         self.findings.add(decode(checked.records, checked.table, {prepared.number: replace(sites, fixes=fixes)}))
-        self.outer_gaps |= bool(checked.outer or checked.gaps)
+        for why in checked.outer:
+            self.lacks_outer(prepared, entry, why)
         mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally
         mine.launches += new.launches
         mine.ctas += new.ctas
         mine.histories += new.histories
         mine.events += new.events
+
+    def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a kernel's global memory was not checked in full."""
+        self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
+
+    def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        if prepared.recorded is None:
+            why = self.refusals.get(prepared.plain, "")
+            of_module = f"called hooks do not look for them{why and f' ({why})'}"
+        else:
+            of_module = prepared.recorded.outer_refusal or ("they were not recorded" if prepared.recorded.mode is Mode.OFF else "")
+        return (*filter(None, (of_module,)), *self._outer_gaps.get((prepared.number, entry), ()))
 
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""
@@ -127,11 +158,25 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
-        self.outer_gaps = False
+        self._outer_gaps.clear()
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()
         self.fixes = Fixes()
+
+
+def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
+    """Options that exclude each other."""
+    if sample is not None and not (isinstance(sample, int) and sample > 0):
+        raise UsageError(f"sample={sample!r}: expected a number of CTAs above zero")
+    if sample is not None and recording.exhaustive:
+        raise UsageError("--sample and --exhaustive exclude each other")
+    if sample is not None and recording.required:
+        raise UsageError("--sample: not with --global on, which compares all CTAs")
+    if keep_histories and recording.required:
+        raise UsageError("--keep-histories: not yet with --global on")
+    if keep_histories and not recording.wanted(backend):
+        raise UsageError("--keep-histories: only --engine record has histories to keep")
 
 
 @dataclass
@@ -188,8 +233,17 @@ def describe(gpu_memory: int | None) -> tuple[str, str]:
 def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     """The launches and CTAs that were not checked, as sentences. `ended_early`: the report tells how the launch ended."""
     gaps = checked.gaps if ended_early or not checked.unended else checked.gaps | {"did not end": checked.unended}
-    ctas = [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
-    return ctas + [f"{entry}: global memory was not checked in full: {why}" for why in checked.outer]
+    return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
+
+
+def _recorded(module: Module, *, outer: bool, isa: bool) -> Recorded:
+    """`outer`: with global memory if it can be."""
+    if not outer:
+        return record(module, isa=isa)
+    try:
+        return record(module, outer=True, isa=isa)
+    except Refusal as reason:
+        return replace(record(module, isa=isa), outer_refusal=str(reason))
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from consan.checker.fixes import MOST_EVENTS, Fix, verified_fixes
 from consan.checker.questions import Questions
-from consan.checker.recorder import Checked, Key, LaunchedKernel, RecordedLaunch
+from consan.checker.recorder import Checked, LaunchedKernel, RecordedLaunch
 from consan.checker.repairs import RepairStep
+from consan.checker.uniting import Key
 from consan.instrument.record.depends import depends
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.sites import Site

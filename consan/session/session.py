@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan._errors import NotSupported, UsageError
-from consan.backends.base import Backend, Dim3, Handle
+from consan.backends.base import Dim3, Handle
 from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
-from consan.options import ASSEMBLIES, AUTO, DEVICES, ENGINES, GLOBALS, POLICIES, RECORD
+from consan.options import ASSEMBLIES, DEVICES, ENGINES, POLICIES
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -38,7 +39,7 @@ from consan.session.histories import Keeper
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
-from consan.session.recording import Recording, Started, gaps_of
+from consan.session.recording import Recording, Started, check_recording, engine_for, gaps_of
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
 from consan.session.summary import Summary, places
@@ -78,30 +79,6 @@ def _check_choices(
         raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
 
 
-def _engine_for(engine: str, global_memory: str) -> str:
-    """The engine: races in global memory are found by the recording engine."""
-    if global_memory not in GLOBALS:
-        raise UsageError(f"global_memory={global_memory!r}: expected {' or '.join(map(repr, GLOBALS))}")
-    if global_memory != "on" or engine == RECORD:
-        return engine
-    if engine != AUTO:
-        raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
-    return RECORD
-
-
-def _check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
-    if sample is not None and not (isinstance(sample, int) and sample > 0):
-        raise UsageError(f"sample={sample!r}: expected a number of CTAs above zero")
-    if sample is not None and recording.exhaustive:
-        raise UsageError("--sample and --exhaustive exclude each other")
-    if sample is not None and recording.outer:
-        raise UsageError("--sample: not with --global on, which compares all CTAs")
-    if keep_histories and recording.outer:
-        raise UsageError("--keep-histories: not yet with --global on")
-    if keep_histories and not recording.wanted(backend):
-        raise UsageError("--keep-histories: only --engine record has histories to keep")
-
-
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
@@ -132,7 +109,7 @@ class Session:
         on: Device | None = None,
     ) -> None:
         _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
-        engine = _engine_for(engine, global_memory)
+        engine = engine_for(engine, global_memory)
         private = private or variant is not None
         make = new_device if private else shared_device
         self.device = on or make(device, shadow_memory)
@@ -147,8 +124,10 @@ class Session:
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer=global_memory == "on", isa=base.isa)
-        _check_recording(self.recording, sample, keep_histories, self.backend)
+        outer = global_memory != "off" and not keep_histories and sample is None
+        required = global_memory == "on"
+        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, isa=base.isa)
+        check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
         self.selection = Selection(kernel_name, launch_skip, launch_count)
@@ -240,6 +219,7 @@ class Session:
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self._own() as modules:
             prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block, cluster)
+            modules.used[prepared.number] = prepared
             prepared.address_name = address_name or self.address_name
             self.names.note(prepared, entry)
             handle = prepared.loaded if self.selection.takes(prepared.number, entry) else modules.plain(prepared)
@@ -259,13 +239,17 @@ class Session:
                 self.watch.after(prepared, entry, result, threads, alone=self.alone)
 
     def _start(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> tuple[Prepared, Started | None]:
-        """Make the memory of a recorded launch. One that the trace memory cannot hold takes called hooks."""
+        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks."""
         if prepared.recorded is None:
             return prepared, None
         try:
             started = self.recording.start(self.backend, prepared, entry, grid, block, cluster)
         except NoRoom as error:
-            self.recording.takes_hooks(prepared.name, f"{error} do not fit the trace memory (--trace-memory gives more)")
+            if prepared.recorded.mode is not Mode.OFF:
+                prepared = self.modules.without_outer(prepared)
+                self.recording.lacks_outer(prepared, entry, str(error))
+                return self._start(prepared, entry, grid, block, cluster)
+            self.recording.takes_hooks(prepared.name, str(error))
             return self.modules.with_hooks(prepared, math.prod(cluster)), None
         if self._keeper is not None:
             started.launch = Watched(started.launch)
@@ -347,18 +331,19 @@ class Session:
         found, left_out = of_known_order(found, unknown_order(self.modules.used.values()))
         found = [*found, *self.recording.findings]
         counters = drained.counters if drained else None
-        summary = Summary(self.modules.used.values(), self.selection, drained, self.recording)
+        outer = self.recording.looks_outside(self.backend)
+        summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
         report = assemble(
             device=self.backend.device_name,
             kernels=summary.kernels(),
             findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
-            checked=_checked(self.modules.used.values(), summary.has_checked_globals(self._uninstrumented)),
+            checked=_checked(self.modules.used.values(), summary.has_checked_globals()),
             uninstrumented=summary.listed(self._uninstrumented),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
             unchecked=[*self.watch.reasons, *summary.gaps(), *left_out],
             why_nothing=summary.why_nothing(self._ever_launched),
-            notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes(), **dict.fromkeys(summary.outer_notes())}),
+            notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes()}),
             seed=self.seed,
             policy=self.policy,
         )

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from consan.instrument.record.global_memory import Mode
 from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.static import static_findings
@@ -24,6 +23,7 @@ class Summary:
     selection: Selection
     drained: Drained | None
     recording: Recording
+    outer: bool  # races in global memory were looked for
 
     def launched(self, prepared: Prepared) -> dict[str, int]:
         """Checked launches per kernel of a module, without kernels that had none."""
@@ -50,21 +50,16 @@ class Summary:
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
 
-    def has_checked_globals(self, uninstrumented: Mapping[str, int]) -> bool:
-        """Whether races in global memory were looked for in all kernels that ran, in full."""
-        ran = [used for used in self.used if self.launched(used)]
-        outer = all(used.recorded is not None and used.recorded.mode is not Mode.OFF for used in ran)
-        return bool(ran) and outer and not (uninstrumented or self.selection.left_out or self.recording.outer_gaps)
+    def has_checked_globals(self) -> bool:
+        """Whether races in global memory were looked for in all kernels that were checked, in full."""
+        return self.outer and any(map(self.launched, self.used)) and not self._outer_gaps()
 
-    def outer_notes(self) -> list[str]:
-        """Why the global memory of modules was not checked, though it was asked for."""
-        ran = [used.recorded for used in self.used if used.recorded is not None and self.launched(used)]
-        return [
-            f"races in global memory were not looked for in {used.entries[0]}: {used.outer_refusal}" for used in ran if used.outer_refusal
-        ]
+    def _outer_gaps(self) -> dict[str, None]:
+        ran = ((prepared, name) for prepared in self.used for name in self.launched(prepared))
+        return {f"{name}: {why}": None for prepared, name in ran for why in self.recording.outer_gaps(prepared, name)}
 
     def gaps(self) -> list[str]:
-        """Gaps: register hazards are not checked in debug builds with matrix products, nor are CTAs without shadow memory."""
+        """Gaps: register hazards in debug builds with matrix products, CTAs without shadow memory, global memory that was to be checked."""
         debug = [
             f"{name} is a debug build: the registers of its matrix products were not checked"
             for prepared in self.used
@@ -72,7 +67,8 @@ class Summary:
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
-        return debug + (_dropped(self.drained.counters) if self.drained else [])
+        outer = [f"global memory was not checked in full in {gap}" for gap in (self._outer_gaps() if self.recording.required else ())]
+        return debug + outer + (_dropped(self.drained.counters) if self.drained else [])
 
     def kernels(self) -> list[model.KernelSummary]:
         """One summary per kernel."""
@@ -95,6 +91,7 @@ class Summary:
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,
+            global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

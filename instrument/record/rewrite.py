@@ -69,8 +69,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     reads, writes = recorded_sides(plans)
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
     called = functions.recorded_functions(plans, reads, writes)
-    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called}
-    how["apart"] = functions.may_part(plans, called)
+    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "apart": functions.may_part(plans, called)}
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
     kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
     for kernel in kernels if outer else ():
@@ -81,10 +80,9 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
         raise Refusal(str(error)) from None
     for kernel in kernels:
         kernel.cut(words)
-    target = _header(context)
     return Recorded(
+        target=_header(context),  # before the text is made
         ptx=context.edits.apply(),
-        target=target,
         sites=tuple(context.sites),
         functions=tuple(plan.stats for plan in plans.values()),
         entries=tuple(plan.function.name for plan in context.entries()),

@@ -44,7 +44,7 @@ def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bo
         yield "a tensor map may be in global memory, which the module writes"
     if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
-    if mode is not Mode.SYNCED and _synchronises(module):
+    if mode is not Mode.SYNCED and synchronises(module):
         yield "threads may synchronise through memory"
 
 
@@ -102,7 +102,7 @@ def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
     return all(plan.names[name] < 2 for name in destinations(atomic))
 
 
-def _synchronises(module: Module) -> bool:
+def synchronises(module: Module) -> bool:
     """Whether a release pattern can meet an acquire pattern in any memory (ISA "Release and Acquire Patterns")."""
     accesses = list(_strong(module))
     fences = any(family_of(instruction) == "fence" for function in module.functions for instruction in function.instructions())

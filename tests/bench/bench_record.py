@@ -3,6 +3,8 @@
     PYTHONPATH=tests:tests/real python tests/bench/bench_record.py             on a GPU: medians of CUDA events
     PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: wall time
 
+Recorded launches are measured twice: without global memory (`--global off`) and with it.
+
 The recorded launch must leave the same bytes as the plain one. `verdict` is the time to read the hashes, to replay each distinct history in
 both orders, and to decode: it comes once for each launch. A kernel that the recording engine does not take says why.
 """
@@ -93,11 +95,12 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
     results, plain = [], 0.0
     for engine, session in sessions.items():
         prepared = session.prepare(case.ptx, name=case.name)
-        if engine == "record" and prepared.recorded is None:
+        records = session.recording.engine == "record"
+        if records and prepared.recorded is None:
             yield f"not recorded: {session.recording.refusals[case.ptx]} | |"
             return
         shape = case.launch["grid"], case.launch["block"]
-        started = session.recording.start(session.backend, prepared, case.entry, *shape, (1, 1, 1)) if engine == "record" else None
+        started = session.recording.start(session.backend, prepared, case.entry, *shape, (1, 1, 1)) if records else None
         handle = session.backend.load(case.ptx) if engine == "plain" else prepared.loaded
         ms, registers = _timed(session.backend, case, handle, repeats)
         results.append(session.backend.read(*case.out))
@@ -119,7 +122,8 @@ def _verdict(started: Any) -> str:
     seconds, tally = time.perf_counter() - begin, checked.tally
     started.free()
     speed = f"{tally.events / seconds / 1e6:.1f} million lane events a second"
-    return f"{seconds:.3f} s ({tally.ctas:,} CTAs, {tally.histories} histories, {tally.events:,} lane events, {speed}, gaps {checked.gaps})"
+    gaps = [*checked.gaps, *checked.outer]
+    return f"{seconds:.3f} s ({tally.ctas:,} CTAs, {tally.histories} histories, {tally.events:,} lane events, {speed}, gaps {gaps})"
 
 
 def row(make: Callable[[], Case], sessions: dict[str, Session], repeats: int) -> str:
@@ -137,10 +141,11 @@ def main() -> None:
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     options = parser.parse_args()
     gpu = options.device == "gpu"
-    engines = {"plain": "inline", "inline": "inline", "record": "record"}
-    sessions = {name: Session(device=options.device, engine=engine) for name, engine in engines.items()}
+    engines = {"plain": ("inline", "off"), "inline": ("inline", "off"), "record": ("record", "off"), "global": ("record", "on")}
+    sessions = {name: Session(device=options.device, engine=engine, global_memory=outer) for name, (engine, outer) in engines.items()}
     backend = sessions["plain"].backend
-    print(f"{backend.device_name}\n| kernel | plain | inline | record | verdict | result |\n|---|---|---|---|---|---|")
+    print(f"{backend.device_name}\n| kernel | plain | inline | record | verdict | result | with global memory | verdict | result |")
+    print("|---|---|---|---|---|---|---|---|---|")
     cases: list[Callable[[], Case]] = [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (128, 256))]
     chosen, size = (CORPUS, "full") if gpu else (MACHINE, "small")
     cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch, size) for name, arch in chosen]

@@ -1,4 +1,4 @@
-"""Every kernel of global/ with its fault and repaired, and the legal patterns of global/clean, as in test_twins.py."""
+"""Every kernel of global/ with its fault and repaired, and the legal patterns of global/clean, as in test_twins.py: without any option."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _kernel(path: Path, racy: bool) -> Any:
 def _launch(path: Path, racy: bool, seed: int = 0) -> tuple[Any, dict[str, Any]]:
     spec = twin_file.read(path)
     args = spec.fresh_args()
-    options = {"smem": spec.smem, "device": "cpu", "seed": seed, "global_memory": "on"}
+    options = {"smem": spec.smem, "device": "cpu", "seed": seed}
     report = consan.launch(_kernel(path, racy), spec.grid, spec.block, spec.parameters(args), **options)
     assert "global-memory" in report.checked, report.notes
     return report, args

@@ -140,7 +140,7 @@ def test_each_cta_for_itself() -> None:
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_device_that_runs_in_the_background(stops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: the launch returns at once, and the time limit is over while it runs."""
-    session = Session(device="cpu", timeout=0.5, private=True)
+    session = Session(device="cpu", timeout=0.5, private=True, engine="inline")
     prepared = session.prepare(consan.Kernel(SOURCE, "fine").ptx)
     answers = iter([False, stops, True])
     monkeypatch.setattr(session.backend, "launch", lambda *args, **options: None)

@@ -26,5 +26,7 @@ RULES = {
     "G13: .nc": ("outer.hpp", "if (constant) found.reason = NOT_COHERENT;", "if (constant) return;", "nc_load_beside_store", True),
     "CTAs": ("outer.hpp", "        findings_.add(found);\n", "", "overlapping_tiles", True),
     "bytes of a cell": ("outer.hpp", "if (!(item.mask & mask) || ", "if (", "byte_neighbours", False),
+    "footprints: others write": ("launch.hpp", "grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);", "", "overlapping_tiles", True),
+    "footprints: others read": ("launch.hpp", "if (event.kind == GLOBAL_READ) add(", "if (false) add(", "halo_of_neighbour", True),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

@@ -44,7 +44,7 @@ def _file(folder: Path) -> Path:
 
 
 def _replayed(path: Path) -> Any:
-    return replay(Session(device="cpu", engine="record", private=True), path.name, path.read_bytes())[0]
+    return replay(Session(device="cpu", engine="record", private=True, global_memory="off"), path.name, path.read_bytes())[0]
 
 
 def _told(report: Any) -> dict[str, Any]:

@@ -64,14 +64,14 @@ FAULT = """extern "C" __global__ void k(int* out, int shift) {
     row[t ^ 32] = t;
     int seen = row[t];
     row[t + shift] = seen;
-    out[t] = seen;
+    out[blockIdx.x * 64 + t] = seen;
 }
 """
 
 
 def _faulty(tmp_path: Any, shift: int) -> Any:
     (tmp_path / "k.cu").write_text(FAULT)
-    return consan.launch(consan.Kernel(tmp_path / "k.cu"), 3, 64, [np.zeros(64, np.int32), np.int32(shift)], device="cpu", engine="record")
+    return consan.launch(consan.Kernel(tmp_path / "k.cu"), 3, 64, [np.zeros(192, np.int32), np.int32(shift)], device="cpu", engine="record")
 
 
 def test_a_launch_that_faults_reports_what_came_before(tmp_path: Any) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from consan.checker.launch import History
-from consan.checker.recorder import united
 from consan.checker.replay import Replayed, Status, replay
+from consan.checker.uniting import united
 from consan.instrument.abi.events import Kind, Reason
 from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables
 

@@ -4,12 +4,13 @@
 #include "sides.hpp"
 
 struct Grid {
-    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, findings) {}
+    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings) {}
 
     const GridInput &input;
     Views views;
     Flags flags;
     Edges edges;
+    Footprints footprints;
     Findings findings;
     Outer outer;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit

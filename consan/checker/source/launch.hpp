@@ -34,33 +34,58 @@ class LaunchReplay {
         return made;
     }
 
-    // What must be known beforehand: the lines that are written, the strong accesses.
+    // What must be known beforehand: the bytes that several threads touch, the strong accesses.
     void read() {
-        for (u32 unit = 0; unit < input_.count; ++unit) {
-            Input made = of(unit);
-            Shape shape(made);
-            for (u32 thread = 0; thread < shape.threads(); ++thread) {
-                grid_.first.push_back(grid_.flags.size());
-                if (!shape.exists(thread)) continue;
-                LaneLog log(made, thread);
-                while (log.next() == LaneLog::EVENT) {
-                    const Event &event = log.event();
-                    if (event.kind == GLOBAL_WRITE) {
-                        grid_.outer.will_write(log.wide_value(), (u32)event.bytes);
-                        if (!(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
-                    }
-                    if (event.kind == BULK_STORE || event.kind == TENSOR_STORE) Sides::each_row(log, [&](u64 address, u32 bytes) { grid_.outer.will_write(address, bytes); });
-                    if (event.kind == OBSERVE && input_.synced) grid_.flags.add(log, unit, thread);
-                    grid_.sc |= event.kind == FENCE && event.offset & GIVES && scope_of(event) >= GPU_SCOPE;
-                }
-            }
-        }
+        grid_.footprints.resize(input_.count);
+        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE; };
+        each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
+        auto reads = [](const Event &event) { return event.kind == GLOBAL_READ || Sides::reads(event); };
+        each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
         grid_.flags.order();
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
     }
 
+    // begin(thread) for each number of a thread, f(log, unit, thread) at each event that is wanted.
+    template <typename Begin, typename Wanted, typename F> void each_lane(Begin begin, Wanted wanted, F f) {
+        for (u32 unit = 0; unit < input_.count; ++unit) {
+            Input made = of(unit);
+            Shape shape(made);
+            for (u32 thread = 0; thread < shape.threads(); ++thread) {
+                begin(thread);
+                if (!shape.exists(thread)) continue;
+                LaneLog log(made, thread);
+                LaneLog::State state;
+                while ((state = log.next(wanted)) == LaneLog::EVENT) f(log, unit, thread);
+                if (log.full()) output_.status = FULL;
+                else if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+            }
+        }
+    }
+
+    void note_write(const LaneLog &log, u32 unit, u32 thread) {
+        const Event &event = log.event();
+        if (event.kind == OBSERVE) {
+            if (input_.synced) grid_.flags.add(log, unit, thread);
+        } else if (event.kind == FENCE) {
+            grid_.sc |= event.offset & GIVES && scope_of(event) >= GPU_SCOPE;
+        } else if (event.kind == GLOBAL_WRITE) {
+            grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
+            if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
+        } else {
+            Sides::each_row(log, [&](u64 address, u32 bytes) { grid_.footprints.write(address, bytes, unit, thread); });
+        }
+    }
+
+    void note_read(const LaneLog &log, u32 unit, u32 thread) {
+        const Event &event = log.event();
+        auto add = [&](u64 address, u32 bytes) { grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
+        if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
+        else Sides::each_row(log, add);
+    }
+
     void one_by_one() {
         for (u32 number = 0; number < input_.count; ++number) {
+            if (!grid_.footprints.shares(number)) continue;
             Unit unit{};
             unit.input = of(number);
             unit.replay = std::make_unique<Replay>(unit.input, unit.output, &grid_, number);

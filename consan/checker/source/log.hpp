@@ -12,6 +12,11 @@ class LaneLog {
 
     // Advance to the next event that happened.
     State next() {
+        return next([](const Event &) { return true; });
+    }
+
+    // The same for the events of some kinds only: wanted(event).
+    template <typename Wanted> State next(Wanted wanted) {
         for (;;) {
             while (left_ == 0) {
                 if (open_) return STOPPED;
@@ -20,7 +25,7 @@ class LaneLog {
             }
             --left_;
             event_ = next_++;
-            if (happened()) return EVENT;
+            if (wanted(*event_) && happened()) return EVENT;
         }
     }
 

@@ -2,14 +2,14 @@
 //
 // Cells of 4 bytes have lists of accesses: plain writes, plain reads, strong accesses. For each CTA, site and bytes the latest access is
 // enough where it is ordered after the earlier one: every access between the two was compared with the earlier one.
-// Loads of lines that the launch does not write are not kept.
+// Accesses of bytes that no other thread touches, or nobody writes, are not kept (footprints.hpp).
 #pragma once
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "edges.hpp"
 #include "findings.hpp"
+#include "footprints.hpp"
 
 struct OuterAccess {
     u64 address;
@@ -22,31 +22,13 @@ struct OuterAccess {
 
 class Outer {
   public:
-    Outer(u32 threads, u32 most, Views &views, Edges &edges, Findings &findings) : threads_(threads), most_(most), views_(views), edges_(edges), findings_(findings) {
+    Outer(u32 threads, u32 most, Views &views, Edges &edges, Footprints &footprints, Findings &findings) : threads_(threads), most_(most), views_(views), edges_(edges), footprints_(footprints), findings_(findings) {
         items_.emplace_back();
-    }
-
-    // Before the replay: lines that are written.
-    void will_write(u64 address, u32 bytes) {
-        for (u64 line = address / LINE; bytes && line * LINE < address + bytes; ++line) written_.insert(line);
     }
 
     void add(const OuterAccess &access) { add(access, true); }
     // Compare an access with those before it.
     void meet(const OuterAccess &access) { add(access, false); }
-
-  private:
-    void add(const OuterAccess &access, bool keeps) {
-        u64 done = NO_LINE;
-        bool written = false;
-        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
-            if (cell * 4 / LINE != done) done = cell * 4 / LINE, written = written_.count(done);
-            if (!written) ++pruned_;
-            else add_to(lines_[done].cells[cell % (LINE / 4)], mask_of(access, cell), access, keeps);
-        }
-    }
-
-  public:
 
     // A copy whose bytes are not known.
     void skip() { unknown_ = true; }
@@ -56,7 +38,6 @@ class Outer {
     u64 pruned() const { return pruned_; }
 
   private:
-    static constexpr u64 LINE = 128, NO_LINE = ~0ull;
     static constexpr u32 WALK = 64;
     struct Item {
         u32 next, time, warp_time;
@@ -67,9 +48,14 @@ class Outer {
         u32 writes = 0, reads = 0, strong = 0;
         bool alike = true;  // all strong accesses are morally strong with each other
     };
-    struct Line {
-        Cell cells[LINE / 4];
-    };
+
+    void add(const OuterAccess &access, bool keeps) {
+        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
+            u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
+            if (mask) add_to(cells_[cell], mask, access, keeps);
+            else ++pruned_;
+        }
+    }
 
     static u8 mask_of(const OuterAccess &access, u64 cell) {
         u64 low = access.address > cell * 4 ? access.address - cell * 4 : 0, high = std::min<u64>(access.address + access.bytes - cell * 4, 4);
@@ -189,9 +175,9 @@ class Outer {
     u32 threads_, most_;
     Views &views_;
     Edges &edges_;
+    Footprints &footprints_;
     Findings &findings_;
-    std::unordered_set<u64> written_;
-    std::unordered_map<u64, Line> lines_;
+    std::unordered_map<u64, Cell> cells_;
     std::unordered_map<u64, Told> told_;  // by pair of sites
     std::vector<Item> items_;
     u64 pruned_ = 0;

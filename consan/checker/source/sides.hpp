@@ -14,8 +14,8 @@ class Sides {
     void handle(Outer &outer, u32 unit, u32 thread, const LaneLog &log) {
         const Event &event = log.event();
         switch (event.kind) {
-        case COPY: outer.add(of(event, unit, thread, log.wide_value(), std::min(log.b(), (u32)event.bytes), false)); break;
-        case BULK_LOAD: outer.add(of(event, unit, thread, log.wide_value(), log.a(), false)); break;
+        case COPY:
+        case BULK_LOAD:
         case TENSOR_LOAD:
         case BULK_STORE:
         case TENSOR_STORE: rows(outer, unit, thread, log); break;
@@ -33,10 +33,14 @@ class Sides {
             for (Store &store : each.second.stores) store.access.endless = true, outer.add(store.access);
     }
 
+    static bool writes(const Event &event) { return event.kind == BULK_STORE || event.kind == TENSOR_STORE; }
+    static bool reads(const Event &event) { return event.kind == COPY || event.kind == BULK_LOAD || event.kind == TENSOR_LOAD; }
+
     // The rows of global memory that a copy touches: f(address, bytes). False if they are not known.
     template <typename F> static bool each_row(const LaneLog &log, F f) {
         const Event &event = log.event();
-        if (event.kind == BULK_STORE) return f(log.wide_value(), log.a()), true;
+        if (event.kind == COPY) return f(log.wide_value(), std::min(log.b(), (u32)event.bytes)), true;
+        if (event.kind == BULK_STORE || event.kind == BULK_LOAD) return f(log.wide_value(), log.a()), true;
         Region region;
         if (!Tensor(log).region(region)) return false;
         region.any_row([&](u64 low, u64 high) { return f(low, (u32)(high - low)), false; });
@@ -62,7 +66,7 @@ class Sides {
     }
 
     void rows(Outer &outer, u32 unit, u32 thread, const LaneLog &log) {
-        bool stores = log.event().kind != TENSOR_LOAD;
+        bool stores = writes(log.event());
         Thread &own = threads_[thread];
         bool known = each_row(log, [&](u64 address, u32 bytes) {
             OuterAccess made = of(log.event(), unit, thread, address, bytes, stores);

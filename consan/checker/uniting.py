@@ -1,0 +1,88 @@
+"""The findings of several replays of one history as one list, with one kind for each pair of accesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consan.checker.replay import Replayed, Status
+from consan.instrument.abi.events import Kind, Reason
+
+_NO_WAIT = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
+_UNORDERED = 32  # a flag of the checker: the issue of the operation is not ordered either
+
+Key = tuple[int, int, int, int, int]
+
+
+def key(record: Any) -> Key:
+    """What findings that are merged have in common: kind, reason, whether they are of one warp and of equal values, and both sites."""
+    first, second = sorted((int(record["site"]), int(record["other_site"])))
+    return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
+
+
+def united(done: list[Replayed]) -> list[Any]:
+    """The findings of both orders; a finding that both have is taken from the first.
+
+    After a divergent `.aligned` instruction the behaviour is undefined, and the order decides how much is replayed before it. Then only
+    findings that both orders have are kept.
+    """
+    orders = [{key(record): record for record in each.records} for each in done]
+    undefined = any(each.status is Status.UNDEFINED for each in done)
+    found = {name: record for order in reversed(orders) for name, record in order.items()}
+    kept = [record for name, record in found.items() if not undefined or all(name in order for order in orders)]
+    waited = _waited(orders)
+    return preferred([record for record in kept if key(record)[3:] not in waited or record["reason"] not in _NO_WAIT])
+
+
+def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
+    """Pairs that miss a barrier after a wait, not the wait: in some order the wait came before the access, whichever threads met."""
+    found: set[tuple[int, ...]] = set()
+    for order in orders:
+        reasons: dict[tuple[int, ...], set[int]] = {}
+        for name in order:
+            if name[0] == Kind.MISSING_WAIT:
+                reasons.setdefault(name[3:], set()).add(name[2])
+        found |= {pair for pair, those in reasons.items() if Reason.WAITED_NO_BARRIER in those and those.isdisjoint(_NO_WAIT)}
+    return found
+
+
+def united_records(orders: list[list[Any]]) -> list[Any]:
+    """The findings of all orders; one that several have is taken from the first."""
+    return list({key(record): record for order in reversed(orders) for record in order}.values())
+
+
+def preferred(found: list[Any]) -> list[Any]:
+    """One kind for each pair (SEMANTICS section 8).
+
+    An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is
+    reported. A missing proxy fence is reported rather than a missing `bar.warp.sync`.
+    """
+    races = {key(record)[3:] for record in found if record["kind"] == Kind.DATA_RACE and _as_in_text(record)}
+    told = {key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT and not _is_unordered(record)}
+    found = [record for record in found if record["kind"] != Kind.MISSING_WAIT or key(record)[3:] in told or key(record)[3:] not in races]
+    for record in found:
+        record["flags"] &= ~np.uint32(_UNORDERED)
+    waits, fences = (_pairs_of(found, kind) for kind in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE))
+    left = [record for record in found if record["kind"] != Kind.DATA_RACE or not _is_other(record, waits, fences)]
+    return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
+
+
+def _as_in_text(record: Any) -> bool:
+    """Whether the first side comes first in the text: sites are numbered in its order."""
+    return bool(record["other_site"] < record["site"])
+
+
+def _is_unordered(wait: Any) -> bool:
+    """Whether a missing wait is against the order of the text, of an operation whose issue nothing orders with the access."""
+    return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
+
+
+def _pairs_of(found: list[Any], kind: Kind) -> set[tuple[int, ...]]:
+    return {key(record)[3:] for record in found if record["kind"] == kind}
+
+
+def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
+    """Whether the pair of a race has a finding of another kind that comes first."""
+    pair = key(race)[3:]
+    return pair in waits or (pair in fences and race["reason"] == Reason.NO_WARP_SYNC)

@@ -1,0 +1,70 @@
+"""`--global`: what `auto` leaves out it names, and the verdict is that of the rest; `on` makes it incomplete; `off` looks for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan.checker import recorder
+from consan.session import recording
+
+RACY = """
+extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""
+FINE = """
+extern "C" __global__ void k(int* out) { out[blockIdx.x * 32 + threadIdx.x] = 1; }"""
+CALLS = """__device__ __noinline__ void put(int* at) { *at = 1; }
+extern "C" __global__ void k(int* out) { put(out + threadIdx.x); }"""
+LAST = """__device__ unsigned done;
+extern "C" __global__ void k(int* out) {
+    __shared__ int row[32];
+    row[threadIdx.x ^ 1] = threadIdx.x;
+    __syncwarp();
+    out[blockIdx.x * 32 + threadIdx.x] = row[threadIdx.x];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(&done, 1) == gridDim.x - 1) __threadfence(), out[32] += 1;
+}"""
+
+
+def _report(source: str, choice: str) -> Any:
+    return consan.launch(consan.Kernel(source), 4, 32, [np.zeros(128, np.int32)], device="cpu", global_memory=choice)
+
+
+def test_auto_looks_for_races_and_off_does_not() -> None:
+    """In this order: the module is prepared anew for each."""
+    off, auto = _report(RACY, "off"), _report(RACY, "auto")
+    assert (off.verdict, off.findings) == ("clean", ())
+    assert off.not_checked == ("global-memory: races are not looked for (1 store and 0 atomic instructions in 1 kernel)",)
+    assert [finding.kind for finding in auto.findings] == ["global-race"]
+    assert (auto.verdict, auto.not_checked, "global-memory" in auto.checked) == ("violations", (), True)
+
+
+def _check_left_out(source: str, why: str) -> None:
+    auto = _report(source, "auto")
+    assert (auto.verdict, auto.findings, "global-memory" in auto.checked) == ("clean", (), False)
+    (outside,) = auto.not_checked
+    assert outside.startswith("global-memory: races are not looked for in k: ")
+    assert why in outside
+
+
+def test_a_module_that_is_not_taken_is_named() -> None:
+    _check_left_out(CALLS, "accesses global memory")
+    on = _report(CALLS, "on")
+    assert on.verdict == "incomplete"
+    assert "global memory was not checked in full in k: the function " in on.incomplete[0]
+
+
+def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "global-memory" in _report(LAST, "auto").checked
+    monkeypatch.setattr(recording, "MOST_TOGETHER", 3)
+    _check_left_out(LAST, "4 CTAs that may synchronise through memory are too many")
+    assert "global-memory" in _report(LAST, "on").checked
+
+
+def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MOST_BYTES", 1)
+    _check_left_out(FINE, "the logs of a launch take more than")
+    assert _report(FINE, "on").verdict == "incomplete"
