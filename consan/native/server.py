@@ -42,12 +42,9 @@ class Server:
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
             (self._folder / "interposer.so").write_bytes(library)
-        except OSError as error:
-            raise EnvironmentFailure(f"there is no folder for the socket of the program: {error.strerror or error}") from None
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(self._folder / "socket"))
-        os.chmod(self._folder / "socket", 0o600)
-        self._listener.listen(64)
+            self._listener = _listening(self._folder / "socket")
+        except OSError as error:  # also a name that is too long for a socket
+            raise EnvironmentFailure(f"there is no folder for the socket of the program (TMPDIR): {error.strerror or error}") from None
         threading.Thread(target=self._accept, daemon=True, name="consan-native").start()
         return self
 
@@ -123,3 +120,17 @@ class Server:
                 client.serve(table_bytes)
         except Exception as error:
             self._failures.append(error)
+
+
+def _listening(path: Path) -> socket.socket:
+    """A socket that this user can reach."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        os.chmod(path, 0o600)
+        listener.listen(64)
+    except OSError:
+        listener.close()
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise
+    return listener

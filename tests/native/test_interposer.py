@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -200,7 +201,7 @@ def start(server: Server, case: Case, *steps: str) -> subprocess.Popen[str]:
 
 def test_the_program_survives_a_server_that_dies(case: Case) -> None:
     words = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "wait", "again", "wait"]
-    given = {**os.environ, **case.environment}
+    given = {**os.environ, **case.environment, "TMPDIR": str(case.folder)}  # it leaves its folder behind
     command = [sys.executable, "-m", "consan", "run", *words]
     with subprocess.Popen(command, env=given, cwd=case.folder, stdin=-1, stdout=-1, stderr=-1, text=True) as consan:
         assert consan.stdout is not None
@@ -217,6 +218,16 @@ def test_only_the_user_reaches_the_socket(case: Case) -> None:
         modes = path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777
     assert modes == (0o600, 0o700)
     assert not path.parent.exists()
+
+
+def test_a_folder_whose_name_is_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr("consan.native.server.interposer", bytes)
+    with pytest.raises(EnvironmentFailure, match=r"no folder for the socket of the program \(TMPDIR\)"), Server(options()):
+        pass
+    assert not list(folder.iterdir())
 
 
 def garbage(seed: int) -> bytes:
