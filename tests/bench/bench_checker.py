@@ -1,0 +1,50 @@
+"""The speed of the checker alone: one replay of one CTA's history, in lane events a second of processor time, best of several.
+
+    PYTHONPATH=tests:tests/real python tests/bench/bench_checker.py
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bench_record import MACHINE, Case, of_corpus, sgemm
+
+from consan.checker.replay import History, Tables, replay
+from consan.instrument.record.templates import tables
+from consan.session.session import Session
+
+REPEATS = 20
+
+
+def recorded(session: Session, case: Case) -> tuple[Tables, History]:
+    """The templates of a kernel, and the history of its first CTA."""
+    prepared = session.prepare(case.ptx, name=case.name)
+    assert prepared.recorded is not None
+    started = session.recording.start(session.backend, prepared, case.entry, case.launch["grid"], case.launch["block"], (1, 1, 1))
+    session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
+    return tables(list(prepared.recorded.templates)), started.launch.history(0)
+
+
+def seconds(templates: Tables, history: History) -> float:
+    """Processor time of one replay."""
+    begin = time.process_time()
+    replay(templates, history, descending=False)
+    return time.process_time() - begin
+
+
+def main() -> None:
+    """Print a line for each kernel."""
+    session = Session(device="cpu", engine="record")
+    cases: list[Callable[[], Case]] = [lambda: sgemm(session.backend, 128)]
+    cases += [lambda name=name, arch=arch: of_corpus(session.backend, name, arch, "small") for name, arch in MACHINE]  # type: ignore[misc]
+    for make in cases:
+        case = make()
+        templates, history = recorded(session, case)
+        events = replay(templates, history, descending=False).events
+        best = min(seconds(templates, history) for _ in range(REPEATS))
+        print(f"{case.name}: {events:,} lane events in {1e3 * best:.1f} ms, {events / best / 1e6:.1f} million a second")
+
+
+if __name__ == "__main__":
+    main()
