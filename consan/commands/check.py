@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -110,11 +111,12 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
 
-    def run(self, args: argparse.Namespace) -> Report:
-        """Prepare, launch, report."""
+    def run(self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None) -> Report:
+        """Prepare, launch, report. `opened`: is given the session before the launch."""
         arrays = [spec.materialise(args.seed) for spec in self.specs]
         recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
         session = open_session(args, **recorded)
+        opened(session)
         self._say_unwatched(session)
         session.show(progress := for_terminal(delay=0.0))
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line

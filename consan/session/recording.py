@@ -70,6 +70,7 @@ class Recording:
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
+    asker: Callable[[Prepared, Started, Checked], None] | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
@@ -123,6 +124,8 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
+        if self.asker is not None:
+            self.asker(prepared, started, checked)
         fixes = self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
         self.findings.add(decode(checked.records, checked.table, {prepared.number: replace(sites, fixes=fixes)}))
         for why in checked.outer:

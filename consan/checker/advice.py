@@ -1,0 +1,110 @@
+"""Which synchronisation of a recorded launch nothing that was recorded needs: each statement is left out in a replay.
+
+A statement is *needed* if the replay without it finds something, or cannot go on. What is not needed alone may be needed once another one
+is gone; so those that are not needed together are found one after the other, the one that ran most often first.
+
+Not judged: arrivals, commits, `wgmma` (its registers need it), and what has anything in its reach that the log does not hold (reach.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from consan.checker.changes import Spot, Statement
+from consan.checker.questions import Questions
+from consan.checker.recorder import Checked
+from consan.instrument.record.reach import Reach
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+_WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_WAIT}
+_FENCES = {Event.PROXY_FENCE, Event.FENCE, Event.INITS_FENCE, Event.TENSOR_FENCE}
+_OF_REGISTERS = {Event.PRODUCT_WAIT: "registers of wgmma need it", Event.TENSOR_WAIT: "registers of tcgen05 may need it"}
+_LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {Event.BARRIER, Event.WARP_BARRIER}
+_CLUSTER = "its arrival and its wait belong together"
+
+
+class Need(enum.Enum):
+    """What is said of a statement."""
+
+    NEEDED = "needed"
+    NOT_NEEDED = "not needed"
+    NOT_ASSESSED = "not assessed"
+
+
+@dataclass(frozen=True)
+class Advised:
+    """One statement. `ran`: executions by threads; `together`: not needed even where the others with this mark are gone."""
+
+    site: int
+    ran: int
+    need: Need
+    why: str = ""
+    together: bool = False
+
+
+def advise(questions: Questions, checked: Checked, reach: Callable[[str], Reach]) -> list[Advised]:
+    """All statements that synchronise, in the order of the text. `reach`: of a kernel, by its name."""
+    places, walked = questions.places, questions.walked
+    found = places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
+    found = {statement: spots for statement, spots in found.items() if any(walked.executions(spot) for spot in spots)}
+    trouble = _trouble(checked)
+    advised: dict[Statement, Advised] = {}
+    for statement, spots in found.items():
+        site, ran = places[spots[0]].site, sum(map(walked.executions, spots))
+        why = trouble or _obstacle(questions, spots, reach(statement.function))
+        need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots)
+        advised[statement] = Advised(site, ran, need, why)
+    free = [statement for statement, each in advised.items() if each.need is Need.NOT_NEEDED]
+    for statement in _together(questions, {each: found[each] for each in sorted(free, key=lambda each: -advised[each].ran)}):
+        one = advised[statement]
+        advised[statement] = Advised(one.site, one.ran, one.need, one.why, together=True)
+    return list(advised.values())
+
+
+def _is_arrival(event: TemplateEvent) -> bool:
+    return event.kind == Event.BARRIER and not event.flags & Flag.WAITS
+
+
+def _trouble(checked: Checked) -> str:
+    """Why nothing can be said of a launch."""
+    if checked.gaps or checked.outer or checked.unended:
+        return "the launch was not checked in full"
+    return "the launch has findings: repair them first" if checked.found else ""
+
+
+def _obstacle(questions: Questions, spots: Iterable[Spot], reach: Reach) -> str:
+    places = questions.places
+    kinds = {places[spot].kind for spot in spots}
+    lines = {places.sites[places[spot].site].ptx_line for spot in spots}
+    if why := next((why for kind, why in _OF_REGISTERS.items() if kind in kinds), ""):
+        return why
+    if Event.CLUSTER_WAIT in kinds:
+        return _CLUSTER
+    if Event.WARP_BARRIER in kinds and reach.together(lines):
+        return "warp-synchronous instructions behind it may need it to bring the lanes together"
+    return "" if kinds <= {Event.COPY_WAIT} else reach.obstacle(lines)
+
+
+def _asked(questions: Questions, spots: Iterable[Spot]) -> tuple[Need, str]:
+    if questions.exhausted:
+        return Need.NOT_ASSESSED, "too much was replayed already"
+    answer = questions.ask(questions.places.left_out(spots))
+    if answer.troubles:
+        return Need.NEEDED, "threads would go another way without it"
+    return (Need.NEEDED, f"without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
+
+
+def _together(questions: Questions, free: dict[Statement, list[Spot]]) -> list[Statement]:
+    """As many as may be gone at once, taken in this order."""
+    kept: list[Statement] = []
+    gone: list[Spot] = []
+    for statement, spots in free.items():
+        if questions.exhausted:
+            break
+        answer = questions.ask(questions.places.left_out([*gone, *spots]))
+        if not answer.found and not answer.troubles:
+            kept.append(statement)
+            gone += spots
+    return kept

@@ -1,0 +1,115 @@
+"""What lies in the reach of a synchronising instruction and is not in the log: then a replay cannot tell whether the instruction is needed.
+
+The reach goes along the control flow, forwards and backwards, up to the next barrier of all threads. Warp-synchronous instructions behind a
+`bar.warp.sync` may rely on it to bring the lanes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from consan.instrument.isa import family_of, flow_of, lookup
+from consan.instrument.passes.flow import ENDS, graph_of
+from consan.instrument.ptx import Function, Instruction
+
+_OUTER = ("global", "generic")
+_ACCESSES = frozenset({"load", "store", "atomic", "reduction"})
+_NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})
+_TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The instructions of a function, and what follows and precedes each."""
+
+    instructions: list[Instruction]
+    after: list[list[int]]
+    before: list[list[int]]
+
+
+def _text_of(function: Function) -> _Text:
+    graph = graph_of(function)
+    instructions = [step.instruction for node in graph.nodes for step in node.steps]
+    firsts, total = [], 0
+    for node in graph.nodes:
+        firsts.append(total)
+        total += len(node.steps)
+    after: list[list[int]] = [[] for _ in instructions]
+
+    def entry(node: int) -> Iterator[int]:
+        """The first instruction from a node on: empty nodes fall through."""
+        if graph.nodes[node].steps:
+            yield firsts[node]
+        else:
+            for successor in graph.nodes[node].successors:
+                yield from entry(successor)
+
+    for number, node in enumerate(graph.nodes):
+        places = range(firsts[number], firsts[number] + len(node.steps))
+        for place in places[:-1]:
+            after[place] = [place + 1]
+        if node.steps:
+            after[places[-1]] = [each for successor in node.successors for each in entry(successor)]
+    before: list[list[int]] = [[] for _ in instructions]
+    for place, following in enumerate(after):
+        for each in following:
+            before[each].append(place)
+    return _Text(instructions, after, before)
+
+
+def is_full(instruction: Instruction) -> bool:
+    """A barrier of all threads of the CTA, which all of them pass."""
+    row = lookup(instruction.parts)
+    if row is None or row.family != "barrier" or row.action == "arrive" or instruction.predicate is not None:
+        return False
+    return "count" not in row.roles(instruction)
+
+
+class Reach:
+    """The reaches in one kernel. `outer`: the log has all accesses to global memory; `flags`: and threads may synchronise through it."""
+
+    def __init__(self, function: Function, *, outer: bool, flags: bool) -> None:
+        self._text, self._outer, self._flags = _text_of(function), outer, flags
+
+    def obstacle(self, lines: set[int]) -> str:
+        """Why a replay cannot judge the instructions at PTX lines; empty if nothing is in the way."""
+        places = [place for place, each in enumerate(self._text.instructions) if each.line in lines]
+        return next(filter(None, (self._why(self._text.instructions[place]) for place in self._around(places, is_full, both=True))), "")
+
+    def together(self, lines: set[int]) -> bool:
+        """Whether warp-synchronous instructions come behind, before the lanes meet again."""
+        places = [place for place, each in enumerate(self._text.instructions) if each.line in lines]
+        found = (lookup(self._text.instructions[place].parts) for place in self._around(places, _meets, both=False))
+        return any(row is not None and row.family in _TOGETHER for row in found)
+
+    def _around(self, places: list[int], stops: Callable[[Instruction], bool], *, both: bool) -> Iterator[int]:
+        for steps in (self._text.after, self._text.before)[: 1 + both]:
+            pending, seen = [each for place in places for each in steps[place]], set(places)
+            while pending:
+                place = pending.pop()
+                if place in seen:
+                    continue
+                seen.add(place)
+                yield place
+                if not stops(self._text.instructions[place]):
+                    pending += steps[place]
+
+    def _why(self, instruction: Instruction) -> str:
+        row, flow = lookup(instruction.parts), flow_of(instruction)
+        if row is None or flow == "call":
+            return f"{instruction.opcode} in its reach is not followed"
+        if row.family in _NEVER_RECORDED or instruction.parts[0] == "griddepcontrol":
+            return f"{instruction.opcode} in its reach is not recorded"
+        if flow in ENDS:
+            return "" if self._outer else "threads exit in its reach, and global memory was not recorded"
+        if row.family not in _ACCESSES or row.describe(instruction).space not in _OUTER:
+            return "" if row.family != "fence" or self._outer else f"{instruction.opcode} in its reach is not recorded"
+        if not self._outer:
+            return "there are global accesses in its reach, and global memory was not recorded"
+        strong = row.describe(instruction).is_strong
+        return "there is a flag in global memory in its reach: the run had one order of its accesses" if self._flags and strong else ""
+
+
+def _meets(instruction: Instruction) -> bool:
+    return is_full(instruction) or family_of(instruction) == "warp-barrier"

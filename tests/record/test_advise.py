@@ -1,0 +1,112 @@
+"""`consan advise`: what may be left out of a kernel, what is needed, and what cannot be told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consan.__main__ import main
+
+SUPERFLUOUS = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float a[128], b[128];
+    int t = threadIdx.x;
+    a[t] = x[t];
+    __syncthreads();
+    __syncthreads();
+    float v = a[127 - t];
+    __syncthreads();
+    b[t] = v;
+    __syncwarp();
+    __syncthreads();
+    out[t] = b[127 - t] + v;
+}
+"""
+SEMAPHORE = """
+extern "C" __global__ void k(float* part, int* count, float* out) {
+    __shared__ int last;
+    int t = threadIdx.x, cta = blockIdx.x;
+    part[cta * 64 + t] = cta;
+    __threadfence();
+    __syncthreads();
+    if (t == 0) last = atomicAdd(count, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last) {
+        __threadfence();
+        out[t] = ((volatile float*)part)[t] + ((volatile float*)part)[64 + t];
+    }
+}
+"""
+IN_PLACE = """
+extern "C" __global__ void k(float* x) {
+    int t = threadIdx.x;
+    float v = x[127 - t];
+    __syncthreads();
+    x[t] = v;
+}
+"""
+CONVERGENCE = """
+extern "C" __global__ void k(int* out) {
+    int t = threadIdx.x, v = t;
+    __syncwarp();
+    v += __shfl_xor_sync(0xffffffff, v, 1);
+    out[t] = v;
+}
+"""
+
+
+def _advise(folder: Path, source: str, *words: str) -> dict[int, Any]:
+    """The list by source line."""
+    (folder / "k.cu").write_text(source)
+    out = folder / "advice.json"
+    assert main(["advise", str(folder / "k.cu"), *words, "-o", str(out)]) == 0
+    lines = json.loads(out.read_text())["lines"]
+    return {each["line"]: each for each in lines}
+
+
+def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _advise(tmp_path, SUPERFLUOUS, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
+    assert {line: (each["need"], each["together"]) for line, each in found.items()} == {
+        6: ("not needed", True),
+        7: ("not needed", False),  # one of the two is needed
+        9: ("not needed", True),
+        11: ("not needed", True),
+        12: ("needed", False),
+    }
+    assert {each["ran"] for each in found.values()} == {128}
+    assert "This is evidence of these runs and sizes, not a proof." in capsys.readouterr().out
+
+
+def test_nothing_is_said_of_what_has_unrecorded_accesses_in_its_reach(tmp_path: Path) -> None:
+    words = "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros", "--global", "off"
+    found = _advise(tmp_path, SUPERFLUOUS, *words)
+    assert {line: each["need"] for line, each in found.items()} == {
+        6: "not assessed",
+        7: "not needed",
+        9: "not needed",
+        11: "not needed",
+        12: "not assessed",
+    }
+    assert "global accesses in its reach" in found[6]["why"]
+
+
+def test_a_barrier_before_a_semaphore_is_never_advised_away(tmp_path: Path) -> None:
+    words = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
+    for more in ((), ("--global", "off")):
+        found = _advise(tmp_path, SEMAPHORE, *words, *more)
+        assert all(each["need"] != "not needed" for each in found.values()), found
+        assert found[7]["need"] == "not assessed"
+
+
+def test_a_barrier_between_global_accesses_is_needed_where_they_meet(tmp_path: Path) -> None:
+    found = _advise(tmp_path, IN_PLACE, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange")
+    assert found[5]["need"] == "needed"
+
+
+def test_a_warp_barrier_that_serves_convergence_is_not_assessed(tmp_path: Path) -> None:
+    found = _advise(tmp_path, CONVERGENCE, "--grid", "1", "--block", "32", "--arg", "i32[32]=zeros")
+    assert found[4]["need"] == "not assessed"
+    assert "bring the lanes together" in found[4]["why"]
