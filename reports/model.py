@@ -145,6 +145,7 @@ class FixStep:
     file: str = ""
     line: int = 0
     ptx_line: int = 0
+    spelling: str = ""  # of the instruction, in the user's framework
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ import os
 import re
 from typing import Final
 
+from consan.reports.frameworks import words_of
 from consan.reports.model import FixStep, VerifiedFix, plural
 
-_CUDA: Final = (  # how CUDA C++ spells an instruction
-    (re.compile(r"bar\.sync 0$"), "__syncthreads()"),
-    (re.compile(r"bar\.warp\.sync 0xffffffff$"), "__syncwarp()"),
-    (re.compile(r"cp\.async\.wait_group (\d+)$"), r"__pipeline_wait_prior(\1)"),
-    (re.compile(r"cp\.async\.commit_group$"), "__pipeline_commit()"),
+# The words of a framework (frameworks.py) for an instruction, and the operation that they are of.
+_SPELLED: Final = (
+    (re.compile(r"bar\.sync 0$"), "cta_barrier", ""),
+    (re.compile(r"bar\.warp\.sync 0xffffffff$"), "warp_barrier", ""),
+    (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
+    (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )
 _WORDS: Final = {
     "add": "with {what} {where} {place}",
@@ -33,15 +35,23 @@ def sentence_of(fix: VerifiedFix) -> str:
 
 def _group(steps: list[FixStep]) -> str:
     first = steps[0]
-    what = ", then ".join(_instruction(step.instruction) for step in steps)
+    what = ", then ".join(_instruction(step) for step in steps)
     place = f"{first.at} at {_place(first)}" if first.at and first.action in ("add", "move") else _place(first)
     return _WORDS[first.action].format(what=what, where=first.where, place=place)
 
 
-def _instruction(ptx: str) -> str:
-    """The PTX, and in parentheses what CUDA C++ calls it."""
-    found = (pattern.sub(word, ptx) for pattern, word in _CUDA if pattern.match(ptx))
-    return next((f"{ptx} ({word})" for word in found), ptx)
+def _instruction(step: FixStep) -> str:
+    return f"{step.instruction} ({step.spelling})" if step.spelling else step.instruction
+
+
+def spelling(framework: str, instruction: str) -> str:
+    """How a framework spells an instruction; empty if that is not known, or as in PTX."""
+    for pattern, word, operation in _SPELLED:
+        if found := pattern.match(instruction):
+            leave = found[1] if found.groups() else ""
+            name = words_of(framework, operation)[word].replace("{leave}", leave).partition(" (")[0]
+            return "" if instruction.startswith(name) else name
+    return ""
 
 
 def _place(step: FixStep) -> str:

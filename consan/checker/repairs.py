@@ -93,6 +93,7 @@ _BY_PHASE = (InFlight.BULK_LOAD, InFlight.STORE_ASYNC)
 _SCOPED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.ATOMIC, Event.READ, Event.WRITE, Event.FENCE)
 _RELAXED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.CLUSTER_ARRIVE)
 _FLAGS = (Event.OBSERVE, Event.PUBLISH, Event.FENCE)
+_SUPERFLUOUS = (Reason.TOO_MANY_ARRIVALS, Reason.INITIALISED_TWICE)
 _MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
 
 _Alter = Callable[[TemplateEvent], TemplateEvent]
@@ -176,8 +177,9 @@ class Repairs:
 
     def _fence(self) -> Iterator[Repair]:
         yield from self._moved_across(Event.PROXY_FENCE, "fence.proxy.async", over=_MEETINGS)
-        yield from self._at_accesses(_PROXY_FENCE)
+        yield self._add(self._sites[0], _PROXY_FENCE, after=True)  # by the writers
         yield from self._before_meetings(_PROXY_FENCE)
+        yield from self._at_accesses(_PROXY_FENCE)
         for piece in (_PROXY_FENCE + _BARRIER, _BARRIER + _PROXY_FENCE):
             yield from self._at_accesses(piece)
             yield from self._between(piece)
@@ -198,8 +200,8 @@ class Repairs:
         if self._clusters:
             for piece in (_CLUSTER, _INITS_FENCE, _INITS_FENCE + _CLUSTER):
                 yield from self._at_accesses(piece)
-        for site in self._sites:
-            yield self._without(site)
+        if self._reason in _SUPERFLUOUS:
+            yield from map(self._without, self._sites)
 
     def _lifetime(self) -> Iterator[Repair]:
         kind = _WAIT_OF.get(InFlight(self._own_operation) if self._own_operation else 0)

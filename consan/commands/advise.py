@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from consan import options
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from consan.session.advice import Advice, Line
 
 EVIDENCE = "This is evidence of these runs and sizes, not a proof."
-_HEADS = (
+_HEADS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
     ("not needed, alone and together", lambda line: line.together),
     ("not needed alone, but needed once those above are gone", lambda line: line.need == "not needed" and not line.together),
     ("needed", lambda line: line.need == "needed"),

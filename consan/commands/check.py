@@ -19,13 +19,14 @@ from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.signatures import describe, templates
-from consan.files import check_writable, read_file
+from consan.files import check_writable, read_file, write_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of
 from consan.launching.placement import Placement
 from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
+from consan.reports.patches import diff, is_patch
 from consan.reports.verdict import exit_status
 from consan.session.layouts import name_addresses
 from consan.session.opening import open_session
@@ -47,6 +48,7 @@ class CheckCommand:
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
+        parser.add_argument("--patch", metavar="FILE", help="write verified fixes that are whole lines of a .cu file as a unified diff")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: an error in the last argument should not cost a compilation."""
@@ -54,11 +56,23 @@ class CheckCommand:
             show_kernels(args)
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
+        check_writable(args.patch)
         report = RequestedLaunch(args).run(args)
         status = exit_status(report, strict=args.strict)
         told = replace(report, command=("consan", *args.argv), status=status)
+        if args.patch is not None:
+            write_patch(args.patch, args.file, report)
         undelivered = deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
         return status or undelivered
+
+
+def write_patch(path: str, file: str, report: Report) -> None:
+    """Write the verified fixes of findings that count. Says so if there are none."""
+    fixes = [each.verified for each in report.active if each.verified is not None and is_patch(each.verified, file)]
+    if not fixes:
+        print(f"consan: warning: {path} was not written: no verified fix adds whole lines to {file}", file=sys.stderr)
+        return
+    write_file(path, diff(file, read_file(file), fixes))
 
 
 def launch_given(args: argparse.Namespace) -> bool:

@@ -20,6 +20,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.places import located
+from consan.reports.verified import spelling
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
@@ -51,16 +52,19 @@ class Fixes:
 
         found = verified_fixes(questions, checked, depending)
         self._events += questions.events
-        return {number: _told(fix, sites) for number, fix in found.items()}
+        return {number: _told(fix, sites, prepared.framework) for number, fix in found.items()}
 
 
-def _told(fix: Fix, sites: Mapping[int, Site]) -> model.VerifiedFix:
-    return model.VerifiedFix(tuple(_step(step, sites[step.site]) for step in fix.steps), fix.left)
+def _told(fix: Fix, sites: Mapping[int, Site], framework: str) -> model.VerifiedFix:
+    return model.VerifiedFix(tuple(_step(step, sites[step.site], framework) for step in fix.steps), fix.left)
 
 
-def _step(step: RepairStep, site: Site) -> model.FixStep:
+def _step(step: RepairStep, site: Site, framework: str) -> model.FixStep:
     at = "" if step.whole else f"the {site.access if site.access in ('read', 'write') else site.opcode}"
     place = located(site)
     if step.whole and site.inlined:
         place |= {"file": site.inlined[-1].file, "line": site.inlined[-1].line}
-    return model.FixStep(step.action, step.instruction, step.where, at, str(place["file"]), int(place["line"]), site.ptx_line)
+    return model.FixStep(
+        step.action, step.instruction, step.where, at, str(place["file"]), int(place["line"]), site.ptx_line,
+        spelling(framework, step.instruction),
+    )  # fmt: skip

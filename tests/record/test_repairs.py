@@ -19,6 +19,7 @@ from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.record.templates import Event
 from consan.reports.json_format import from_json, to_json
+from consan.reports.patches import patched
 from consan.session import recording
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
@@ -109,7 +110,7 @@ FIXES = [
     ("raw", "with bar.sync 0 (__syncthreads()) before raw.cu:"),
     ("mbarrier_lane_not_arrived", "with bar.warp.sync 0xffffffff (__syncwarp()) "),
     ("cp_async_off_by_one", "with cp.async.wait_group 1 "),
-    ("bulk_store_no_proxy_fence", "with fence.proxy.async before bulk_store_no_proxy_fence.cu:"),
+    ("bulk_store_no_proxy_fence", "with fence.proxy.async after bulk_store_no_proxy_fence.cu:"),
     ("cluster_wait_cta_scope", " of a wider scope (.cluster) at "),
 ]
 
@@ -124,6 +125,18 @@ def test_the_repair_of_a_racy_twin_is_verified(name: str, words: str) -> None:
         assert words in " ".join(str(report).split())
     assert from_json(to_json(report)) == report
     assert words in to_json(report)["findings"][0]["verified"]["text"]
+
+
+@pytest.mark.parametrize("name", ["raw", "cp_async_no_wait", "bulk_store_no_proxy_fence"])
+def test_the_patch_repairs_the_kernel(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    found = _launch(name, True).findings
+    text = patched(spec.path.read_text(), [finding.verified for finding in found])
+    assert text != spec.path.read_text()
+    copy = tmp_path / spec.path.name
+    copy.write_text(text.replace('"../', f'"{spec.path.parents[1]}/'))
+    kernel = consan.Kernel(copy, entry="kernel", arch=spec.arch, defines={"RACY": 1})
+    assert consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu").verdict == "clean"
 
 
 @pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])
