@@ -95,10 +95,16 @@ def test_nothing_is_said_of_what_has_unrecorded_accesses_in_its_reach(tmp_path: 
 
 def test_a_barrier_before_a_semaphore_is_never_advised_away(tmp_path: Path) -> None:
     words = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
-    for more in ((), ("--global", "off")):
-        found = _advise(tmp_path, SEMAPHORE, *words, *more)
-        assert all(each["need"] != "not needed" for each in found.values()), found
-        assert found[7]["need"] == "not assessed"
+    found = _advise(tmp_path, SEMAPHORE, *words)
+    assert all(each["need"] != "not needed" for each in found.values()), found
+    assert found[7]["need"] == "not assessed"
+
+
+def test_a_kernel_that_is_not_recorded_has_no_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.cu").write_text(SEMAPHORE)
+    words = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
+    assert main(["advise", str(tmp_path / "k.cu"), *words, "--engine", "inline", "--global", "off"]) == 67
+    assert "nothing that synchronises was recorded" in capsys.readouterr().out
 
 
 def test_a_barrier_between_global_accesses_is_needed_where_they_meet(tmp_path: Path) -> None:
