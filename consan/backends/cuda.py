@@ -78,7 +78,7 @@ class CudaBackend:
     assembles = True
     modules_kept: int | None = None
     allocates_zeros = False
-    records = False  # copies in bulk and of tensors, wgmma and the global sides of copies have not run recorded on a GPU yet
+    records = False  # a recorded kernel that hangs keeps the GPU; called hooks prove a deadlock and let it end
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()

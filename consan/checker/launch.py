@@ -23,7 +23,8 @@ from consan.instrument.record import text
 from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
 
 Dim3 = tuple[int, int, int]
-_LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log
+_LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
+_LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _HASH_BYTES = 8
 _NAME_BYTES = 16
@@ -47,15 +48,19 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     calls: bool = False  # threads keep their place in the log in memory
     outer: bool = False  # accesses to global memory are in the logs
+    loops: bool = True  # a thread may store more
     lines: int = field(init=False)
     address: int = field(init=False)
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        room = self.most_bytes // (max(1, self.ctas * self.warps) * LINE_BYTES)  # the backend refuses a launch without CTAs
-        most = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else _MOST_LINES
-        self.lines = min(room, max(most, 4 * self.words))
-        if self.lines < max(_LEAST_LINES, 2 * self.words):
+        bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
+        least, most = self.words + 2, self.words + 2
+        if self.loops:
+            usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else _MOST_LINES
+            least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, _LONG_BYTES // bytes_of_all)
+        self.lines = min(self.most_bytes // bytes_of_all, most)
+        if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "launch": _HASH_BYTES * text.LAUNCH_WORDS}
         sizes |= dict.fromkeys(("hashes_1", "hashes_2"), self.ctas * self.threads * _HASH_BYTES)

@@ -9,7 +9,8 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ _WHY = {
     Status.CORRUPT: "left a log that does not fit the kernel",
     Status.FULL: "ran out of room in their logs (--trace-memory gives more, --global off needs less)",
     Status.TOO_MANY: "had more findings than are kept",
+    Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
 _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
@@ -176,8 +178,9 @@ def _fill_barrier(found: Any, barrier: npt.NDArray[np.void]) -> None:
 def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
     launch = Launch(
-        backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls, recorded.mode is not Mode.OFF
-    )
+        backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
+        recorded.mode is not Mode.OFF, recorded.loops,
+    )  # fmt: skip
     backend.write(backend.symbol(handle, LAUNCH)[0], launch.address.to_bytes(8, "little"))
     return launch
 
@@ -194,6 +197,7 @@ class Known:
 
 Histories = dict[tuple[object, ...], Known]
 _MOST_KNOWN = 1 << 14
+_AT_ONCE = 16  # histories that are read at once
 
 
 class RecordedLaunch(Protocol):
@@ -238,8 +242,8 @@ def check(
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
     whole = recorded.mode is Mode.SYNCED and ctas == 1  # then the replay of the launch checks shared memory too
-    for group in () if whole else found.groups:
-        checker.check(group)
+    if not whole:
+        checker.check_all(found.groups)
     # A cluster whose launch another one has cancelled never runs.
     cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.history(unit).log.any()}
     left = tuple(unit for unit in found.unended if unit not in cancelled)
@@ -278,26 +282,36 @@ class _Checker:
     def __post_init__(self) -> None:
         self._window = self.launch.window()
 
-    def check(self, group: Group) -> None:
+    def check_all(self, groups: Sequence[Group]) -> None:
+        """Check each history, new ones first."""
+        for some in (groups[at : at + _AT_ONCE] for at in range(0, len(groups), _AT_ONCE)):
+            new = {self._name(group): self._members(group) for group in some}
+            first = {name: members[0] for name, members in new.items() if members and name not in self.histories}
+            self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
+            for group in some:
+                self._check(group)
+
+    def _name(self, group: Group) -> tuple[object, ...]:
         launched = self.collected.launched
-        name = (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
-        members = group.members if self.sample is None else [unit for unit in group.members if unit in self.sample]
-        if name not in self.histories:
-            if not members:
-                self.skipped += len(group.members)
-                return
-            self.histories[name] = self.replayed(members[0])
-        known = self.histories[name]
-        if not (known.by_address or self.exhaustive):
+        return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
+
+    def _members(self, group: Group) -> Sequence[int]:
+        return group.members if self.sample is None else [unit for unit in group.members if unit in self.sample]
+
+    def _check(self, group: Group) -> None:
+        known, members = self.histories.get(self._name(group)), self._members(group)
+        if known is not None and not (known.by_address or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
-        for unit in members:
-            self._add(unit, 1, self.replayed(unit))
+        for at in range(0, len(members), _AT_ONCE):
+            units = members[at : at + _AT_ONCE]
+            for unit, own in zip(units, self.replayed(units), strict=True):
+                self._add(unit, 1, own)
         self.skipped += len(group.members) - len(members)
 
     def check_unended(self, unit: int, opened: tuple[int, int]) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell."""
-        known = self.replayed(unit, opened)
+        (known,) = self.replayed([unit], opened)
         self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
 
     def _add(self, unit: int, units: int, known: Known) -> None:
@@ -305,15 +319,21 @@ class _Checker:
             self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + units * self.collected.unit_ctas
         self.collect(unit, units, known)
 
-    def replayed(self, unit: int, opened: tuple[int, int] = (0, 0)) -> Known:
-        history = self.launch.history(unit)
-        done = [self._replayed(history, opened, descending=order) for order in (False, True)]
+    def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0)) -> list[Known]:
+        """Replay units in both orders, on all cores: the replays are compiled code."""
+        histories = [self.launch.history(unit) for unit in units]
+        tasks = [(history, opened, order) for history in histories for order in (False, True)]
+        with ThreadPoolExecutor() as pool:
+            done = list(pool.map(lambda task: self._replayed(*task), tasks))
+        return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
+
+    def _known(self, history: History, done: list[Replayed]) -> Known:
         self.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         found = united([each for each in done if each.status not in _UNREADABLE])
         return Known(found, frozenset(troubles), history.without_log(), any(each.by_address for each in done))
 
-    def _replayed(self, history: History, opened: tuple[int, int], *, descending: bool) -> Replayed:
+    def _replayed(self, history: History, opened: tuple[int, int], descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
             return replay(self.tables, history, descending=descending, level=level, isa=self.isa, opened=opened)
 

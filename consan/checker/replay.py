@@ -33,6 +33,7 @@ class Status(enum.IntEnum):
     FULL = 3
     TOO_MANY = 4
     UNDEFINED = 5  # up to a divergent .aligned instruction
+    APART = 6  # source/seals.hpp
 
 
 class Level(enum.IntEnum):

@@ -78,7 +78,8 @@ class Modules:
         """The module for the recording engine; None if the engine does not take it."""
         with self.progress.module(name):
             try:
-                done = self._recording.rewritten(read, outer=outer)
+                stops = self._device.backend.simulates  # else the log of a launch that hangs is lost
+                done = self._recording.rewritten(read, outer=outer, stops=stops)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):

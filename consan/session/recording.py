@@ -83,12 +83,12 @@ class Recording:
         """Whether races in global memory are looked for."""
         return self.outer and self.wanted(backend)
 
-    def rewritten(self, read: Callable[[], Module], *, outer: bool) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`."""
+    def rewritten(self, read: Callable[[], Module], *, outer: bool, stops: bool) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `stops`: logs say where threads wait."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = _recorded(read(), outer=outer, isa=self.isa)
+            done = _recorded(read(), outer=outer, isa=self.isa, stops=stops)
         except Refusal as reason:
             return str(reason)
         try:
@@ -239,14 +239,14 @@ def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
-def _recorded(module: Module, *, outer: bool, isa: bool) -> Recorded:
+def _recorded(module: Module, *, outer: bool, isa: bool, stops: bool) -> Recorded:
     """`outer`: with global memory if it can be."""
     if not outer:
-        return record(module, isa=isa)
+        return record(module, isa=isa, stops=stops)
     try:
-        return record(module, outer=True, isa=isa)
+        return record(module, outer=True, isa=isa, stops=stops)
     except Refusal as reason:
-        return replace(record(module, isa=isa), outer_refusal=str(reason))
+        return replace(record(module, isa=isa, stops=stops), outer_refusal=str(reason))
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:

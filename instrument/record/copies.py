@@ -9,7 +9,7 @@ from consan.instrument.passes.copies import source_bytes
 from consan.instrument.passes.emit import Snippet, Unsupported
 from consan.instrument.ptx import Immediate, Operand
 from consan.instrument.record.sides import global_address
-from consan.instrument.record.templates import Event, TemplateEvent
+from consan.instrument.record.templates import NO_WORD, Event, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -24,8 +24,10 @@ def add_copy(kernel: KernelRewrite, work: Work) -> None:
     fields, code = block.address(instruction, written.address, "shared")
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, "write", "shared", written.total_bytes).number
-    source = global_address(kernel, instruction, read.address, "global")
-    size, size_word = _size(kernel, work, written.total_bytes)
+    source, size, size_word = NO_WORD, written.total_bytes, NO_WORD
+    if not kernel.seals:
+        source = global_address(kernel, instruction, read.address, "global")
+        size, size_word = _size(kernel, work, written.total_bytes)
     block.add(TemplateEvent(Event.COPY, 0, site, written.total_bytes, **fields, value_word=source, b=size, b_word=size_word))
     kernel.plan.stats.memory_sites += 1
 

@@ -25,6 +25,7 @@ class Recorded:
     entries: tuple[str, ...]
     templates: tuple[Template, ...]
     words: int  # the most that a thread stores between two cuts
+    loops: bool  # threads may store more than that
     calls: bool  # threads keep their place in the log in memory, across calls of device functions
     clusters: tuple[Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
     lines: tuple[int, ...]

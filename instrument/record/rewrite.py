@@ -31,19 +31,20 @@ from consan.instrument.record import (
     launch_control,
     matrix,
     mbarriers,
+    seals,
     sides,
     tensor_memory,
     text,
 )
 from consan.instrument.record.cuts import cut_nodes, longest_path
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.header import header
 from consan.instrument.record.recorded import Recorded, Refusal
 from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
 from consan.instrument.runtime import RuntimeLibrary, Variant
 
-_OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
 _ALL_THREADS = -1
@@ -51,10 +52,11 @@ _HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLER
 _BLOCKING = BARRIERS | {"cluster-barrier"}
 
 
-def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False) -> Recorded:
+def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, stops: bool = True) -> Recorded:
     """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
 
     `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
+    `stops`: logs say where threads wait, for launches that end early. The templates do not depend on it.
     """
     module = parse(source, name) if isinstance(source, str) else source
     plans = plan_functions(module, recorded=True)
@@ -69,7 +71,9 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     reads, writes = recorded_sides(plans)
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
     called = functions.recorded_functions(plans, reads, writes)
-    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "apart": functions.may_part(plans, called)}
+    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "stops": stops}
+    how["apart"] = functions.may_part(plans, called)
+    how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
     kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
     for kernel in kernels if outer else ():
@@ -81,7 +85,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     for kernel in kernels:
         kernel.cut(words)
     return Recorded(
-        target=_header(context),  # before the text is made
+        target=header(context),  # before the text is made
         ptx=context.edits.apply(),
         sites=tuple(context.sites),
         functions=tuple(plan.stats for plan in plans.values()),
@@ -89,6 +93,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
         templates=tuple(templates),
         words=words,
         calls=bool(called),
+        loops=bool(called) or any(kernel.cuts for kernel in kernels),
         clusters=tuple(clusters.required(plan) for plan in context.entries()),
         lines=tuple(context.edits.line_map()),
         external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
@@ -97,26 +102,6 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
         mode=mode,
         isa=isa,
     )
-
-
-def _header(context: Context) -> str:
-    """Insert the module's variable; returns the target, raised to what the special registers need."""
-    module, edits = context.module, context.edits
-    target = max(module.target, _OLDEST_TARGET, key=lambda name: int("".join(filter(str.isdigit, name)) or 0))
-    anchor = None
-    for item in module.items:
-        name = getattr(item, "name", "")
-        anchor = item if name in (".version", ".target", ".address_size") else anchor
-        if name == ".version" and module.version < _OLDEST_VERSION:
-            edits.replace(item, ".version {}.{}".format(*_OLDEST_VERSION))
-        if name == ".target" and module.target != target:
-            edits.replace(item, item.text.replace(module.target, target))
-    declaration = f"\n.visible .global .align 8 .u64 {text.LAUNCH};\n"
-    if anchor is None:
-        edits.insert_at(0, declaration)
-    else:
-        edits.insert_after(anchor, declaration)
-    return target
 
 
 @dataclass
@@ -146,6 +131,9 @@ class KernelRewrite:
     apart: bool = False  # lanes of a warp may part in one of those
     suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
     outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
+    stops: bool = True  # the log says where a thread waits
+    sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
+    seals: frozenset[int] = frozenset()  # by the start of their instruction
 
     @functools.cached_property
     def definitions(self) -> dict[Key, list[Instruction]]:
@@ -157,6 +145,7 @@ class KernelRewrite:
         body = self.plan.function.body
         assert body is not None
         self.graph = graph_of(self.plan.function)
+        self._seal()
         self._find_points()
         self.completions = tensor_memory.completions(self)
         self.shown = launch_control.uses(self)
@@ -189,6 +178,12 @@ class KernelRewrite:
         """The text before a thread returns from here, or exits."""
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
+    def _seal(self) -> None:
+        """Leave out what only matters while a cp.async is in flight, if none can be then."""
+        if self.sealing and self.outer is None:
+            self.seals = seals.seals_of(self.plan, self.graph)
+            self.writes &= not self.seals
+
     def _find_points(self) -> None:
         points, joins = find_points(self.plan.function)
         any_open = any(point.open for point in points)
@@ -203,7 +198,7 @@ class KernelRewrite:
         """Insert the checks for room. `words`: the most between two cuts, and one."""
         for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
-            self.context.edits.insert_at(first.start, text.cut(words) + (text.stop() if self._idles(number) else ""))
+            self.context.edits.insert_at(first.start, text.cut(words) + (self._stop() if self._idles(number) else ""))
         for call in self.suspensions:
             self.context.edits.insert_after(call, "\n" + text.resume() + text.cut(words))
         if not self.plan.is_entry:
@@ -268,7 +263,7 @@ class KernelRewrite:
         if point is not None:
             self._point(point)
             if family == "stmatrix" and not self.is_tight:  # its values are exchanged between lanes: the log holds the point before that
-                self.pending += self.closed(node) + text.stop()
+                self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
             self.outer.before(instruction, node)
         if work is not None and family in ACCESSES:
@@ -285,7 +280,10 @@ class KernelRewrite:
             self.plan.stats.memory_sites += family not in ACCESSES
         waits = family in _BLOCKING or tensor_memory.is_alloc(work)
         if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
-            self.pending += self.closed(node) + text.stop()
+            self.pending += self.closed(node) + self._stop()
+
+    def _stop(self) -> str:
+        return text.stop() if self.stops else ""
 
     def open_block(self) -> Words:
         """The block that the walk is in; a new one if it is in none."""
@@ -361,6 +359,7 @@ class KernelRewrite:
         a, a_word = self.number_of(block, instruction, instruction.operands[0] if warp else operand_of(work, "barrier"))
         b, b_word = (_ALL_THREADS, -1) if warp or not (count := operand_of(work, "count")) else self.number_of(block, instruction, count)
         flags = 0 if has_action(instruction, work.row.family, "arrive") else Flag.WAITS
+        flags |= Flag.SEAL if instruction.start in self.seals else Flag(0)
         kind = Event.WARP_BARRIER if warp else Event.BARRIER
         block.add(TemplateEvent(kind, flags, site, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word))
         self.plan.stats.sync_sites += 1

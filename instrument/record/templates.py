@@ -104,6 +104,7 @@ class Flag(enum.IntFlag):
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one
+    SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 
 @dataclass(frozen=True)

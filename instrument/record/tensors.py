@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.isa import has_action
 from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, word
+from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.passes.tensor_operands import gives_parameter, map_address
 from consan.instrument.ptx import Instruction, Register, Symbol, TensorAddress
@@ -35,16 +35,13 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     rank, snippet = len(tensor.coords), Snippet()
     parameter = _parameter(work, tensor, kernel.definitions) if kernel.plan.is_entry else ""
     address = parameter or map_address(work, tensor, snippet)
-    guard = "" if parameter else guard_text(instruction)
     load, value = f"ld{'.param' if parameter else ''}.u32", snippet.register("b32")
     first = block.template.words
     hashed = (*_ALL, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     folded = snippet.register("b32"), snippet.register("b32")
     snippet.add("".join(f"mov.b32 {register}, 0;" for register in folded))
     for number in (*_ADDRESS, *hashed):
-        if guard:
-            snippet.add(f"mov.b32 {value}, 0;")
-        snippet.add(f"{guard}{load} {value}, [{address}+{4 * number}];")
+        snippet.add(f"{load} {value}, [{address}+{4 * number}];")
         block.append(value, snippet)
         if number not in _ADDRESS:
             snippet.add(text.fold(value, folded))
@@ -52,8 +49,14 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
         snippet.add(f"mov.b32 {value}, {word(coordinate, snippet, instruction.scope)};")
         block.append(value, snippet)
     snippet.add("".join(map(text.hash_word, folded)))
-    kernel.pending += snippet.text()
+    kernel.pending += only_where(instruction, snippet.text())
     return first, rank
+
+
+def only_where(instruction: Instruction, inserted: str) -> str:
+    """Text for the threads that execute an instruction: the others have no use for the words, and storing them takes time."""
+    predicate, label = instruction.predicate, f"$__consan_idle{instruction.start}"
+    return inserted if predicate is None else f"@{'' if predicate.negated else '!'}{predicate.register} bra {label};\n{inserted}{label}:\n"
 
 
 def _parameter(work: Work, tensor: TensorAddress, made: dict[Key, list[Instruction]]) -> str:

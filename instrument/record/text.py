@@ -130,6 +130,11 @@ def store(position: int, value: str) -> str:
     return f"st.global.u32 [%__consan_c+{position * LINE_BYTES}], {value};\n"
 
 
+def store_once(position: int, value: str) -> str:
+    """The same by the first lane of a warp, for all of its lanes."""
+    return f"mov.u32 %__consan_x, %laneid; setp.eq.u32 %__consan_q, %__consan_x, 0;\n@%__consan_q {store(position, value)}"
+
+
 def hash_word(value: str) -> str:
     """Add a word in a register to both hashes."""
     return f"""cvt.u64.u32 %__consan_v, {value}; mad.lo.u64 %__consan_h, %__consan_h, {MULTIPLIER_1}, %__consan_v;

@@ -6,7 +6,7 @@ again. So `[%r8]` and `[%r8+132]` share a word, and a register that its own load
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
@@ -113,15 +113,22 @@ class Words:
         snippet.add(text.store(self._next(), register).strip())
 
     def halves(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
-        """The words of a 64-bit register, lower half first, and the text."""
+        """The words of a 64-bit register that all lanes of a warp have, lower half first, and the text. Only the first lane stores them."""
         if not isinstance(operand, (Register, Symbol)) or register_bits(operand.name, instruction.scope) != 64:
             raise Unsupported(f"operand {operand!r}")
-        low, code = self.word(("low",), instruction, [operand], f"cvt.u32.u64 {_WORD}, {operand.name};\n")
+        low, code = self.word(("low",), instruction, [operand], f"cvt.u32.u64 {_WORD}, {operand.name};\n", text.store_once)
         shift = f"shr.u64 %__consan_v, {operand.name}, 32; cvt.u32.u64 {_WORD}, %__consan_v;\n"
-        high, more = self.word(("high",), instruction, [operand], shift)
+        high, more = self.word(("high",), instruction, [operand], shift, text.store_once)
         return low, high, code + more
 
-    def word(self, what: tuple[object, ...], instruction: Instruction, registers: list[Register | Symbol], load: str) -> tuple[int, str]:
+    def word(
+        self,
+        what: tuple[object, ...],
+        instruction: Instruction,
+        registers: list[Register | Symbol],
+        load: str,
+        store: Callable[[int, str], str] = text.store,
+    ) -> tuple[int, str]:
         """A hashed word, stored now unless the block has it already. `load` brings the value into the temporary."""
         scope, predicate = instruction.scope, instruction.predicate
         needs = {key_of(scope, each.name) for each in registers}
@@ -136,7 +143,7 @@ class Words:
         word = self._next()
         depends = needs | ({key_of(scope, predicate.register)} if predicate is not None else set())
         self._kept[name] = (word, frozenset(depends))
-        return word, load + text.store(word, _WORD) + text.hash_word(_WORD)
+        return word, load + store(word, _WORD) + text.hash_word(_WORD)
 
     def _next(self) -> int:
         self.template.words += 1

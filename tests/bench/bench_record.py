@@ -1,17 +1,21 @@
 """Kernels as they are, with called hooks (inline) and recorded, side by side: time of the kernel, and time until the verdict.
 
-    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py             on a GPU: medians of CUDA events
+    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py [NAME ...]     on a GPU: medians of CUDA events
     PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: wall time
 
-Recorded launches are measured twice: without global memory (`--global off`) and with it.
+Recorded launches are measured without global memory (`--global off`).
 
 The recorded launch must leave the same bytes as the plain one. `verdict` is the time to read the hashes, to replay each distinct history in
-both orders, and to decode: it comes once for each launch. A kernel that the recording engine does not take says why.
+both orders, and to decode: it comes once for each launch. `compile` is the time to parse, record and assemble over that of assembling the
+plain text, nothing from a cache; `room` the time to allocate and clear the logs. A kernel that the recording engine does not take says why.
+`--assemble` only fills the cache with the text that calls hooks, which takes long.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -20,52 +24,98 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from consan.instrument import cluster_tier, instrument
+from consan.instrument.ptx import parse
+from consan.instrument.record import record
+from consan.instrument.runtime import Variant
+from consan.session.runtime import library_for
 from consan.session.session import Session
+from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
+from consan.toolchain.registers import assemble_with_hooks
 
 HERE = Path(__file__).parent
-CORPUS = (("triton/softmax", "sm_80"), ("triton/layer_norm", "sm_80"), ("triton/matmul", "sm_80"))
-MACHINE = tuple((f"nvrtc/{name}", "sm_80") for name in ("sgemm_tiled", "cp_async_pipeline", "block_reduce", "block_radix_sort"))
+TRITON = ("softmax", "layer_norm", "matmul")
+CHIP = (*(f"triton/{name}" for name in TRITON), "nvrtc/block_reduce", "nvrtc/cp_async_pipeline", "cupy/cub_sum")
+UNLIKE = ("numba/histogram", "nvrtc/block_radix_sort")  # no two CTAs do the same
+MACHINE = tuple(f"nvrtc/{name}" for name in ("sgemm_tiled", "cp_async_pipeline", "block_reduce", "block_radix_sort"))
+HOPPER = (
+    *(f"triton_hopper/matmul_{name}" for name in ("3_stages", "4_stages", "host_tma", "host_tma_4_stages", "specialised")),
+    *(f"triton_hopper/attention{form}" for form in ("", "_tma", "_specialised")),
+    *("gluon_hopper/matmul_specialised", "gluon_hopper/matmul_specialised_8_warps", "nvrtc/tma_gemm", "nvrtc/bulk_pipeline"),
+    *("cutlass/gemm_cooperative", "cutlass/gemm_pingpong", "cutlass/gemm_cooperative_cluster"),
+)
+HEAD = "| kernel | plain | inline | record | registers | verdict | room | compile | PTX | CTAs, histories, lane events | result |"
 
 
 @dataclass
 class Case:
-    """One kernel with its launch; `out`: address and size of its result."""
+    """One kernel with its launch, and what its buffers hold before it; `scratch` is left out of the comparison."""
 
     name: str
     ptx: str
     entry: str
     launch: dict[str, Any]
     args: list[bytes]
-    out: tuple[int, int]
+    buffers: list[tuple[int, npt.NDArray[Any]]]
+    scratch: Any = None
+
+    def refill(self, backend: Any) -> None:
+        """Put the buffers back to what they were."""
+        for address, array in self.buffers:
+            backend.write(address, np.ascontiguousarray(array))
+
+    def results(self, backend: Any) -> list[bytes]:
+        """What the buffers hold."""
+        return [bytes(backend.read(address, array.nbytes)) for address, array in self.buffers if array is not self.scratch]
+
+    def free(self, backend: Any) -> None:
+        """Free the buffers."""
+        for address, _ in self.buffers:
+            backend.free(address)
 
 
 def sgemm(backend: Any, n: int) -> Case:
     """The 32x32-tile sgemm."""
     ptx = compile_ptx((HERE / "sgemm.cu").read_text(), name=str(HERE / "sgemm.cu"), arch=backend.arch).ptx
-    rng, places = np.random.default_rng(0), []
-    for array in (rng.random((n, n), np.float32), rng.random((n, n), np.float32), np.zeros((n, n), np.float32)):
-        places.append(int(backend.alloc(array.nbytes)))
-        backend.write(places[-1], array)
-    args = [place.to_bytes(8, "little") for place in places] + [np.int32(n).tobytes()]
-    launch = {"grid": (n // 32, n // 32, 1), "block": (32, 32, 1)}
-    return Case(f"sgemm {n}", ptx, "sgemm", launch, args, (places[-1], 4 * n * n))
+    rng = np.random.default_rng(0)
+    arrays = rng.random((n, n), np.float32), rng.random((n, n), np.float32), np.zeros((n, n), np.float32)
+    buffers = [(int(backend.alloc(array.nbytes)), array) for array in arrays]
+    args = [place.to_bytes(8, "little") for place, _ in buffers] + [np.int32(n).tobytes()]
+    case = Case(f"sgemm {n}", ptx, "sgemm", {"grid": (n // 32, n // 32, 1), "block": (32, 32, 1)}, args, buffers)
+    case.refill(backend)
+    return case
 
 
 def of_corpus(backend: Any, name: str, arch: str, size: Any = "full") -> Case:
     """A kernel of the corpus."""
-    import corpus
-    from real_cases import CASES
-    from real_run import Buffers, entry_of
+    from real_run import entry_of
 
-    ptx = corpus.get(f"{name}/{arch}").make()
-    launch = next(case for case in CASES if case.name == name).launch(size, 0)
-    buffers = Buffers(backend, launch)
-    last = launch.buffers()[-1] if "matmul" in name else launch.buffers()[0]
-    config = {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
-    place = (buffers.address(last), last.nbytes)
-    return Case(f"{name} {arch}", ptx, entry_of(ptx, launch), config, launch.pack(buffers.address), place)
+    found, ptx = _corpus_case(name, arch)
+    launch = found.launch(size, 0)
+    buffers = [(int(backend.alloc(array.nbytes)), array) for array in {id(each): each for each in launch.buffers()}.values()]
+    places = {id(array): address for address, array in buffers}
+    config: dict[str, Any] = {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
+    config |= {"cluster": launch.cluster, "cooperative": launch.cooperative}
+    case = Case(f"{name} {arch}", ptx, entry_of(ptx, launch), config, [], buffers, launch.scratch)
+    case.refill(backend)
+    case.args = launch.pack(lambda array: places[id(array)])
+    return case
+
+
+def _corpus_case(name: str, arch: str) -> tuple[Any, str]:
+    """A case and its text, as it should be: a finding in each round would be timed, too."""
+    import corpus
+    from hopper_cases import CLUSTER_CASES, HOPPER_CASES, SCOPED
+    from real_cases import CASES
+
+    entry = corpus.get(f"{name}/{arch}")
+    if entry.skip:
+        raise LookupError(f"{name}: {entry.skip}")
+    case = next(case for case in (*CASES, *HOPPER_CASES, *CLUSTER_CASES) if case.name == name)
+    return case, entry.make().replace(*SCOPED.get(name, ("", "")))
 
 
 def median_ms(backend: Any, launch: Callable[[], Any], repeats: int) -> float:
@@ -90,65 +140,109 @@ def _once(backend: Any, launch: Callable[[], Any]) -> float:
     return float(cupy.cuda.get_elapsed_time(begin, end))
 
 
-def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str]:
-    """The cells of the table's row."""
-    results, plain = [], 0.0
-    for engine, session in sessions.items():
-        prepared = session.prepare(case.ptx, name=case.name)
-        records = session.recording.engine == "record"
-        if records and prepared.recorded is None:
-            yield f"not recorded: {session.recording.refusals[case.ptx]} | |"
-            return
-        shape = case.launch["grid"], case.launch["block"]
-        started = session.recording.start(session.backend, prepared, case.entry, *shape, (1, 1, 1)) if records else None
-        handle = session.backend.load(case.ptx) if engine == "plain" else prepared.loaded
-        ms, registers = _timed(session.backend, case, handle, repeats)
-        results.append(session.backend.read(*case.out))
-        plain = plain or ms
-        yield f"{ms:.3f} ms ({ms / plain:.2f}x, {registers} registers)"
-        if started is not None:
-            yield f"{_verdict(started)} | same bytes: {results[0] == results[-1]}"
-
-
-def _timed(backend: Any, case: Case, handle: Any, repeats: int) -> tuple[float, int]:
-    backend.fill(case.out[0], 0, case.out[1])
+def timed(backend: Any, case: Case, handle: Any, repeats: int) -> tuple[float, int]:
+    """Milliseconds of a launch of a loaded module, and its registers."""
+    case.refill(backend)
     ms = median_ms(backend, lambda: backend.launch(handle, case.entry, args=case.args, **case.launch), repeats)
     return ms, backend.resources(handle, case.entry).registers
 
 
-def _verdict(started: Any) -> str:
+def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str]:
+    """The cells of the table's row."""
+    backend, plain_cells = sessions["plain"].backend, len(HEAD.split("|")) - 2
+    plain, registers = timed(backend, case, backend.load(case.ptx), repeats)
+    wanted = case.results(backend)
+    yield f"{plain:.3f} ms"
+    ctas = math.prod(case.launch.get("cluster", (1,)))
+    if "inline" in sessions:
+        prepared = sessions["inline"].prepare(case.ptx, name=case.name, cluster=ctas)
+        yield f"{timed(backend, case, prepared.loaded, repeats)[0] / plain:.2f}x"
+    else:
+        yield ""
+    session = sessions["record"]
+    prepared = session.prepare(case.ptx, name=case.name, cluster=ctas)
+    if prepared.recorded is None:
+        yield f"not recorded: {session.recording.refusals[case.ptx]}" + " |" * (plain_cells - 4)
+        return
+    begin = time.perf_counter()
+    shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
+    started = session.recording.start(backend, prepared, case.entry, *shape)
+    backend.synchronize()
+    room = time.perf_counter() - begin
+    ms, used = timed(backend, case, prepared.loaded, repeats)
+    same = case.results(backend) == wanted
+    yield f"{ms / plain:.2f}x"
+    yield f"{registers} -> {used}"
     begin = time.perf_counter()
     checked = started.check()
-    seconds, tally = time.perf_counter() - begin, checked.tally
+    yield f"{time.perf_counter() - begin:.3f} s"
+    yield f"{room:.3f} s"
+    yield _compiled(case.ptx, backend.arch) if backend.assembles else ""
+    yield f"{len(prepared.instrumented.ptx) / len(case.ptx):.1f}x"
+    tally = checked.tally
+    yield f"{tally.ctas:,}, {tally.histories}, {tally.events:,}" + (f"; gaps {checked.gaps}" if checked.gaps else "")
+    yield f"same bytes: {same}, findings: {len(checked.records)}"
     started.free()
-    speed = f"{tally.events / seconds / 1e6:.1f} million lane events a second"
-    gaps = [*checked.gaps, *checked.outer]
-    return f"{seconds:.3f} s ({tally.ctas:,} CTAs, {tally.histories} histories, {tally.events:,} lane events, {speed}, gaps {gaps})"
+
+
+def _compiled(ptx: str, arch: str) -> str:
+    """Seconds to parse, record and assemble, over the seconds to assemble the plain text."""
+    times = [time.perf_counter()]
+    assemble(ptx, arch)
+    times.append(time.perf_counter())
+    assemble(record(ptx).ptx, arch)
+    times.append(time.perf_counter())
+    return f"{times[2] - times[1]:.2f} s / {times[1] - times[0]:.2f} s"
 
 
 def row(make: Callable[[], Case], sessions: dict[str, Session], repeats: int) -> str:
     """The row of a case; a bench reports what it could not do and goes on."""
     try:
         case = make()
-        return f"| {case.name} | {' | '.join(rows(case, sessions, repeats))} |"
+        with contextlib.ExitStack() as after:
+            after.callback(case.free, sessions["plain"].backend)
+            return f"| {case.name} | {' | '.join(rows(case, sessions, repeats))} |"
     except Exception as error:
         return f"| failed: {type(error).__name__}: {str(error)[:200]} |"
+
+
+def fill_cache(name: str, arch: str) -> None:
+    """Assemble the text that calls hooks."""
+    case, ptx = _corpus_case(name, arch)
+    launch = case.launch("full", 0)
+    base = Variant(cluster=cluster_tier(math.prod(launch.cluster)))
+    begin = time.perf_counter()
+    assemble_with_hooks(ptx, instrument(parse(ptx), base=base, library=library_for, inline=True), "sm_90a")
+    print(f"{name}: {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="part of a kernel's name")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
+    parser.add_argument("--no-inline", action="store_true", help="without called hooks")
+    parser.add_argument("--assemble", action="store_true", help="only fill the cache of assembled text with hooks")
     options = parser.parse_args()
     gpu = options.device == "gpu"
-    engines = {"plain": ("inline", "off"), "inline": ("inline", "off"), "record": ("record", "off"), "global": ("record", "on")}
-    sessions = {name: Session(device=options.device, engine=engine, global_memory=outer) for name, (engine, outer) in engines.items()}
+    kernels = [*((name, "sm_80") for name in (CHIP if gpu else MACHINE)), *((name, "sm_90a") for name in (HOPPER if gpu else ()))]
+    kernels += [(name, "sm_80") for name in (UNLIKE if gpu else ())]
+    kernels = [(name, arch) for name, arch in kernels if not options.names or any(part in name for part in options.names)]
+    if options.assemble:
+        for name, arch in kernels:
+            fill_cache(name, arch)
+        return
+    engines = {"plain": "inline", "inline": "inline", "record": "record"}
+    sessions = {name: Session(device=options.device, engine=engine, global_memory="off") for name, engine in engines.items()}
+    if options.no_inline:
+        del sessions["inline"]
     backend = sessions["plain"].backend
-    print(f"{backend.device_name}\n| kernel | plain | inline | record | verdict | result | with global memory | verdict | result |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    cases: list[Callable[[], Case]] = [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (128, 256))]
-    chosen, size = (CORPUS, "full") if gpu else (MACHINE, "small")
-    cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch, size) for name, arch in chosen]
+    print(f"{backend.device_name}\n{HEAD}\n{'|---' * (len(HEAD.split('|')) - 2)}|")
+    cases: list[Callable[[], Case]] = []
+    if not options.names or "sgemm" in options.names:
+        cases += [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (128, 256))]
+    size = "full" if gpu else "small"
+    cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch, size) for name, arch in kernels]
     for make in cases:
         print(row(make, sessions, 10 if gpu else 5), flush=True)
 

@@ -45,7 +45,7 @@ RULES = {
     "copies: each other": ("copies.hpp", "        meet(access, OVERLAPPING_COPIES);\n", "", "cp_async_same_destination", True),
     "copies: sources": ("copies.hpp", "if (store_beside(issuer, thread, site, address, bytes)) any = true, in_flight_ = i;", "(void)site;", "cp_async_source_overwritten", True),
     "copies: at the exit": ("replay.cpp", "        copies_.exit(thread);\n", "", "cp_async_at_exit", True),
-    "copies: initialise": ("replay.cpp", "log.b());\n        initialised_.add(access);", "log.b());", "cp_async_sizes", False),
+    "copies: initialise": ("replay.cpp", "seals_.copy(thread);\n        initialised_.add(access);", "seals_.copy(thread);", "cp_async_sizes", False),
     "mbarriers: order": ("mbarriers.hpp", "if (publishes) scopes_.release(", "if (false) scopes_.release(", "mbarrier_pipeline", False),
     "mbarriers: known phases": ("mbarriers.hpp", "!(waiter.flags & NARROW), object.actor, phase + 1);", "!(waiter.flags & NARROW), object.actor, 0);", "mbarrier_pipeline", False),
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),

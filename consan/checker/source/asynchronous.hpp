@@ -64,7 +64,7 @@ class Asynchronous {
         case BULK_LOAD: return load(thread, log, log.a(), Region::of(log.wide_value(), log.a()), true, released);
         case TENSOR_LOAD: return tensor_load(thread, log, released);
         case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
-        case TENSOR_STORE: tensor_store(thread, log); return true;
+        case TENSOR_STORE: return tensor_store(thread, log);
         case STORE_ASYNC: store_async(thread, log, released); break;
         case BULK_PUSH: push(thread, log, released); break;
         case LAUNCH_REQUEST: request(thread, log, released); break;
@@ -188,11 +188,13 @@ class Asynchronous {
 
     void result(u32 thread, const LaneLog &log, const Region &region) { globals_.result(stored(thread, log), region, log.event().flags & ADDS); }
 
-    void tensor_store(u32 thread, const LaneLog &log) {
+    // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
+    bool tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
         Region region;
         if (tensor.region(region)) result(thread, log, region);
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
+        return !tensor.whole();
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together.

@@ -16,17 +16,13 @@ class Copies {
         items_.emplace_back();
     }
 
-    // A thread issues a copy. `size`: bytes that it reads at `source`.
-    void issue(const Access &access, u64 source, u32 size) {
+    // A thread issues a copy. `size`: bytes that it reads at `source`; `known`: whether that is in the log.
+    void issue(const Access &access, u64 source, u32 size, bool known) {
         Thread &own = threads_[access.thread];
         meet(access, OVERLAPPING_COPIES);
         races_.meet(access);
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
-        if (own.sources.empty()) issuers_.push_back(access.thread);
-        own.sources.push_back({source, source + std::min(size, (u32)access.bytes), own.commits, access.site, own.issued});
-        Span &span = spans_.emplace(access.site, Span{source, source}).first->second;
-        span.low = std::min(span.low, source), span.high = std::max(span.high, source + access.bytes);
-        ++issued_;
+        if (known) read(access, source, std::min(size, (u32)access.bytes));
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
     }
@@ -106,6 +102,9 @@ class Copies {
         return any;
     }
 
+    // Whether a thread has waited for all of its copies.
+    bool waited(u32 thread) const { return !threads_[thread].last_site || threads_[thread].last_group < threads_[thread].retired; }
+
     // R-CP5: only its own thread can wait for a copy. Pipelines leave copies that read nothing (src-size 0) at the end of a loop.
     void exit(u32 thread) {
         const Thread &own = threads_[thread];
@@ -122,6 +121,16 @@ class Copies {
     }
 
   private:
+    // A copy reads some bytes of global memory.
+    void read(const Access &access, u64 source, u32 size) {
+        Thread &own = threads_[access.thread];
+        if (own.sources.empty()) issuers_.push_back(access.thread);
+        own.sources.push_back({source, source + size, own.commits, access.site, own.issued});
+        Span &span = spans_.emplace(access.site, Span{source, source}).first->second;
+        span.low = std::min(span.low, source), span.high = std::max(span.high, source + access.bytes);
+        ++issued_;
+    }
+
     // A wait after which `retired` groups are complete for the thread.
     struct Wait {
         u32 retired, time, generation;

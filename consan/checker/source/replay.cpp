@@ -10,6 +10,7 @@
 #include "grid.hpp"
 #include "lifetimes.hpp"
 #include "meetings.hpp"
+#include "seals.hpp"
 #include "tensor_memory.hpp"
 #include "warp_barriers.hpp"
 
@@ -23,7 +24,7 @@ class Replay {
           clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
-          issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_),
+          issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
           tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
@@ -68,6 +69,7 @@ class Replay {
         initialised_.finish();
         part_.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
+        if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
     }
@@ -169,6 +171,7 @@ class Replay {
     void exit(u32 thread, std::vector<u32> &released) {
         ++exited_;
         copies_.exit(thread);
+        seals_.exit(thread);
         meetings_.exit(thread, released);
         barriers(thread).exit(thread, released);
         warp_barriers_.exit(thread, released);
@@ -232,6 +235,7 @@ class Replay {
             return false;
         case JOIN: undefined_ |= divergence_.ends_at_join(thread, (u32)event.site); return true;
         case BARRIER:
+            if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
             barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
             return false;
         case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
@@ -297,7 +301,8 @@ class Replay {
         if (!bounds_.holds(access)) return;
         barriers(thread).touch(thread);
         asynchronous_.access(access, true);
-        copies_.issue(access, log.wide_value(), log.b());
+        if (log.has_value()) copies_.issue(access, log.wide_value(), log.b(), true);
+        else copies_.issue(access, 0, log.b(), false), seals_.copy(thread);
         initialised_.add(access);
     }
 
@@ -411,6 +416,7 @@ class Replay {
     Mbarriers mbarriers_;
     Issuers issuers_;
     Copies copies_;
+    Seals seals_;
     Asynchronous asynchronous_;
     TensorMemory tensor_;
     struct Pending {

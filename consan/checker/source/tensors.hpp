@@ -54,6 +54,13 @@ class Tensor {
         return found;
     }
 
+    // Whether the box lies inside the tensor.
+    bool whole() const {
+        for (u32 d = 0; d < rank_; ++d)
+            if (coordinates_[d] < 0 || (u64)coordinates_[d] + (u64)(counts_[d] - 1) * (d ? step(d) : 1) > extents_[d]) return false;
+        return true;
+    }
+
     // The bytes of global memory. False if their form is not known.
     bool region(Region &found) const {
         if (head_ & 0x1801 || shift() == UNKNOWN) return false;

@@ -1,0 +1,48 @@
+// Seals (instrument/record/seals.py): barriers behind which no thread has copies in flight, so that the log needs neither the sources of copies
+// nor the writes to global memory. The text shows that for each thread. That the threads of a CTA meet at seals only with threads at seals
+// is seen here.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "shape.hpp"
+
+class Seals {
+  public:
+    explicit Seals(const Shape &shape) : shape_(shape), rounds_(shape.threads(), 0), sealed_(shape.threads(), 0), copied_(sealed_), ctas_(shape.ctas()) {}
+
+    // A thread arrives at barrier 0, where all threads meet. `waited`: for all of its copies.
+    void arrive(u32 thread, bool seal, bool waited) {
+        changed_ |= seal && !waited;
+        u32 round = ++rounds_[thread];
+        Cta &cta = ctas_[shape_.home(thread)];
+        if (sealed_[thread]) return;
+        sealed_[thread] = seal;
+        if (seal && !cta.seal) cta.seal = round;
+        if (!seal) cta.open = std::max(cta.open, round);
+        apart_ |= seal ? cta.seal != round || cta.open >= round : cta.seal && round >= cta.seal;
+    }
+
+    void copy(u32 thread) {
+        copied_[thread] = 1;
+        u32 seal = ctas_[shape_.home(thread)].seal;
+        apart_ |= seal && rounds_[thread] >= seal;
+    }
+
+    void exit(u32 thread) { changed_ |= copied_[thread] && !sealed_[thread]; }
+
+    // A changed kernel (consan/checker/changes.py) may lack a wait or a seal: findings, if there are some, say that it was needed.
+    bool apart(bool findings) const { return apart_ || (changed_ && !findings); }
+
+  private:
+    // The round of the first seal, and the last round in which a thread that had not passed a seal came to another barrier.
+    struct Cta {
+        u32 seal = 0, open = 0;
+    };
+    const Shape &shape_;
+    std::vector<u32> rounds_;
+    std::vector<u8> sealed_, copied_;
+    std::vector<Cta> ctas_;
+    bool apart_ = false, changed_ = false;
+};

@@ -1,0 +1,111 @@
+"""Kernels in which no thread can write to global memory while a cp.async is in flight, as their text shows.
+
+A seal is a barrier of all threads that a thread reaches with all of its copies waited for, and behind which there are no more copies. If
+each write to global memory is behind a seal on all paths, and no path ends with copies in flight, then neither the sources and sizes of
+copies nor the writes need to be recorded (R-CP4, R-CP5). That threads meet at seals only with threads at seals is for the checker to see
+(consan/checker/source/seals.hpp).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from consan.instrument.isa import flow_of, has_action
+from consan.instrument.passes.context import FunctionPlan, Work, operand_of
+from consan.instrument.passes.flow import ENDS, Graph
+from consan.instrument.ptx import Immediate, Instruction
+from consan.instrument.record.sides import writes_global
+
+
+class CopyState(enum.IntEnum):
+    """What is known of a thread's copies, the best first."""
+
+    SEALED = 0
+    WAITED = 1
+    COMMITTED = 2
+    OPEN = 3
+
+
+def seals_of(plan: FunctionPlan, graph: Graph) -> frozenset[int]:
+    """The seals of a kernel that calls nothing, by the start of their instruction; none if some write is not behind one."""
+    if not plan.is_entry or any(flow_of(each) == "call" for each in plan.function.instructions()):
+        return frozenset()
+    works = {work.instruction.start: work for work in plan.work}
+    before = _states(graph, works)
+    found = frozenset(each.start for each, state in before if state is CopyState.WAITED and _is_barrier(each, works.get(each.start)))
+    return found if found and all(_allows(each, state, works) for each, state in before) and _are_last(graph, found, works) else frozenset()
+
+
+def _allows(instruction: Instruction, state: CopyState, works: dict[int, Work]) -> bool:
+    if flow_of(instruction) in ENDS:
+        return state <= CopyState.WAITED
+    return state is CopyState.SEALED or not writes_global(instruction)
+
+
+def _states(graph: Graph, works: dict[int, Work]) -> list[tuple[Instruction, CopyState]]:
+    """The worst state in which a thread can reach each instruction."""
+    entry = dict.fromkeys(graph.entries, CopyState.COMMITTED)
+    pending = list(graph.entries)
+    while pending:
+        number = pending.pop()
+        state = entry[number]
+        for instruction, _ in _walk(graph, number, state, works):
+            state = _after(instruction, state, works.get(instruction.start))
+        for following in graph.nodes[number].successors:
+            if following not in entry or entry[following] < state:
+                entry[following] = state
+                pending.append(following)
+    return [pair for number, state in entry.items() for pair in _walk(graph, number, state, works)]
+
+
+def _walk(graph: Graph, number: int, state: CopyState, works: dict[int, Work]) -> Iterator[tuple[Instruction, CopyState]]:
+    for step in graph.nodes[number].steps:
+        yield step.instruction, state
+        state = _after(step.instruction, state, works.get(step.instruction.start))
+
+
+def _after(instruction: Instruction, state: CopyState, work: Work | None) -> CopyState:
+    family = work.row.family if work is not None else ""
+    if family == "cp.async":
+        return CopyState.OPEN
+    if instruction.predicate is not None or work is None:
+        return state
+    if family == "cp.async.commit":
+        return min(state, CopyState.COMMITTED)
+    if family == "cp.async.wait":
+        all_of_them = work.row.action == "wait_all" or (state < CopyState.OPEN and _is_zero(instruction))
+        return min(state, CopyState.WAITED) if all_of_them else state
+    return CopyState.SEALED if state <= CopyState.WAITED and _is_barrier(instruction, work) else state
+
+
+def _is_zero(instruction: Instruction) -> bool:
+    operand = instruction.operands[0]
+    return isinstance(operand, Immediate) and operand.value == 0
+
+
+def _is_barrier(instruction: Instruction, work: Work | None) -> bool:
+    """Whether all threads of the CTA meet there, at barrier 0."""
+    if work is None or work.row.family != "barrier" or instruction.predicate is not None or has_action(instruction, "barrier", "arrive"):
+        return False
+    number = operand_of(work, "barrier")
+    return isinstance(number, Immediate) and number.value == 0 and operand_of(work, "count") is None
+
+
+def _are_last(graph: Graph, seals: frozenset[int], works: dict[int, Work]) -> bool:
+    """Whether no path leads from a seal to a copy."""
+    behind, pending = list[Instruction](), list[int]()
+    for node in graph.nodes:
+        instructions = [step.instruction for step in node.steps]
+        places = [place for place, each in enumerate(instructions) if each.start in seals]
+        if places:
+            behind += instructions[places[0] :]
+            pending += node.successors
+    seen = set[int]()
+    while pending:
+        number = pending.pop()
+        if number not in seen:
+            seen.add(number)
+            pending += graph.nodes[number].successors
+    behind += [step.instruction for number in seen for step in graph.nodes[number].steps]
+    return not any(each.start in works and works[each.start].row.family == "cp.async" for each in behind)
