@@ -257,7 +257,7 @@ def check(
     if more := len(left) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
-        checker.gaps[f"did what no CTA of the sample did, and were not checked (--sample {sample})"] = checker.skipped * ctas
+        checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
     return Checked(*checker.collected.tables(), tally, checker.gaps, len(unended) * ctas, outer, checker.collected.found)
 
 

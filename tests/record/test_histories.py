@@ -71,6 +71,29 @@ def test_a_replay_gives_the_same_report(name: str, racy: bool, folder: Path) -> 
         assert _told(again) == _told(report)
 
 
+def test_a_replay_keeps_the_policy(folder: Path) -> None:
+    report = _launch("tma_epilogue_issuer_fences", True, keep_histories=True)
+    again = _replayed(_file(folder))
+    assert [(finding.kind, finding.policy) for finding in report.findings] == [("missing-proxy-fence", "isa")]
+    assert _told(again) == _told(report)
+
+
+DIFFERENT = """extern "C" __global__ void k(int* out) {
+    __shared__ int t[64];
+    t[threadIdx.x ^ blockIdx.x] = 1;
+    out[threadIdx.x] = t[threadIdx.x ^ blockIdx.x];
+}"""
+
+
+def test_a_replay_of_a_sample_is_incomplete_too(folder: Path) -> None:
+    made = consan.Kernel(DIFFERENT, entry="k", arch="sm_80")
+    report = consan.launch(made, 4, 64, [np.zeros(64, np.int32)], device="cpu", engine="record", keep_histories=True, sample=1)
+    again = _replayed(_file(folder))
+    assert (report.verdict, again.verdict) == ("incomplete", "incomplete")
+    assert "3 CTAs" in report.incomplete[0]
+    assert again.incomplete == report.incomplete
+
+
 def test_the_command_needs_no_source(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = folder / "mine.cu"
     source.write_text(
