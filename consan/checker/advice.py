@@ -93,7 +93,7 @@ def _asked(questions: Questions, spots: Iterable[Spot]) -> tuple[Need, str]:
     answer = questions.ask(questions.places.left_out(spots))
     if answer.troubles:
         return Need.NEEDED, "threads would go another way without it"
-    return (Need.NEEDED, f"without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
+    return (Need.NEEDED, f"findings without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
 
 
 def _together(questions: Questions, free: dict[Statement, list[Spot]]) -> list[Statement]:

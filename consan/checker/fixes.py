@@ -17,6 +17,7 @@ from consan.checker.uniting import Key
 from consan.instrument.sites import Site
 
 MOST_TRIES = 96  # of a finding
+MORE_TRIES = 12  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 23  # lane events, of a launch
 
@@ -77,14 +78,17 @@ class _Search:
         """Whether a repair removes a finding. It is kept."""
         if any(self._removes(name, answer) for _, answer in self._good):
             return True
-        for _, repair in zip(range(MOST_TRIES), Repairs(self._questions, record), strict=False):
-            if self._questions.exhausted:
-                return False
+        tries = MOST_TRIES
+        for number, repair in enumerate(Repairs(self._questions, record)):
+            if self._questions.exhausted or number >= tries:
+                break
             answer = self._questions.ask(repair.change)
             if self._removes(name, answer):
                 self._good.append((repair, answer))
-                return True
-        return False
+                if not answer.found:
+                    break
+                tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
+        return any(self._removes(name, answer) for _, answer in self._good)
 
     def _removes(self, name: tuple[Any, ...], answer: Answer) -> bool:
         """Whether the finding is gone, and all that is found was found before."""
