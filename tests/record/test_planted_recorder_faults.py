@@ -10,7 +10,7 @@ import pytest
 from record_support import file_of, found, kernel, twin_file
 
 import consan
-from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, seals, tensors
+from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensors
 from consan.instrument.record.templates import Event, Flag
 
 Change = Callable[[Any], Any]
@@ -47,7 +47,6 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "waits for groups": (bulk, "_GROUPS", _all(Event.BULK_COMMIT), "bulk_store_source_overwritten", False),
     "fenced memories": (bulk, "_FENCES", _all(2), "fence_of_other_buffer", False),
     "copies to other CTAs": (bulk, "operand_of", _without_mask, "cluster_pair_multicast", False),
-    "seals": (seals, "seals_of", _instead(frozenset({-1})), "cp_async_source_overwritten", True),
     "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
     "extents of a map": (tensors, "_EXTENTS", _is(11), "tma_store_two_stages", True),
     "the box of a map": (tensors, "_ALL", _is((2, 7, 15, 15, 15)), "tma_store_two_stages", True),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consan
-from consan.instrument.record import record
+from consan.instrument.record import record, seals
 from consan.instrument.record.templates import Event, Flag
 from consan.session.session import Session
 
@@ -99,3 +99,9 @@ def test_threads_that_meet_in_another_way_make_the_run_incomplete(others: list[s
     assert report.verdict == "incomplete"
     assert "the sources of cp.async were not checked" in " ".join(report.incomplete)
 
+
+def test_a_fault_in_the_proof_loses_the_overwritten_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    racy = [COPY, COMMIT, WRITE, WAIT]
+    assert _run(racy).verdict == "violations"
+    monkeypatch.setattr(seals, "seals_of", lambda plan, graph: frozenset({-1}))
+    assert _run([*racy, "bar.sync 0;"]).verdict != "violations"
