@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from consan.checker.changes import Spot, Statement
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
-from consan.instrument.record.reach import Reach
+from consan.instrument.record.reach import BarrierReach
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 _WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_WAIT}
@@ -44,7 +44,7 @@ class Advised:
     together: bool = False
 
 
-def advise(questions: Questions, checked: Checked, reach: Callable[[str], Reach]) -> list[Advised]:
+def advise(questions: Questions, checked: Checked, reach: Callable[[str], BarrierReach]) -> list[Advised]:
     """All statements that synchronise, in the order of the text. `reach`: of a kernel, by its name."""
     places, walked = questions.places, questions.walked
     found = places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
@@ -74,7 +74,7 @@ def _trouble(checked: Checked) -> str:
     return "the launch has findings: repair them first" if checked.found else ""
 
 
-def _obstacle(questions: Questions, spots: Iterable[Spot], reach: Reach) -> str:
+def _obstacle(questions: Questions, spots: Iterable[Spot], reach: BarrierReach) -> str:
     places = questions.places
     kinds = {places[spot].kind for spot in spots}
     lines = {places.sites[places[spot].site].ptx_line for spot in spots}

@@ -20,10 +20,10 @@ from consan.reports import model
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report
 
 if TYPE_CHECKING:
-    from consan.session.advice import Advice, Line
+    from consan.session.advice import Advice, AdviceLine
 
 EVIDENCE = "This is evidence of these runs and sizes, not a proof."
-_HEADS: tuple[tuple[str, Callable[[Line], bool]], ...] = (
+_HEADS: tuple[tuple[str, Callable[[AdviceLine], bool]], ...] = (
     ("not needed, alone and together", lambda line: line.together),
     ("not needed alone, but needed once those above are gone", lambda line: line.need == "not needed" and not line.together),
     ("needed", lambda line: line.need == "needed"),
@@ -75,7 +75,7 @@ def _text(advice: Advice, report: Report) -> list[str]:
     return [*text, "", *shown, EVIDENCE]
 
 
-def _row(line: Line) -> str:
+def _row(line: AdviceLine) -> str:
     place = f"{os.path.basename(line.file)}:{line.line}" if line.line else f"PTX line {line.ptx_line}"
     return f"  {line.ptx:<40} {place:<24} ran {line.ran:>12,} times{f'; {line.why}' if line.why else ''}"
 

@@ -9,7 +9,7 @@ from consan.checker.advice import Advised, advise
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.reach import Reach
+from consan.instrument.record.reach import BarrierReach
 from consan.instrument.sites import Site
 from consan.reports.places import located
 
@@ -22,7 +22,7 @@ MOST_EVENTS = 1 << 30  # lane events that may be replayed for all answers
 
 
 @dataclass(frozen=True)
-class Line:
+class AdviceLine:
     """One statement of the kernel, as the list has it."""
 
     ptx: str
@@ -39,7 +39,7 @@ class Line:
 class Advice:
     """The list for the launches of a session."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[AdviceLine] = field(default_factory=list)
 
     def listen(self, session: Session) -> None:
         """Ask each launch of a session."""
@@ -51,12 +51,12 @@ class Advice:
         functions = {function.name: function for function in prepared.instrumented.module.functions}
         outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
         questions = Questions(started.launch, recorded, started.launched, started.limit, most_events=MOST_EVENTS)
-        found = advise(questions, checked, lambda name: Reach(functions[name], outer=outer, flags=flags))
+        found = advise(questions, checked, lambda name: BarrierReach(functions[name], outer=outer, flags=flags))
         self.lines += [_line(each, questions.places.sites[each.site]) for each in found]
 
 
-def _line(advised: Advised, site: Site) -> Line:
+def _line(advised: Advised, site: Site) -> AdviceLine:
     place = located(site)
-    return Line(
+    return AdviceLine(
         site.ptx, str(place["file"]), int(place["line"]), site.ptx_line, advised.ran, advised.need.value, advised.why, advised.together
     )

@@ -22,7 +22,7 @@ from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEve
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_REQUEST = "clusterlaunchcontrol.try_cancel"
+_REQUEST = "try_cancel"
 _EVERY_CTA = 0xFFFF
 _SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "tcgen05"})
 _SELECTS = ("selp", "and", "or", "slct")
@@ -30,12 +30,12 @@ _SELECTS = ("selp", "and", "or", "slct")
 
 def is_query(work: Work) -> bool:
     """Whether an instruction decodes a response."""
-    return work.row.family == "launch-control" and work.row.name != _REQUEST
+    return work.row.family == "launch-control" and work.row.action != _REQUEST
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """A request. What a query tells is recorded behind it."""
-    if work.row.name != _REQUEST:
+    if work.row.action != _REQUEST:
         return
     slot, signal = (next(each for each in work.event.accesses if each.address is operand_of(work, role)) for role in ("addr", "mbar"))
     if slot.address is None or signal.address is None:
@@ -107,9 +107,10 @@ def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
 def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
     """Change a state by an instruction that is no query; yields the queries whose id it shows."""
     row, writes, guard = lookup(instruction.parts), frozenset(written(instruction)), instruction.predicate
-    family, names = row.family if row is not None else "", set(read(instruction))
+    family, name = (row.family, row.name) if row is not None else ("", "")
+    names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    passes, shows = family == "arithmetic" and instruction.parts[0] not in _SELECTS, family in _SHOWS or flow_of(instruction) != ""
+    passes, shows = family == "arithmetic" and name not in _SELECTS, family in _SHOWS or flow_of(instruction) != ""
     for query, registers in list(state.items()):
         if shows and registers & _keys(instruction, names):
             yield query

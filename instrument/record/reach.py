@@ -15,7 +15,8 @@ from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
 _ACCESSES = frozenset({"load", "store", "atomic", "reduction"})
-_NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})
+_NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})  # families
+_OF_GRIDS = ("griddepcontrol",)
 _TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})
 
 
@@ -66,7 +67,7 @@ def is_full(instruction: Instruction) -> bool:
     return "count" not in row.roles(instruction)
 
 
-class Reach:
+class BarrierReach:
     """The reaches in one kernel. `outer`: the log has all accesses to global memory; `flags`: and threads may synchronise through it."""
 
     def __init__(self, function: Function, *, outer: bool, flags: bool) -> None:
@@ -99,7 +100,7 @@ class Reach:
         row, flow = lookup(instruction.parts), flow_of(instruction)
         if row is None or flow == "call":
             return f"{instruction.opcode} in its reach is not followed"
-        if row.family in _NEVER_RECORDED or instruction.parts[0] == "griddepcontrol":
+        if row.family in _NEVER_RECORDED or row.name in _OF_GRIDS:
             return f"{instruction.opcode} in its reach is not recorded"
         if flow in ENDS:
             return "" if self._outer else "threads exit in its reach, and global memory was not recorded"
