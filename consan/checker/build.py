@@ -39,13 +39,18 @@ def library() -> ctypes.CDLL:
     command = compiler()
     if command is None:
         raise EnvironmentFailure("--engine record needs a C++ compiler: install g++ or clang, or the Python package ziglang")
+    try:
+        return _loaded(compiled(command))
+    except OSError as error:
+        raise EnvironmentFailure(f"--engine record: cannot compile or load the checker: {error}") from None
+
+
+def compiled(command: list[str]) -> bytes:
+    """The library, from the cache or from the compiler."""
     files = sources()
     parts = [item for name, text in sorted(files.items()) for item in (name, text)]
     name = key("checker", platform.machine(), *command, *OPTIONS, *parts)
-    try:
-        return _loaded(Cache().fetch(name, lambda: compile_checker(command, files)))
-    except OSError as error:
-        raise EnvironmentFailure(f"--engine record: cannot compile or load the checker: {error}") from None
+    return Cache().fetch(name, lambda: compile_checker(command, files))
 
 
 def _loaded(data: bytes) -> ctypes.CDLL:

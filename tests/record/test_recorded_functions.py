@@ -120,14 +120,14 @@ __shared__ int tile[64];
 __device__ __noinline__ int odd(int i) { return tile[i]; }
 extern "C" __global__ void k(int* out) {
     tile[threadIdx.x] = 1;
-    out[threadIdx.x] = odd(blockIdx.x == 1 ? threadIdx.x ^ 32 : threadIdx.x);
+    out[blockIdx.x * 64 + threadIdx.x] = odd(blockIdx.x == 1 ? threadIdx.x ^ 32 : threadIdx.x);
 }
 """
 
 
 def _outcome(fault: str) -> tuple[Any, ...]:
     ptx = consan.Kernel(ODD, entry="k", arch="sm_80").ptx + f"// {fault}\n"  # modules are kept by their text
-    report = consan.launch(consan.Kernel(ptx, entry="k"), 3, 64, [np.zeros(64, np.int32)], device="cpu", engine="record")
+    report = consan.launch(consan.Kernel(ptx, entry="k"), 3, 64, [np.zeros(192, np.int32)], device="cpu", engine="record")
     return report.verdict, report.kernels[0].histories, len(report.findings)
 
 

@@ -45,14 +45,14 @@ def test_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_commands_of_this_version() -> None:
-    assert [command.name for command in COMMANDS] == ["run", "check", "report", "stress", "reduce", "replay", "explain", "doctor", "ptx"]
+    assert [command.name for command in COMMANDS] == ["run", "check", "advise", "report", "stress", "reduce", "replay", "explain", "doctor", "ptx"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ([], "a command is needed"),
-        (["harden"], "there is no command 'harden' (see consan --help)"),
+        (["zzzz"], "there is no command 'zzzz' (see consan --help)"),
         (["chek", "k.cu"], "there is no command 'chek'; did you mean check?"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["check", "none.cu"], "cannot read none.cu: No such file or directory"),
