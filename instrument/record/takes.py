@@ -66,6 +66,8 @@ def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Itera
     for work in plan.work:
         if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):
             yield f"{work.instruction.opcode} is not recorded yet"
+        if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
+            yield f"{work.instruction.opcode} in a device function is not recorded yet"
     if mode is not Mode.SYNCED and _polls(plan, graph_of(plan.function), outer=mode is Mode.OFF, looped=name in looped):
         yield f"{name} polls memory in a loop"
     if "blocksareclusters" in plan.function.directives:
