@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from consan.toolchain import cache
+
+CACHE = str(cache.default_folder())
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
 
 
@@ -28,6 +32,12 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
         cupy.RawModule(path=str(path)).get_function("racy")((1,), (64,), (cupy.zeros(64, dtype=cupy.uint32), 5))
     assert "data-race" in str(report)
     report.to_json()
+
+
+@pytest.fixture(autouse=True)
+def _cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytester has a home of its own: what consan has compiled stays where it is."""
+    monkeypatch.setenv(cache.VARIABLE, CACHE)
 
 
 # A suite that knows nothing of consan: CuPy at the top of a conftest, kernels in files beside it.

@@ -95,11 +95,8 @@ RULES |= CLUSTERS
 QUICK = (
     "races: unordered",
     "barriers: order",
-    "divergence",
-    "copies: waits of others",
     "mbarriers: order",
     "proxies: fences",
-    "operations: in flight",
 )  # the others compile the checker for minutes
 
 
