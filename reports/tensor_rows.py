@@ -145,8 +145,8 @@ TCGEN05_FENCE: Final = CatalogueEntry(
             " arrival a release",
         ),
         "tensor-fence-by-the-isa": Situation(
-            "tcgen05.fence before the arrival and behind the wait (policy isa, T1: Triton and CUTLASS leave both out, and release and"
-            " acquire order tcgen05 operations too)",
+            "tcgen05.fence before the arrival and behind the wait (policy isa, T1: compilers leave both out, and release and acquire"
+            " order tcgen05 operations too)",
             "execute tcgen05.fence::before_thread_sync ({before_sync}) before the arrival or barrier, and tcgen05.fence::after_thread_sync"
             " ({after_sync}) after it, before {second_at}",
             "the {second_role} at {second_at} and the {first_role} at {first_at} use {bytes}; release and acquire order them, and no"

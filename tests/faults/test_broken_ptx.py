@@ -355,11 +355,11 @@ def test_what_only_the_target_or_the_version_forbids_is_taken(text: str) -> None
 @needs_assembler
 def test_inline_assembly_is_looked_at() -> None:
     """NVRTC copies it into the PTX as it is."""
-    Path("k.cu").write_text('extern "C" __global__ void k(int* x) {\n    asm volatile("mov.u32 %0, %%tid.q;" : "=r"(x[0]));\n}\n')
-    message = consan("check", "k.cu", *LAUNCH, "--arg", "i32[1]=zeros").refused()
+    Path("k.cu").write_text('extern "C" __global__ void k(int* x) {\n    asm volatile("mov.u32 %0, %%tid.q;" : "=r"(x[threadIdx.x]));\n}\n')
+    message = consan("check", "k.cu", *LAUNCH, "--arg", "i32[64]=zeros").refused()
     assert re.fullmatch(r"\S*k\.cu:2 \(line \d+ of its PTX\): Unknown vector selector: 'q'", message)
-    Path("k.cu").write_text('extern "C" __global__ void k(int* x) {\n    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x[0]));\n}\n')
-    assert consan("check", "k.cu", *LAUNCH, "--arg", "i32[1]=zeros").status == 0
+    Path("k.cu").write_text('extern "C" __global__ void k(int* x) {\n    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x[threadIdx.x]));\n}\n')
+    assert consan("check", "k.cu", *LAUNCH, "--arg", "i32[64]=zeros").status == 0
 
 
 def test_ptx_and_cuda_are_told_apart() -> None:

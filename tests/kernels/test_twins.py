@@ -101,7 +101,7 @@ def _check_racy(report: Any, spec: KernelFile) -> None:
 
 
 def _check_clean(report: Any, args: dict[str, Any], spec: KernelFile) -> None:
-    assert [_describe(finding, spec) for finding in report.findings] == []
+    assert [_describe(finding, spec) for finding in report.findings if finding.severity != "note"] == []
     assert report.verdict == "clean"
     assert spec.results, "a clean kernel must be held against a result"
     for name in spec.results:

@@ -24,6 +24,7 @@ DIFFER = {
     "nc_after_a_barrier": NC,
     "nc_after_the_own_write": NC,
     "nc_before_the_own_write": NC,
+    "mp_cluster_scope_in_a_cluster": "clusters that may synchronise through memory call hooks (BOUNDS B53)",
 }
 
 

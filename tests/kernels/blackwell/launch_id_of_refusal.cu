@@ -3,6 +3,7 @@
 // arg: out u32[6,64]=zeros
 // arg: last u32[64]=zeros
 // expect: clc-misuse @id @use severity=error
+// allow: global-race
 // result: out = np.ones((6, 64), np.uint32)
 #include "../blackwell.cuh"
 extern "C" __global__ void kernel(u32* out, u32* last) {

@@ -4,7 +4,7 @@
 // arg: in tma:f32[32,32]=arange,box=8x32
 // arg: out f32[64]=zeros
 // arg: seen u32[1]=zeros
-// expect: data-race WAR @read @load severity=error
+// expect: data-race|missing-wait WAR @read @load severity=error
 // result: out = np.arange(1024, dtype=np.float32).reshape(4, 4, 64).sum(axis=(0, 1))
 #include "../hopper.cuh"
 extern "C" __global__ void kernel(const __grid_constant__ TensorMap in, float* out, unsigned* seen) {

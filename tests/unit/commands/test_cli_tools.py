@@ -75,7 +75,7 @@ def test_doctor_describes_every_part(capsys: pytest.CaptureFixture[str]) -> None
     out = capsys.readouterr().out
     assert status == (0 if find.locate(find.NVRTC) else 2)
     sections = ["versions", "devices", "backends", "toolchain", "adapters", "shadow memory", "recording engine"]
-    sections += ["cache", "environment", "configuration"]
+    sections += ["other programs", "cache", "environment", "configuration"]
     assert [line for line in out.splitlines() if not line.startswith(" ")] == sections
     for name in ("python", "numpy", "cupy", "driver", "nvrtc", "trace memory", "CONSAN_SEED", "CONSAN_CACHE_DIR"):
         assert f"  {name} " in out
