@@ -50,11 +50,13 @@ class Modules:
         found = self._device.recall(wanted)
         if found is None:
             read = functools.cache(lambda: parse(ptx, name) if isinstance(ptx, str) else ptx)
-            made = self._recorded(plain, name, read, outer) if recorded else None
-            made = made or self._instrument(plain, name, base, read)
+            made = self._recorded(plain, name, read, outer) if recorded else ""
+            if isinstance(made, str):
+                refusal, made = made, self._instrument(plain, name, base, read)
+                made.refusal = refusal
             found = self._device.keep(wanted, made)
         if recorded and found.recorded is None:
-            self._recording.takes_hooks(name, self._recording.refusals.get(plain, ""))
+            self._recording.takes_hooks(name, found.refusal)
         self.used[found.number] = found
         return found
 
@@ -74,8 +76,8 @@ class Modules:
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
-    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool) -> Prepared | None:
-        """The module for the recording engine; None if the engine does not take it."""
+    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool) -> Prepared | str:
+        """The module for the recording engine, or why the engine does not take it."""
         with self.progress.module(name):
             try:
                 stops = self._device.backend.simulates  # else the log of a launch that hangs is lost
@@ -83,8 +85,7 @@ class Modules:
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):
-                self._recording.refusals[ptx] = done
-                return None
+                return done
             prepared = self._prepared(ptx, name, done[0])
             prepared.recorded = done[1]
             if self._device.backend.assembles:

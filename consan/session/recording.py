@@ -66,7 +66,6 @@ class Recording:
     outer: bool = False  # global memory is checked too, where kernels are recorded
     required: bool = False  # what of it was not checked makes a report incomplete
     isa: bool = False  # by the strict reading of the ISA
-    refusals: dict[str, str] = field(default_factory=dict)  # why modules are not recorded, by their text
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
@@ -143,8 +142,8 @@ class Recording:
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
         if prepared.recorded is None:
-            why = self.refusals.get(prepared.plain, "")
-            of_module = f"called hooks do not look for them{why and f' ({why})'}"
+            why = prepared.refusal and f" ({prepared.refusal})"
+            of_module = f"called hooks do not look for them{why}"
         else:
             of_module = prepared.recorded.outer_refusal or ("they were not recorded" if prepared.recorded.mode is Mode.OFF else "")
         return (*filter(None, (of_module,)), *self._outer_gaps.get((prepared.number, entry), ()))

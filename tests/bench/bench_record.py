@@ -162,7 +162,7 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
     session = sessions["record"]
     prepared = session.prepare(case.ptx, name=case.name, cluster=ctas)
     if prepared.recorded is None:
-        yield f"not recorded: {session.recording.refusals[case.ptx]}" + " |" * (plain_cells - 4)
+        yield f"not recorded: {prepared.refusal}" + " |" * (plain_cells - 4)
         return
     begin = time.perf_counter()
     shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
