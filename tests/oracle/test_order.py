@@ -58,7 +58,7 @@ def test_same_order_same_verdict(strategy: str) -> None:
     judged, merged = 0, 0
 
     @seed(17)
-    @settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @settings(max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
     @given(batches(strategy, 2))
     def same(batch: Batch) -> None:
         nonlocal judged, merged

@@ -10,7 +10,7 @@ extern "C" __global__ void kernel(unsigned* out) {
     const int t = threadIdx.x;
     if (t == 0) count = spun = 0;
     __syncthreads();
-    for (int i = 0; i < 50 && t < 32; i++) atomicOr(&spun, 1u);
+    for (int i = 0; i < 16 && t < 32; i++) atomicOr(&spun, 1u);
     atomicAdd(&count, 1u);                        /*@add*/
 #ifndef RACY
     __syncthreads();
