@@ -20,7 +20,7 @@ _COMMIT_FIX = (
 
 
 def _by_commit(prefix: str, operation: str, message: str) -> dict[str, Situation]:
-    """What is missing where the completion of an operation is not known: for operand bytes, and for cells."""
+    """The situations in which the completion of an operation is not known: for operand bytes, and for cells."""
     return {
         f"{prefix}not-waited:{operation}": Situation("a successful wait for {group} before this {second_role}", _WAIT_FIX, message),
         f"{prefix}waited-no-barrier:{operation}": Situation(

@@ -26,7 +26,7 @@ _CLUSTER = "its arrival and its wait belong together"
 
 
 class Need(enum.Enum):
-    """What is said of a statement."""
+    """Whether a statement is needed."""
 
     NEEDED = "needed"
     NOT_NEEDED = "not needed"

@@ -34,7 +34,7 @@ def _applied(template: Template, change: Change) -> Template:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a line of the source does in one way: an unrolled loop has several instructions for it. Without a source: one instruction."""
+    """One access or synchronisation in a line of the source; an unrolled loop has several instructions for it. Without a source: one."""
 
     function: str
     place: tuple[object, ...]

@@ -40,7 +40,7 @@ class _Output(ctypes.Structure):
 
 @dataclass
 class GridChecked:
-    """What was found. `records`: in global memory; `of_units`: in shared memory, each with the number of its unit."""
+    """The result of one replay. `records`: in global memory; `of_units`: in shared memory, each with the number of its unit."""
 
     records: list[np.void] = field(default_factory=list)
     of_units: list[np.void] = field(default_factory=list)

@@ -49,7 +49,7 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a changed launch would show."""
+    """The findings of a changed launch, and why they may be incomplete."""
 
     found: frozenset[Key]
     troubles: frozenset[str]
@@ -80,7 +80,7 @@ class Questions:
 
     @functools.cached_property
     def walked(self) -> Walked:
-        """What the logs say."""
+        """Counts of the events and blocks in the logs."""
         groups = self.launch.grouped(self.limit).groups
         return walk(((self.launch.history(group.members[0]), len(group.members)) for group in groups), self.recorded.templates)
 

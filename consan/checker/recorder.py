@@ -77,10 +77,8 @@ class Checked:
 
     @property
     def keys(self) -> list[Key]:
-        """What tells the findings apart."""
+        """The key of each finding, by which findings are merged."""
         return list(map(key, self.found))
-
-
 
 
 class Collected:
@@ -201,7 +199,7 @@ _AT_ONCE = 16  # histories that are read at once
 
 
 class RecordedLaunch(Protocol):
-    """What `check` reads of a launch."""
+    """The part of a launch that `check` reads."""
 
     def grouped(self, limit: int) -> Grouped:
         """The units by history. `limit`: only as many as have so many CTAs (0: all)."""

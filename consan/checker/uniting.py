@@ -16,7 +16,7 @@ Key = tuple[int, int, int, int, int]
 
 
 def key(record: Any) -> Key:
-    """What findings that are merged have in common: kind, reason, whether they are of one warp and of equal values, and both sites."""
+    """The fields in which merged findings agree: kind, reason, whether they are of one warp and of equal values, and both sites."""
     first, second = sorted((int(record["site"]), int(record["other_site"])))
     return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
 

@@ -1,4 +1,4 @@
-"""What the logs of a launch say without a replay: how often each event happened, and which block came after which."""
+"""Counts that the logs of a launch give without a replay: how often each event happened, and which block came after which."""
 
 from __future__ import annotations
 

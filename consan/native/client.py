@@ -40,7 +40,7 @@ _UNKNOWN: Final = "a kernel that consan has not seen being looked up"
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """What a process has left: a report, and the source lines that were watched."""
+    """The report of a process, and the source lines that were watched."""
 
     pid: int
     report: Report

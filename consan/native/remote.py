@@ -119,7 +119,7 @@ class _Argument:
 
     @property
     def bytes(self) -> bytes:
-        """What the function reads."""
+        """The bytes that the function reads."""
         return ctypes.string_at(self.address, self.size) if self.scratch in ("B", "I") else b""
 
 
@@ -142,7 +142,7 @@ def _number(value: Any) -> int:
 
 
 def _target(value: Any) -> Any:
-    """What `byref` refers to; arrays are given as they are."""
+    """The object that `byref` refers to; arrays are given as they are."""
     return getattr(value, "_obj", value)
 
 

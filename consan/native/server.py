@@ -65,7 +65,7 @@ class Server:
         return {**os.environ, **mine}
 
     def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
-        """What all processes have left, and why it is not everything. The program has ended. Raises what went wrong in a thread."""
+        """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
         until = time.monotonic() + _STRAGGLERS
         for thread in list(self._threads):
             thread.join(max(0.0, until - time.monotonic()))

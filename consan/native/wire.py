@@ -16,7 +16,7 @@ LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handl
 
 
 class MessageKind(enum.IntEnum):
-    """What a message is. The interposer sends those before ANSWER, the server those after it."""
+    """The kinds of messages. The interposer sends those before ANSWER, the server those after it."""
 
     HELLO = 1
     ORDERS = 2

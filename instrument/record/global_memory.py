@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FAMILIES = ("load", "store", "atomic", "reduction")
 _OUTER = ("global", "generic")
-# What an operation makes of the value that it has read, and of which type it is.
+# Numbers of the operations on the value that was read, and of their types.
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
 _UNKNOWN = 0

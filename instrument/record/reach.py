@@ -1,4 +1,4 @@
-"""What lies in the reach of a synchronising instruction and is not in the log: then a replay cannot tell whether the instruction is needed.
+"""Instructions in the reach of a synchronising instruction that are not in the log: a replay cannot tell then whether it is needed.
 
 The reach goes along the control flow, forwards and backwards, up to the next barrier of all threads. Warp-synchronous instructions behind a
 `bar.warp.sync` may rely on it to bring the lanes together.

@@ -19,7 +19,7 @@ from consan.instrument.record.sides import writes_global
 
 
 class CopyState(enum.IntEnum):
-    """What is known of a thread's copies, the best first."""
+    """States of a thread's copies, as the text proves them; the strongest first."""
 
     SEALED = 0
     WAITED = 1

@@ -118,17 +118,23 @@ class TensorOrder {
         return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
     }
 
-    void report(const Item &item, const TensorAccess &now, const Piece &piece, Reason reason) {
+    // A finding of two accesses, without its kind and reason.
+    Record of_pair(const Item &item, const TensorAccess &now, const Piece &piece) const {
         const TensorAccess &old = item.access;
         Record found = place(item.piece.common(piece), now.allocation);
-        found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
-        found.reason = reason;
-        found.flags |= OTHER_ASYNC;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.site = now.site, found.other_site = old.site;
         found.thread = now.thread, found.other_thread = old.thread;
         found.operation = old.operation(), found.own_operation = now.operation();
         issuers_.describe(found, old.ticket);
+        return found;
+    }
+
+    void report(const Item &item, const TensorAccess &now, const Piece &piece, Reason reason) {
+        Record found = of_pair(item, now, piece);
+        found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
+        found.reason = reason;
+        found.flags |= OTHER_ASYNC;
         findings_.add(found);
     }
 
@@ -136,15 +142,10 @@ class TensorOrder {
         const TensorAccess &old = item.access;
         Reason fence = issuers_.unfenced(old.ticket, now.thread);
         bool race = fence == NO_REASON && is_race(item, now);
-        Record found = place(item.piece.common(piece), now.allocation);
+        Record found = of_pair(item, now, piece);
         found.kind = fence ? MISSING_TENSOR_FENCE : race ? DATA_RACE : MISSING_WAIT;
         found.reason = fence ? fence : race ? NO_BARRIER : issuers_.why(old.ticket, now.thread);
         if (old.pipelined() || !race) found.flags |= OTHER_ASYNC;
-        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
-        found.site = now.site, found.other_site = old.site;
-        found.thread = now.thread, found.other_thread = old.thread;
-        found.operation = old.operation(), found.own_operation = now.operation();
-        issuers_.describe(found, old.ticket);
         findings_.add(found);
         for (Read &read : unwritten_)
             if (now.writes && read.access.site == old.site && read.piece.meets(piece)) read.explained = true;

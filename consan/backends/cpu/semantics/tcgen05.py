@@ -78,7 +78,7 @@ class Commit(PendingOperation):
 
 
 class Issue:
-    """What issuing an operation needs of its instruction: the CTAs that take part, their memories, faults."""
+    """The parts of an instruction that its issue needs: the CTAs that take part, their memories, faults."""
 
     def __init__(self, context: DecodeContext) -> None:
         self.context = context

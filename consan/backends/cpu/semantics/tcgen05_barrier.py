@@ -29,7 +29,7 @@ class NearLocator(GenericLocator):
 
 
 def commit_locator(context: DecodeContext, address: Operand) -> Locator:
-    """What finds the mbarrier."""
+    """A function that finds the mbarrier."""
     if "ss" in context.modifiers:
         return barrier_locator(context, address)
     place = context.place(address)

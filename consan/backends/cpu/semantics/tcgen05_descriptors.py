@@ -111,7 +111,7 @@ def chunk_addresses(operand: Matrix, rows: int, along: int, per: int, mn_major: 
 
 @dataclass(frozen=True)
 class ProductForm:
-    """What an opcode says of a product."""
+    """The properties of a product that its opcode gives."""
 
     kind: str
     pair: bool

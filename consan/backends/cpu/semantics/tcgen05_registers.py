@@ -259,7 +259,7 @@ def _load(context: DecodeContext) -> Step:
 
 
 def _reduction(context: DecodeContext) -> Callable[[Array], Array]:
-    """What `.red` computes over the words [lanes, registers] of each lane."""
+    """The reduction of `.red`, over the words [lanes, registers] of each lane."""
     operation, word = context.modifiers["redOp"], context.modifiers.get("type", "f32")
     dtype = np.dtype({"u32": np.uint32, "s32": np.int32, "f32": np.float32}[word])
     absolute, nan = "abs" in context.modifiers, "NaN" in context.modifiers
