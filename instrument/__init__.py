@@ -19,6 +19,7 @@ from consan.instrument.passes.context import Context, FunctionPlan, place_of
 from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
+from consan.instrument.passes.header import extend_header, later_target
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
@@ -116,7 +117,7 @@ def instrument(
     variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))
     waits_elsewhere = communicates(module)
     sides = add_accesses(plans, waits_elsewhere, variant.isa)
-    target = max(module.target, _CLUSTER_TARGET if variant.cluster else _OLDEST_TARGET, key=_generation)
+    target = later_target(module.target, _CLUSTER_TARGET if variant.cluster else _OLDEST_TARGET)
     functions = library(variant, target)
     inline = inline and not variant.cluster and accesses.inline_size(plans.values(), functions) <= _INLINE_LIMIT
     context = Context(module, Edits(module), variant, plans, functions, inline, sides)
@@ -160,27 +161,11 @@ def _cluster(function: Function) -> int:
     return math.prod(given) if isinstance(given, tuple) else 1
 
 
-def _generation(target: str) -> int:
-    return int("".join(filter(str.isdigit, target)) or 0)
-
-
 def _module_header(context: Context, target: str, more: str) -> None:
     """Insert control block, runtime functions and `more` before the first item that could use them."""
-    module, edits = context.module, context.edits
     oldest = _CLUSTER_VERSION if context.variant.cluster else _OLDEST_VERSION
-    anchor = None
-    for item in module.items:
-        if getattr(item, "name", "") in (".version", ".target", ".address_size"):
-            anchor = item
-        if getattr(item, "name", "") == ".version" and module.version < oldest:
-            edits.replace(item, f".version {oldest[0]}.{oldest[1]}")
-        if getattr(item, "name", "") == ".target" and module.target != target:
-            edits.replace(item, item.text.replace(module.target, target))
     text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{more}{context.library.paste(context.hooks)}\n"
-    if anchor is None:
-        edits.insert_at(0, text)
-    else:
-        edits.insert_after(anchor, text)
+    extend_header(context, oldest, target, text)
 
 
 class Places(Mapping[int, Place]):

@@ -6,9 +6,6 @@ import ctypes
 import functools
 import os
 import platform
-import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from importlib import resources, util
@@ -16,6 +13,7 @@ from pathlib import Path
 
 from consan._errors import EnvironmentFailure
 from consan.toolchain.cache import Cache, key
+from consan.toolchain.host_compiler import compile_library, named_or_found
 
 _ROOT = "replay.cpp"
 OPTIONS = ("-O2", "-std=c++17", "-shared", "-fPIC")
@@ -25,11 +23,9 @@ VARIABLE = "CXX"  # names the compiler, as for make
 
 def compiler() -> list[str] | None:
     """The command of a C++ compiler: $CXX, the system's, or that of the ziglang wheel."""
-    if chosen := os.environ.get(VARIABLE):
-        return shlex.split(chosen)
-    found = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    found = named_or_found(VARIABLE, ("c++", "g++", "clang++"))
     if found:
-        return [found]
+        return found
     return [sys.executable, "-m", "ziglang", "c++"] if util.find_spec("ziglang") else None
 
 
@@ -74,16 +70,5 @@ def sources() -> dict[str, str]:
 
 def compile_checker(command: list[str], files: dict[str, str]) -> bytes:
     """The library that a compiler makes of the files."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            (Path(folder) / name).write_text(text)
-        target = Path(folder) / "out.so"
-        line = [*command, *OPTIONS, "-o", str(target), str(Path(folder) / _ROOT)]
-        try:
-            done = subprocess.run(line, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise EnvironmentFailure(f"--engine record: cannot run {command[0]}: {error}") from None
-        if done.returncode:
-            first = next((each for each in done.stderr.splitlines() if "error" in each), done.stderr.strip()[:200])
-            raise EnvironmentFailure(f"--engine record: {command[0]} could not compile the checker: {first}")
-        return target.read_bytes()
+    errors = f"--engine record: cannot run {command[0]}", f"--engine record: {command[0]} could not compile the checker"
+    return compile_library([*command, *OPTIONS], files, _ROOT, timeout=_TIMEOUT, errors=errors)

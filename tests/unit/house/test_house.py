@@ -48,7 +48,10 @@ ROOMS = {
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
         *("consan.backends", "consan.launching.placement", "consan.session"),
     ),
-    "consan.native": (ERRORS, "consan.reports", "consan.toolchain.cache", "consan.backends", "consan.session"),
+    "consan.native": (
+        *(ERRORS, "consan.reports", "consan.backends", "consan.session"),
+        *("consan.toolchain.cache", "consan.toolchain.host_compiler"),
+    ),
     "consan.process": (
         *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
     ),
