@@ -88,6 +88,15 @@ TENSOR_WAITS: Final = {
     **_by_wait("tcgen05.st", "the {second_role} at {second_at} uses {bytes} before the {first_role} at {first_at} has written them"),
 }
 TENSOR_RACES: Final = {
+    "tensor-peer-dealloc": Situation(
+        "{cluster_barrier_ptx} between (1) and (2): both CTAs of the pair must be done before either frees (policy isa, T6:"
+        " each CTA frees its own columns only)",
+        "put {cluster_barrier_ptx} in both CTAs behind the last use of the columns, before {second_at}",
+        "tcgen05.dealloc at {second_at} frees columns of the pair before the {first_role} at {first_at} of the other CTA is known"
+        " to be over",
+        "warning",
+        "isa",
+    ),
     "tensor-no-barrier/WAR": Situation(
         'an edge from (1) to the thread that issues (2): the "empty" mbarrier of these columns, or a barrier',
         "let every warp arrive ({arrive}) after its tcgen05.wait::ld behind {first_at}, and let the thread of {second_at} wait for that"
@@ -98,6 +107,25 @@ TENSOR_RACES: Final = {
         "an order between (1) and (2): a barrier, or an mbarrier on which one arrives and for which the other waits",
         "put {cta_barrier} between {first_at} and {second_at}",
         "nothing orders the {first_role} at {first_at} and the {second_role} at {second_at}, which touch {bytes}",
+    ),
+}
+TENSOR_PROXY_FENCES: Final = {
+    "no-fence-behind-commit": Situation(
+        "a proxy fence between the wait for the commit of (1) and (2) (policy isa, T13: the ISA states no implicit fence for tcgen05, and"
+        " shipped kernels leave it out)",
+        "execute fence.proxy.async.shared::cta ({proxy_fence}) after the wait for the commit, before {second_at}",
+        "the {second_role} at {second_at} (generic proxy) stores to an operand of the {operation} at {first_at} (async proxy): it is"
+        " complete, but no proxy fence lies between",
+        "warning",
+        "isa",
+    ),
+    "fence-of-own-cta": Situation(
+        "a proxy fence for the shared memory of the cluster between (1) and (2): the peer issues (2) (policy isa, T14)",
+        "write fence.proxy.async.shared::cluster, or fence.proxy.async, in the threads of {first_at}",
+        "the {first_role} at {first_at} is fenced with .shared::cta, and the {second_role} at {second_at} that reads it is issued by the"
+        " other CTA of the pair",
+        "warning",
+        "isa",
     ),
 }
 TENSOR_READS: Final = {
@@ -218,6 +246,43 @@ TCGEN05_MISUSE: Final = CatalogueEntry(
             "a mask with CTAs of the cluster only, by their ranks",
             "clear bit {number} of the mask at {first_at}",
             "the {first_role} at {first_at} names rank {number} in its mask, and the cluster has no such CTA",
+        ),
+        "lane-of-the-warp": Situation(
+            "the lane of the warp's own quarter in the address (policy isa, T4: a lane below 32 counts from there, and"
+            " shipped kernels rely on it)",
+            "add (warp modulo 4) x 32 to the lane of the address at {first_at} (bits 31..16)",
+            "the {first_role} at {first_at} names lane {number} in a warp whose quarter begins elsewhere",
+            "error",
+            "isa",
+        ),
+        "collector-empty": Situation(
+            "a product with .collector::a::fill (.ws: ::bN::fill) before it, and none with ::discard, ::lastuse or without the"
+            " qualifier between",
+            "fill the collector buffer in the product before {first_at}, or leave the qualifier out",
+            "the {first_role} at {first_at} uses a collector buffer that holds nothing",
+        ),
+        "collector-discarded": Situation(
+            "a product with .collector::a::fill (.ws: ::bN::fill) between (1) and (2)",
+            "let the product at {first_at} fill the collector buffer (::fill, or ::use behind an earlier fill), or leave the qualifier out"
+            " at {second_at}",
+            "the {second_role} at {second_at} uses a collector buffer, and the {first_role} at {first_at} has discarded what it held",
+        ),
+        "collector-other": Situation(
+            "the fill of the same matrix: the same descriptor or address, read in the same way",
+            "use ::fill at {second_at}, or pass the matrix of {first_at}",
+            "the {second_role} at {second_at} uses a collector buffer that the {first_role} at {first_at} has filled with another matrix",
+        ),
+        "other-layout": Situation(
+            "the layout in which the cells were written: M, .ws, .cta_group and the type of D decide it",
+            "give the products at {first_at} and {second_at} the same M, type of D and form, or write the cells anew",
+            "the {second_role} at {second_at} reads {bytes} in another layout than the {first_role} at {first_at} has written",
+            "note",
+        ),
+        "words-apart": Situation(
+            "the same offset in shared memory for the address in both CTAs (T22: ptxas 13 uses that of the odd CTA in both)",
+            "take the same variable for [dst] in both CTAs at {first_at}",
+            "the two CTAs of a pair have tcgen05.alloc at {first_at} store the address at different offsets",
+            "note",
         ),
         "illegal": Situation(
             "values that the tables of the ISA allow",

@@ -49,6 +49,8 @@ _PLAIN = {
     _WAIT_LD: Event.TENSOR_WAIT,
     "tcgen05.wait::st": Event.TENSOR_WAIT,
 }
+_COLLECTOR = re.compile(r"collector::([ab])(\d?)::(\w+)$")
+_USAGES = {"fill": 1, "use": 2, "lastuse": 3}  # of a collector buffer; others leave it empty
 _HELD = "%__consan_w"
 _NUMBERS = {_WAIT_LD: _LOAD, "tcgen05.wait::st": _STORE, "tcgen05.fence::after_thread_sync": 1}
 
@@ -239,7 +241,7 @@ class _Values:
 
 
 def _add_product(kernel: KernelRewrite, work: Work) -> None:
-    """mma: words as TensorMemory::product reads them; `bytes` is the kind, `a` the form, `b` the number of words with disabled lanes."""
+    """mma: words as TensorMemory::product reads them. `bytes`: the kind; `a`: form; `b`: words with disabled lanes; `c`: collector."""
     words, left, disabled = work.words, operand_of(work, "a"), operand_of(work, "disabled")
     form = _IN_TENSOR_MEMORY * isinstance(left, Address) + _SPARSE * (_has(work, "sp"))
     form += _SCALED * ("block_scale" in words) + _WEIGHT_STATIONARY * (_has(work, "ws"))
@@ -259,7 +261,15 @@ def _add_product(kernel: KernelRewrite, work: Work) -> None:
     if isinstance(disabled, Vector):
         values.vector(disabled)
         fields["b"] = len(disabled.elements)
-    _add(kernel, work, Event.TENSOR_MMA, touch="write", **fields, value_word=values.end(), bytes=kind, a=form)
+    _add(kernel, work, Event.TENSOR_MMA, touch="write", **fields, value_word=values.end(), bytes=kind, a=form, c=_collector(work))
+
+
+def _collector(work: Work) -> int:
+    """The collector buffer that a product names, and 4 times its number: A, then B 0 to 3. A product without the word discards."""
+    found = next((match for each in work.words if (match := _COLLECTOR.match(each))), None)
+    if found is None:
+        return 4 * _has(work, "ws")
+    return 4 * (1 + int(found[2]) if found[1] == "b" else 0) + _USAGES.get(found[3], 0)
 
 
 def _add_copy(kernel: KernelRewrite, work: Work) -> None:

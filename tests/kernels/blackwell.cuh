@@ -26,6 +26,11 @@ INLINE void multiply(u32 d, const f16* a, const f16* b, u32 accumulate, u32 shap
         "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, more;\n"
         "}" ::"r"(d), "l"(descriptor(a)), "l"(descriptor(b)), "r"(shape), "r"(accumulate) : "memory");
 }
+// The same with a qualifier for the collector buffer.
+#define MULTIPLY(qualifier, d, a, b, accumulate)                                                                                           \
+    asm volatile("{ .reg .pred more; setp.ne.u32 more, %4, 0; "                                                                          \
+                 "tcgen05.mma.cta_group::1.kind::f16" qualifier " [%0], %1, %2, %3, more; }" ::"r"(d), "l"(descriptor(a)), "l"(descriptor(b)), \
+                 "r"(SHAPE), "r"(accumulate) : "memory")
 INLINE void copy_4_columns(u32 to, const void* from) {
     asm volatile("tcgen05.cp.cta_group::1.128x128b [%0], %1;" ::"r"(to), "l"(descriptor(from)) : "memory");
 }

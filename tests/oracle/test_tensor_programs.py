@@ -1,44 +1,61 @@
 """The checker against exact happens-before on random programs with tensor memory and cluster launch control: each pair of sites, and exits.
 
-The programs are logs, so the recorder and the virtual machine have no part in this. Pairs of CTAs are not in them.
+The programs are logs, so the recorder and the virtual machine have no part in this. Those of pairs have a cluster of two CTAs.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
+import oracle_tensor
+import oracle_tensor_pairs
 import pytest
-from oracle_tensor import log_of, program, races, unfinished
 
 from consan.checker import build
 from consan.checker.recorder import united
 from consan.checker.replay import Status, replay
-from consan.instrument.abi.events import Kind
+from consan.instrument.abi.events import Kind, Reason
 from consan.instrument.record.templates import tables
 
-QUICK, MANY = 50, 2000
+QUICK = {oracle_tensor: 50, oracle_tensor_pairs: 20}
+MANY = {oracle_tensor: 2000, oracle_tensor_pairs: 400}
+# What a program of each must have.
+STEPS: dict[ModuleType, set[str]] = {
+    oracle_tensor: {"mma", "cp", "commit", "wait", "ld", "wait_ld", "st", "wait_st", "request", "read", "barrier"},
+    oracle_tensor_pairs: {"mma", "cp", "commit", "wait", "ld", "wait_ld", "st", "wait_st", "request", "read", "barrier", "cluster"},
+}
+each_oracle = pytest.mark.parametrize("oracle", STEPS, ids=lambda oracle: oracle.__name__)
 
 
-def _found(seed: int, *kinds: Kind) -> set[frozenset[int]]:
-    """The sites of the findings of these kinds. What the program begins with has numbers of its own."""
-    templates, history = log_of(program(seed))
+def _found(oracle: Any, seed: int) -> tuple[set[frozenset[int]], set[frozenset[int]]]:
+    """The sites of races and missing waits, and of what is in flight at the exit. What the program begins with has numbers of its own."""
+    templates, history = oracle.log_of(oracle.program(seed))
     done = [replay(tables(templates), history, descending=order) for order in (False, True)]
     assert {each.status for each in done} == {Status.OK}
-    return {frozenset((int(one["site"]), int(one["other_site"]))) - {0} for one in united(done) if int(one["kind"]) in kinds}
+    sites = [(one["kind"], one["reason"], frozenset((int(one["site"]), int(one["other_site"]))) - {0}) for one in united(done)]
+    unordered = {each for kind, _, each in sites if kind in (Kind.DATA_RACE, Kind.MISSING_WAIT)}
+    return unordered, {each for kind, reason, each in sites if (kind, reason) == (Kind.LIFETIME, Reason.EXIT)}
 
 
-def _agree(seeds: range) -> None:
+def _agree(oracle: Any, seeds: range) -> None:
     for seed in seeds:
-        assert _found(seed, Kind.DATA_RACE, Kind.MISSING_WAIT) == races(program(seed)), seed
-        assert _found(seed, Kind.LIFETIME) == {frozenset([site]) for site in unfinished(program(seed))}, seed
+        steps = oracle.program(seed)
+        assert _found(oracle, seed) == (oracle.races(steps), {frozenset([site]) for site in oracle.unfinished(steps)}), seed
 
 
 @pytest.mark.skipif(build.compiler() is None, reason="no C++ compiler and no ziglang")
-@pytest.mark.parametrize("seeds", [range(QUICK), pytest.param(range(QUICK, MANY), marks=pytest.mark.slow)])
-def test_the_checker_and_the_oracle_agree(seeds: range) -> None:
-    _agree(seeds)
+@each_oracle
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "many"])
+def test_the_checker_and_the_oracle_agree(oracle: ModuleType, many: bool) -> None:
+    _agree(oracle, range(QUICK[oracle], MANY[oracle]) if many else range(QUICK[oracle]))
 
 
-def test_the_programs_have_what_they_are_to_judge() -> None:
-    steps = [step for seed in range(QUICK) for step in program(seed)]
-    assert {"mma", "cp", "commit", "wait", "ld", "wait_ld", "st", "wait_st", "request", "read", "barrier"} <= {step.what for step in steps}
-    assert any(step.what == "wait" and step.phase < 0 for step in steps)
-    assert 0 < sum(bool(races(program(seed))) for seed in range(QUICK)) < QUICK
+@each_oracle
+def test_the_programs_have_what_they_are_to_judge(oracle: Any) -> None:
+    programs = [oracle.program(seed) for seed in range(QUICK[oracle])]
+    assert STEPS[oracle] <= {step.what for steps in programs for step in steps}
+    assert any(
+        step.what == "wait" and getattr(step, "phase", -1) < 0 and not getattr(step, "phases", ()) for steps in programs for step in steps
+    )
+    assert 0 < sum(bool(oracle.races(steps)) for steps in programs) < len(programs)

@@ -10,10 +10,12 @@ import pytest
 import twin_file
 
 import consan
+from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
 from consan.checker import build, replay
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
 ORDER, MEMORY, LAUNCHES, OPERATIONS = "tensor_order.hpp", "tensor_memory.hpp", "launch_control.hpp", "operations.hpp"
+COLLECTORS, PROXIES, CLOCKS = "tensor_collectors.hpp", "proxies.hpp", "clocks.hpp"
 # The file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
@@ -22,6 +24,20 @@ RULES = {
     "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),
     "by the ISA: loads": (ORDER, "!issuers_.waited(old.ticket, now.thread)", "false", "isa_load_only_used", True),
     "by the ISA: issue": (ORDER, "NO_REASON : ISSUE_ORDER;", "NO_REASON : NO_REASON;", "isa_issue_order", True),
+    "by the ISA: lanes": (MEMORY, "if (isa_ && lane < QUARTER && quarter)", "if (false)", "isa_lane_of_the_warp", True),
+    "by the ISA: peers": (MEMORY, "if (isa_ && event.flags & PAIR", "if (false && event.flags & PAIR", "isa_pair_dealloc", True),
+    "by the ISA: later allocations": (ORDER, " && access.number == dealloc.number;", ";", "isa_pair_dealloc", False),
+    "by the ISA: commits": (OPERATIONS, "if (isa_ && other.by_commit()", "if (false && other.by_commit()", "isa_write_behind_commit", True),
+    "by the ISA: fences of commits": ("issuers.hpp", "memory) <= ticket.number", "memory) <= NOTHING", "isa_write_behind_commit", False),
+    "by the ISA: fences of pairs": (PROXIES, "!covers(item, use.thread) ?", "false ?", "isa_fence_of_own_cta", True),
+    "loads replace": (OPERATIONS, "return !replaced(made, use, old, time);", "return true;", "clean_pair_word_overwritten", False),
+    "pairs allocate together": ("tensor_allocations.hpp", "(own.other == NOTHING ||", "(true ||", "clean_pair_alloc", False),
+    "words of a pair": (MEMORY, "words_[peer][number] != words_[own][number])", "false)", "pair_words_apart", True),
+    "collectors": (COLLECTORS, "if (usage >= USE && !held.valid)", "if (false)", "collector_not_filled", True),
+    "matrices of collectors": (COLLECTORS, "!(held.matrix == matrix)", "false", "collector_other_matrix", True),
+    "layouts": (ORDER, "writers_[each - FIRST_LAYOUT].layout != access.layout", "false", "other_layout", True),
+    "fences of responses": (PROXIES, "? READ_NO_FENCE : NO_REASON", "? NO_REASON : NO_REASON", "launch_no_proxy_fence", True),
+    "other data": (CLOCKS, "++time_[thread];\n        ++warp_time_[thread / LANES];\n        return", "return", "launch_other_data", True),
     "responses": (OPERATIONS, "bool by_phase() const { return loads() ||", "bool by_phase() const { return", "launch_not_waited", True),
     "slots": (OPERATIONS, "? 1 : load.phase.phase;", "? 64 : load.phase.phase;", "launch_slot_not_free", True),
     "requests in one slot": (OPERATIONS, "bool race = requests ||", "bool race =", "launch_two_in_one_slot", True),
@@ -58,3 +74,15 @@ def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: 
     broken = ctypes.CDLL(str(tmp_path / "broken.so"))
     monkeypatch.setattr(replay, "library", lambda: broken)
     assert _found(name, racy) != right
+
+
+def test_bytes_that_a_cta_does_not_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-C6 is decided by the virtual machine: each mbarrier counts the bytes that come to its own CTA."""
+    right, complete = _found("launch_bytes_not_expected", True), MBarriers.completion
+
+    def forgiving(self: MBarriers, unit: int, nbytes: int) -> Any:
+        return lambda: complete(self, unit, nbytes)() if int(self.words[unit]) & TX_MASK else self.signal(unit, arrivals=1)
+
+    monkeypatch.setattr(MBarriers, "completion", forgiving)
+    assert {kind for kind, *_ in right} == {"deadlock"}
+    assert _found("launch_bytes_not_expected", True) != right

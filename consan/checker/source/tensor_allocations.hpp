@@ -17,7 +17,7 @@ class TensorAllocations {
 
     void allocate(u32 thread, u32 site, u32 address, u32 columns) {
         u32 begin = std::min(column_of(address), TENSOR_COLUMNS), end = std::min(begin + columns, TENSOR_COLUMNS);
-        allocations_.push_back({site, thread, clocks_.time(thread), address, columns, begin, end, true, 0, 0, 0});
+        allocations_.push_back({site, thread, clocks_.time(thread), address, columns, begin, end, true, 0, 0, 0, NOTHING, 0});
         std::fill(owner_.begin() + begin, owner_.begin() + end, (u32)allocations_.size());
         order_.forget(begin, end);
         for (Outside &each : outside_)
@@ -25,6 +25,19 @@ class TensorAllocations {
                 each.explained = true;
                 race(each.access, each.piece, allocations_.back().site, thread, allocations_.back().site);
             }
+    }
+
+    // The other warp of an allocation for a pair has come: what is behind either of the two is behind the allocation, which both make together.
+    // `own`: it is this CTA's, which answers for it.
+    void join(u32 thread, u32 site, u32 address, bool own) {
+        Allocation *made = nullptr;
+        for (Allocation &each : allocations_)
+            if (each.live && each.address == address) made = &each;
+        if (!made) return;
+        made->other = thread, made->other_time = clocks_.time(thread);
+        if (!own) return;
+        std::swap(made->thread, made->other), std::swap(made->time, made->other_time);
+        made->site = site;
     }
 
     void relinquish(u32 thread, u32 site) { relinquished_ = site, relinquisher_ = thread; }
@@ -48,6 +61,17 @@ class TensorAllocations {
         if (part) release(*part, thread, site);
     }
 
+    // The other CTA of the pair frees its columns (T6, by the strict reading only).
+    void freed_by_peer(u32 thread, u32 site, u32 address, u32 columns, u32 number) {
+        TensorAccess access{TENSOR_DEALLOC, site, thread, false, true};
+        access.number = number;
+        u32 begin = std::min(column_of(address), TENSOR_COLUMNS);
+        order_.free_of_peer(access, {LaneSet::range(0, TENSOR_LANES), begin, std::min(begin + columns, TENSOR_COLUMNS)});
+    }
+
+    // The number of the live allocation at an address; 0: none.
+    u32 number(u32 address) const { return column_of(address) < TENSOR_COLUMNS ? owner_[column_of(address)] : 0; }
+
     // An access: it must lie in live allocations, and behind their allocs.
     void use(TensorAccess access, const Pieces &pieces) {
         u32 last = 0;
@@ -58,8 +82,8 @@ class TensorAllocations {
                 if (number == last) continue;
                 last = number;
                 const Allocation &own = allocations_[number - 1];
-                access.allocation = own.site;
-                if (!clocks_.before(own.thread, own.time, access.thread)) race(access, piece, own.site, own.thread, own.site);
+                access.allocation = own.site, access.number = number;
+                if (!clocks_.before(own.thread, own.time, access.thread) && (own.other == NOTHING || !clocks_.before(own.other, own.other_time, access.thread))) race(access, piece, own.site, own.thread, own.site);
             }
         order_.add(access, pieces);
     }
@@ -97,6 +121,7 @@ class TensorAllocations {
         u32 site, thread, time, address, columns, begin, end;
         bool live;
         u32 freed, freer, freed_time;  // site, thread and moment of the dealloc
+        u32 other, other_time;         // of a pair: the thread of the other CTA
     };
     struct Outside {
         Piece piece;

@@ -49,14 +49,31 @@ using Pieces = std::vector<Piece>;
 constexpr u32 column_of(u32 address) { return address & 0xFFFF; }
 constexpr u32 lane_of(u32 address) { return address >> 16; }
 
-// Which cells have been written since their columns were allocated.
+// What has written a cell last, since its columns were allocated.
+enum Mark : u8 { UNWRITTEN = 0, WRITTEN = 1, FIRST_LAYOUT = 2 };  // from FIRST_LAYOUT on: in one of the layouts that the owner numbers
+
 class WrittenCells {
   public:
-    WrittenCells() : written_(TENSOR_LANES * TENSOR_COLUMNS, 0) {}
+    WrittenCells() : written_(TENSOR_LANES * TENSOR_COLUMNS, UNWRITTEN) {}
 
-    void set(const Piece &piece, bool written) {
+    void set(const Piece &piece, u8 mark) {
         for (u32 lane = 0; lane < TENSOR_LANES; ++lane)
-            if (piece.lanes.has(lane)) std::fill(row(lane) + piece.begin, row(lane) + piece.end, (u8)written);
+            if (piece.lanes.has(lane)) std::fill(row(lane) + piece.begin, row(lane) + piece.end, mark);
+    }
+
+    // The first mark of a layout in a piece for which `wrong` holds; WRITTEN if there is none.
+    template <typename F> u8 find(const Piece &piece, F wrong) const {
+        u8 last = WRITTEN;
+        for (u32 lane = 0; lane < TENSOR_LANES; ++lane) {
+            if (!piece.lanes.has(lane)) continue;
+            for (u32 column = piece.begin; column < piece.end; ++column) {
+                u8 mark = row(lane)[column];
+                if (mark == last || mark < FIRST_LAYOUT) continue;
+                if (wrong(mark)) return mark;
+                last = mark;
+            }
+        }
+        return WRITTEN;
     }
 
     // The smallest range that has all unwritten cells of a piece; false if there are none.

@@ -10,6 +10,7 @@
 #include "asynchronous.hpp"
 #include "lifetimes.hpp"
 #include "tensor_allocations.hpp"
+#include "tensor_collectors.hpp"
 #include "tensor_shapes.hpp"
 
 class TensorMemory {
@@ -17,7 +18,7 @@ class TensorMemory {
     using Store = std::function<void(const Access &)>;
 
     TensorMemory(const Shape &shape, Clocks &clocks, Bounds &bounds, Mbarriers &mbarriers, Issuers &issuers, Asynchronous &asynchronous, Lifetimes &lifetimes, Findings &findings, bool isa, Store store)
-        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), issuers_(issuers), asynchronous_(asynchronous), lifetimes_(lifetimes), store_(store) {
+        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), issuers_(issuers), asynchronous_(asynchronous), lifetimes_(lifetimes), store_(store), collectors_(shape, findings), asked_(shape.ctas(), 0), words_(shape.ctas()), isa_(isa) {
         for (u32 cta = 0; cta < shape.ctas(); ++cta) memories_.push_back(std::make_unique<TensorAllocations>(clocks, issuers, findings, isa));
     }
 
@@ -47,12 +48,24 @@ class TensorMemory {
         case TENSOR_ALLOC_REQUEST:
             if (event.flags & PAIR) lifetimes_.start(thread, site, shape_.home(thread) ^ 1);
             memory(thread).request(thread, site, log.a());
+            if (in_pair(thread, event)) ++asked_[shape_.home(thread)];
             break;
         case TENSOR_ALLOC: allocate(thread, log); break;
-        case TENSOR_DEALLOC_EVENT: memory(thread).free(thread, site, log.b(), log.a()); break;
+        case TENSOR_DEALLOC_EVENT:
+            if (isa_ && event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas()) memories_[shape_.home(thread) ^ 1]->freed_by_peer(thread, site, log.b(), log.a(), memory(thread).number(log.b()));
+            memory(thread).free(thread, site, log.b(), log.a());
+            break;
         case TENSOR_RELINQUISH: memory(thread).relinquish(thread, site); break;
         default: move(thread, log); break;
         }
+    }
+
+    // Whether an allocation can have been served: the other CTA of its pair must have asked too.
+    bool ready(u32 thread, const Event &event) {
+        if (event.kind != TENSOR_ALLOC || !in_pair(thread, event)) return true;
+        const Team &team = teams_[{&event, thread / LANES}];
+        if (team.counts[thread % LANES] < team.done) return true;  // another lane has come through
+        return asked_[shape_.home(thread) ^ 1] > words_[shape_.home(thread)].size();
     }
 
     void finish() {
@@ -90,9 +103,25 @@ class TensorMemory {
         word.bytes = word.element = 4;
         word.writes = word.allocation = true;
         store_(word);
-        memory(thread).allocate(thread, word.site, log.b(), log.a());
+        if (in_pair(thread, log.event())) allocate_pair(thread, word, log.b(), log.a());
+        else memory(thread).allocate(thread, word.site, log.b(), log.a());
         teams_[{&log.event(), thread / LANES}].published = clocks_.join({clocks_.release(thread)});
     }
+
+    // An allocation for a pair is one for both CTAs, made when the first of them has it; it has asked the other for that. T22: the two should have
+    // the address stored at the same offset.
+    void allocate_pair(u32 thread, const Access &word, u32 address, u32 columns) {
+        u32 own = shape_.home(thread), peer = own ^ 1, number = (u32)words_[own].size();
+        words_[own].push_back(shape_.inside(word.offset));
+        bool second = number < words_[peer].size();
+        for (u32 cta : {own, peer}) {
+            if (second) memories_[cta]->join(thread, word.site, address, cta == own);
+            else memories_[cta]->allocate(thread, word.site, address, columns);
+        }
+        if (second && words_[peer][number] != words_[own][number]) memory(thread).misuse(WORDS_APART, thread, word.site, words_[own][number]);
+    }
+
+    bool in_pair(u32 thread, const Event &event) const { return event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas(); }
 
     TensorAccess access_of(TensorKind kind, u32 thread, const LaneLog &log, bool reads, bool writes) {
         TensorAccess made{kind, (u32)log.event().site, thread, reads, writes};
@@ -105,6 +134,7 @@ class TensorMemory {
         const Event &event = log.event();
         u32 lane = lane_of(log.address()), quarter = thread / LANES % 4 * QUARTER, rows = (u32)event.a, begin = column_of(log.address()), wide = (u32)event.bytes;
         if (lane >= QUARTER && (lane < quarter || lane + rows > quarter + QUARTER)) return memory(thread).misuse(OTHER_QUARTER, thread, (u32)event.site, lane);
+        if (isa_ && lane < QUARTER && quarter) memory(thread).misuse(LANE_OF_THE_WARP, thread, (u32)event.site, lane);
         LaneSet lanes = LaneSet::range(lane < QUARTER ? quarter + lane : lane, rows);
         Pieces pieces{{lanes, begin, begin + wide}};
         u32 apart = (u32)event.b & 1023;
@@ -123,10 +153,14 @@ class TensorMemory {
         TensorProduct product((u32)event.bytes, form, log.value_at(0));
         TensorAccess d = access_of(TENSOR_MMA, thread, log, log.value_at(1) != 0, true), operand = d;
         d.accumulator = log.address(), d.shape = log.value_at(0) >> 17;
-        operand.reads = true, operand.writes = false;
-        Pieces read;
+        operand.reads = true, operand.writes = false, operand.layout = PACKED;
+        TensorAccess left = operand;
+        left.layout = product.left_layout(log.value_at(2));
+        d.layout = product.layout(log.address());
+        collectors_.use(thread, event, {form & WEIGHT_STATIONARY ? wide(log, 4) : wide(log, 2), product.stationary(), (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | (u32)event.bytes});
+        Pieces read, of_left;
         std::vector<u32> chunks = product.right_chunks(wide(log, 4));
-        if (form & A_IN_TENSOR_MEMORY) read.push_back(product.left(log.value_at(2)));
+        if (form & A_IN_TENSOR_MEMORY) of_left.push_back(product.left(log.value_at(2)));
         else for (u32 chunk : product.left_chunks(wide(log, 2))) chunks.push_back(chunk);
         if (form & SCALED) {
             for (const Piece &piece : product.left_factors(log.value_at(at++))) read.push_back(piece);
@@ -137,6 +171,7 @@ class TensorMemory {
             Piece written = product.accumulator(log.address());
             if (event.b) written.lanes = written.lanes.without(masked(log, at + (event.b == 8 && cta & 1 ? 4 : 0)));
             operands(TCGEN05_MMA_OPERATION, d, cta, chunks);
+            if (!of_left.empty()) memories_[cta]->use(left, of_left);
             if (!read.empty()) memories_[cta]->use(operand, read);
             if (!written.lanes.empty()) memories_[cta]->use(d, {written});
         }
@@ -218,4 +253,8 @@ class TensorMemory {
     Store store_;
     std::vector<std::unique_ptr<TensorAllocations>> memories_;  // by CTA
     std::map<std::pair<const Event *, u32>, Team> teams_;
+    Collectors collectors_;
+    std::vector<u32> asked_;               // by CTA: how many allocations for a pair it has asked for
+    std::vector<std::vector<u32>> words_;  // by CTA: where the addresses of its allocations for a pair went
+    bool isa_;
 };

@@ -14,9 +14,10 @@ struct TensorAccess {
     u32 site, thread;
     bool reads, writes;
     u32 accumulator = 0, shape = 0;  // of an mma: the address of D, and M and N
+    u32 layout = 0;                  // how the cells hold elements, if it says that (R-T16)
     bool rows_of_4 = false;          // cp.4x256b
     Ticket ticket{};
-    u32 time = 0, allocation = 0;  // the site of the alloc
+    u32 time = 0, allocation = 0, number = 0;  // the site of the alloc; how many the CTA had made then
 
     bool pipelined() const { return kind <= TENSOR_SHIFT; }
     u32 operation() const {
@@ -33,24 +34,36 @@ class TensorOrder {
     void add(TensorAccess access, const Pieces &pieces) {
         access.time = clocks_.time(access.thread);
         for (const Piece &piece : pieces) {
+            for (const Item &peer : peers_)
+                if (of_one(access, peer.access) && peer.piece.meets(piece)) report_peer({piece, access, 0}, peer.access, peer.piece);
             for (const Item &item : items_)
                 if ((access.writes || item.access.writes) && item.piece.meets(piece)) {
                     if (!ordered(item.access, access)) report(item, access, piece);
                     else if (Reason reason = isa_ ? lenient(item.access, access) : NO_REASON) report(item, access, piece, reason);
                 }
             if (access.reads) check_written(access, piece);
+            if (access.reads && access.layout) check_layout(access, piece);
         }
         for (const Piece &piece : pieces) {
-            if (access.writes) written_.set(piece, true);
+            if (access.writes) written_.set(piece, mark_of(access));
             keep(access, piece);
         }
     }
 
-    // Columns are freed, or allocated again: nothing before matters to what comes.
+    // Columns are freed, or allocated again: nothing before matters to what comes, but for a dealloc by the peer.
     void forget(u32 begin, u32 end) {
         Piece all{LaneSet::range(0, TENSOR_LANES), begin, end};
-        written_.set(all, false);
+        if (isa_) std::copy_if(items_.begin(), items_.end(), std::back_inserter(freed_), [&](const Item &item) { return item.piece.meets(all); });
+        written_.set(all, UNWRITTEN);
         items_.erase(std::remove_if(items_.begin(), items_.end(), [&](const Item &item) { return item.piece.meets(all); }), items_.end());
+    }
+
+    // A dealloc by the other CTA of a pair: it must come behind all accesses here, those that are known to be over and those to come (T6).
+    void free_of_peer(const TensorAccess &dealloc, const Piece &piece) {
+        for (const std::vector<Item> *items : {&items_, &freed_})
+            for (const Item &item : *items)
+                if (of_one(item.access, dealloc) && item.piece.meets(piece) && !ordered(item.access, dealloc)) report_peer(item, dealloc, piece);
+        peers_.push_back({piece, dealloc, 0});
     }
 
     // At the end: reads of cells that nothing has written, and that no write without order explains.
@@ -86,6 +99,10 @@ class TensorOrder {
         Piece piece;
         TensorAccess access;
         bool explained;
+    };
+
+    struct Writer {
+        u32 layout, site, thread;
     };
 
     // ISA "Pipelined tcgen05 Instructions"; more within a thread (T3).
@@ -138,6 +155,15 @@ class TensorOrder {
         findings_.add(found);
     }
 
+    // An access, and the dealloc in the other CTA, of one allocation of the pair.
+    static bool of_one(const TensorAccess &access, const TensorAccess &dealloc) { return access.kind != TENSOR_DEALLOC && access.number == dealloc.number; }
+
+    void report_peer(const Item &item, const TensorAccess &dealloc, const Piece &piece) {
+        Record found = of_pair(item, dealloc, piece);
+        found.kind = DATA_RACE, found.reason = PEER_DEALLOC;
+        findings_.add(found);
+    }
+
     void report(const Item &item, const TensorAccess &now, const Piece &piece) {
         const TensorAccess &old = item.access;
         Reason fence = issuers_.unfenced(old.ticket, now.thread);
@@ -182,6 +208,27 @@ class TensorOrder {
         unwritten_.push_back({missing, access, false});
     }
 
+    // R-T16: cells that the last write left in another layout.
+    void check_layout(const TensorAccess &access, const Piece &piece) {
+        u8 mark = written_.find(piece, [&](u8 each) { return writers_[each - FIRST_LAYOUT].layout != access.layout; });
+        if (mark == WRITTEN) return;
+        const Writer &writer = writers_[mark - FIRST_LAYOUT];
+        Record found = place(piece, access.allocation);
+        found.kind = TENSOR_MISUSE, found.reason = OTHER_LAYOUT;
+        found.site = access.site, found.other_site = writer.site;
+        found.thread = access.thread, found.other_thread = writer.thread;
+        findings_.add(found);
+    }
+
+    u8 mark_of(const TensorAccess &access) {
+        if (!access.layout) return WRITTEN;
+        for (u32 i = 0; i < writers_.size(); ++i)
+            if (writers_[i].layout == access.layout && writers_[i].site == access.site) return (u8)(FIRST_LAYOUT + i);
+        if (writers_.size() == 255 - FIRST_LAYOUT) return WRITTEN;  // so many that the rest is left alone
+        writers_.push_back({access.layout, access.site, access.thread});
+        return (u8)(FIRST_LAYOUT + writers_.size() - 1);
+    }
+
     void keep(const TensorAccess &access, const Piece &piece) {
         for (Item &item : items_) {
             const TensorAccess &old = item.access;
@@ -199,4 +246,7 @@ class TensorOrder {
     WrittenCells written_;
     std::vector<Item> items_;
     std::vector<Read> unwritten_;
+    std::vector<Writer> writers_;  // by Mark, in the layouts in which cells were written
+    std::vector<Item> peers_;      // the same: deallocs by the other CTA
+    std::vector<Item> freed_;      // under the strict reading: of columns of a pair that have been freed (T6)
 };

@@ -15,6 +15,7 @@ inline const TensorFormat &format_of(u32 kind) {
     return formats[std::min(kind, 6u)];
 }
 
+constexpr u32 TF32 = 1, PACKED = 2;  // a kind; a layout that is none of D
 enum TensorForm : u32 { A_IN_TENSOR_MEMORY = 1, SPARSE = 2, SCALED = 4, WEIGHT_STATIONARY = 8, PAIRED = 16 };
 
 class TensorProduct {
@@ -29,6 +30,15 @@ class TensorProduct {
         u32 begin = column_of(address), wide = columns() / (layout_halves() * (weight() && rows() == 32 ? 2 : 1));
         return {lanes(address), begin, begin + wide};
     }
+
+    // How the cells of D hold elements (R-T16): the layout of the ISA, the type, and the place of the whole where its columns are split.
+    u32 layout(u32 address) const {
+        u32 letter = form_ & PAIRED ? 8 | (rows() == 256) << 1 | (form_ & SPARSE ? 1 : 0) : (rows() == 64) << 1 | (rows() == 32) << 2 | (weight() && rows() < 128 ? 1 : 0);
+        u32 split = layout_halves() > 1 ? columns() << 7 | column_of(address) << 16 : 0;
+        return 1 | letter << 1 | type() << 5 | split;
+    }
+    // The same of A in tensor memory. Elements of 32 bits lie as those of D do; others are packed, as no D is.
+    u32 left_layout(u32 address) const { return kind_ == TF32 ? layout(address) : PACKED; }
 
     // Cells of A. Where several parts of the lanes compute on the same rows, each holds a copy.
     Piece left(u32 address) const { return {lanes(address), column_of(address), column_of(address) + 8}; }
@@ -49,7 +59,11 @@ class TensorProduct {
 
     Piece metadata(u32 address) const { return {lanes(address), column_of(address), column_of(address) + format_of(kind_).metadata}; }
 
+    // Of A (of B with .ws), what one collector buffer holds: the bits of the instruction descriptor that say how it is read.
+    u32 stationary() const { return descriptor_ & (weight() ? 0x007F1C04u : 0x1F008384u); }
+
   private:
+    u32 type() const { return form_ & SCALED ? 1 : descriptor_ >> 4 & 3; }
     bool weight() const { return form_ & WEIGHT_STATIONARY; }
 
     // Layouts B, E and G: the columns are split over parts of the lanes.

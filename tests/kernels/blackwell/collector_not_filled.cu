@@ -1,0 +1,33 @@
+// The second product uses what the collector buffer holds, and the first one has not filled it (R-T14).
+// launch: grid=1 block=128 arch=sm_100a
+// arg: x f16[128,16]=random
+// arg: y f16[64,16]=random
+// arg: out f32[128,64]=zeros
+// expect: tcgen05-misuse @first @second severity=error
+// result: out = 2 * (x.astype(np.float32) @ y.astype(np.float32).T)
+#include "../blackwell.cuh"
+#ifdef RACY
+#define KEEP ""
+#else
+#define KEEP ".collector::a::fill"
+#endif
+extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
+    __shared__ alignas(128) f16 a[128 * 16], b[64 * 16];
+    __shared__ u32 base;
+    __shared__ u64 done;
+    prepare(a, x, b, y, base, done);
+    if (threadIdx.x == 0) {
+        MULTIPLY(KEEP, base, a, b, 0);  /*@first*/
+        MULTIPLY(".collector::a::lastuse", base, a, b, 1);  /*@second*/
+        commit_to(done);
+    }
+    wait(done, 0);
+    float v[8];
+    for (u32 column = 0; column < COLUMNS; column += 8) {
+        load(v, own_lanes(base) + column);
+        wait_loads();
+        put(out, column, v);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) dealloc(base, COLUMNS);
+}

@@ -1,0 +1,33 @@
+// The sum continues in 64 rows, which lie in other lanes than the 128 rows of the first product (R-T16).
+// launch: grid=1 block=128 arch=sm_100a
+// arg: x f16[128,16]=random
+// arg: y f16[64,16]=random
+// arg: out f32[128,64]=zeros
+// expect: tcgen05-misuse @first @second severity=note
+// result: out = 2 * (x.astype(np.float32) @ y.astype(np.float32).T)
+#include "../blackwell.cuh"
+extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
+    __shared__ alignas(128) f16 a[128 * 16], b[64 * 16];
+    __shared__ u32 base;
+    __shared__ u64 done;
+    prepare(a, x, b, y, base, done);
+#ifdef RACY
+    constexpr u32 ROWS = 64;
+#else
+    constexpr u32 ROWS = 128;
+#endif
+    if (threadIdx.x == 0) {
+        multiply(base, a, b, 0);  /*@first*/
+        multiply(base, a, b, 1, (SHAPE & ~(31u << 24)) | ROWS / 16 << 24);  /*@second*/
+        commit_to(done);
+    }
+    wait(done, 0);
+    float v[8];
+    for (u32 column = 0; column < COLUMNS; column += 8) {
+        load(v, own_lanes(base) + column);
+        wait_loads();
+        put(out, column, v);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) dealloc(base, COLUMNS);
+}
