@@ -11,6 +11,20 @@ _RELEASE = "{gpu_fence} after {first_at} and before the flag is written at {flag
 _ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {second_at} (or an acquire there)"
 
 
+READ_ONLY: Final = {
+    "not-coherent": Situation(
+        "memory that the launch does not write: a load with .nc needs that",
+        "load with a plain load, or write in another launch",
+        "one of {first_at} and {second_at} loads with .nc bytes that the other writes in the same launch",
+    ),
+    "written-later": Situation(
+        "memory that the launch does not write: a load with .nc needs that",
+        "load with a plain load, or write in another launch",
+        "the {second_role} at {second_at} comes after the load with .nc at {first_at}, but in the same launch",
+        "warning",
+    ),
+}
+
 GLOBAL_RACE: Final = CatalogueEntry(
     "global-race",
     "race on global memory",
@@ -39,11 +53,13 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "put {cta_barrier} after the flag has been read, before {second_at}",
             "the {first_role} at {first_at} is ordered before another thread of the CTA than the one of the {second_role} at {second_at}",
         ),
-        "not-coherent": Situation(
-            "memory that the launch does not write: a load with .nc needs that",
-            "load with a plain load, or write in another launch",
-            "one of {first_at} and {second_at} loads with .nc bytes that the other writes in the same launch",
+        "no-warp-sync": Situation(
+            "{warp_barrier} between the lane that releases or acquires the flag and the others of its warp",
+            "put {warp_barrier} between the access and the flag: after {first_at}, or before {second_at}",
+            "another lane of a warp has released or acquired the flag between {first_at} and {second_at}",
+            "warning",
         ),
+        **READ_ONLY,
         "same-value": Situation(
             "a synchronisation between the CTAs",
             "let one CTA store it, or make the stores atomic",
@@ -67,6 +83,12 @@ SCOPES: Final = {
         ".gpu scope on both accesses: {narrow_at} has .cta scope",
         "write .gpu in place of .cta at {narrow_at}",
         "CTAs access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} does not include the other CTA",
+    ),
+    "fence-scope": Situation(
+        "a fence at .gpu scope between {first_at} and {second_at}: that at {fence_at} has a scope that excludes the other CTA",
+        "write {gpu_fence} in place of the fence at {fence_at}",
+        "the fence at {fence_at} orders the {first_role} at {first_at} for threads of its own CTA or cluster only; the {second_role} at"
+        " {second_at} is in another one",
     ),
     "release-scope": Situation(
         "a release at .gpu scope before the flag is written at {flag_write_at}: that at {fence_at} has .cta scope",

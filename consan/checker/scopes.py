@@ -1,14 +1,16 @@
 """R-SCOPE: which races of a cluster lack nothing but a scope.
 
 A replay whose races may be of that kind is repeated with wider scopes (source/scopes.hpp). All replays of an order meet the same accesses,
-because scopes decide nothing about who goes on. So a pair of sites with fewer races then has some that the narrow scope makes.
+because scopes decide nothing about who goes on. So a pair of sites with fewer races then has some that the narrow scope makes. A finding of
+another kind that is none then is told by the scope alone: who repairs the scope has repaired it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,27 +18,70 @@ import numpy.typing as npt
 from consan.checker.replay import Level, Replayed
 from consan.instrument.abi.events import Kind, Reason
 
+if TYPE_CHECKING:
+    from consan.checker.grid import GridChecked
+
 _Pair = tuple[int, int]
+_UNORDERED = (Kind.DATA_RACE, Kind.MISSING_TENSOR_FENCE)  # what a narrow scope looks like, of shared and of tensor memory
+_RACES = (*_UNORDERED, Kind.GLOBAL_RACE)
 
 
 def named(at: Callable[[Level], Replayed]) -> Replayed:
     """A replay at the exact level, whose races have the kind `scope` where that explains them. `at`: replays at a level."""
     exact = at(Level.EXACT)
-    if not _races(exact.records):
+    if not _counts(exact.records, _UNORDERED):
         return exact
-    records = exact.records.copy()
-    counts, waits, scopes = (_races(each.records) for each in (exact, at(Level.WAIT_SCOPES), at(Level.SCOPES)))
-    for record in records:
-        pair = _pair(record)
-        if record["kind"] == Kind.DATA_RACE and scopes[pair] < counts[pair]:
-            record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if waits[pair] else Reason.WAIT_SCOPE
-    return replace(exact, records=records)
+    records, waits, scopes = exact.records.copy(), at(Level.WAIT_SCOPES).records, at(Level.SCOPES).records
+    for kind in _UNORDERED:
+        counts, by_waits, by_scopes = (_counts(each, (kind,)) for each in (exact.records, waits, scopes))
+        for record in records:
+            pair = _pair(record)
+            if record["kind"] == kind and by_scopes[pair] < counts[pair]:
+                record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if by_waits[pair] else Reason.WAIT_SCOPE
+    return replace(exact, records=records[_stay(records, scopes)])
 
 
-def _races(records: npt.NDArray[np.void]) -> Counter[_Pair]:
-    """How many races each pair of sites has."""
+def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecked:
+    """The same for all units of a launch, of so many CTAs each. The checker has noted the fence that may be too narrow in global memory."""
+    exact = at(Level.EXACT)
+    outer, inner = _unordered(exact.records), _unordered(exact.of_units) if ctas > 1 else []
+    if not (exact.narrow and outer) and not inner:
+        return exact
+    wide = at(Level.SCOPES)
+    for record in _gone(outer, wide.records):
+        record["kind"], record["reason"], record["retired"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["expected"]
+    if gone := _gone(inner, wide.of_units):
+        waits = {_pair(record) for record in _unordered(at(Level.WAIT_SCOPES).of_units)}
+        for record in gone:
+            record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if _pair(record) in waits else Reason.WAIT_SCOPE
+    stay = _stay(exact.of_units, wide.of_units)
+    return replace(exact, of_units=[record for record, stays in zip(exact.of_units, stay, strict=True) if stays])
+
+
+def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:
+    """Which records are told: where one tells of a scope, those of other kinds that wide scopes remove need not be."""
+    kinds = [Kind(int(record["kind"])) for record in records]
+    left = {(int(record["kind"]), _pair(record)) for record in wide} if Kind.SCOPE in kinds else None
+    told = (Kind.SCOPE, *_RACES)
+    return np.array(
+        [left is None or kind in told or (kind, _pair(each)) in left for kind, each in zip(kinds, records, strict=True)], np.bool_
+    )
+
+
+def _gone(races: list[np.void], wide: list[np.void]) -> list[np.void]:
+    """Those whose pair has no race if scopes are wide."""
+    left = {_pair(record) for record in _unordered(wide)}
+    return [record for record in races if _pair(record) not in left]
+
+
+def _unordered(records: list[np.void]) -> list[np.void]:
+    return [record for record in records if record["kind"] in _RACES]
+
+
+def _counts(records: npt.NDArray[np.void], kinds: tuple[Kind, ...]) -> Counter[_Pair]:
+    """How often each pair of sites has findings of some kinds."""
     found: Counter[_Pair] = Counter()
-    for record in records[records["kind"] == Kind.DATA_RACE]:
+    for record in records[np.isin(records["kind"], kinds)]:
         found[_pair(record)] += int(record["count"])
     return found
 

@@ -84,17 +84,26 @@ class BarrierReach:
         found = (lookup(self._text.instructions[place].parts) for place in self._around(places, _meets, both=False))
         return any(row is not None and row.family in _TOGETHER for row in found)
 
+    def initialises(self, lines: set[int]) -> bool:
+        """Whether mbarriers are initialised before, behind the last barrier of all threads."""
+        places = [place for place, each in enumerate(self._text.instructions) if each.line in lines]
+        found = (lookup(self._text.instructions[place].parts) for place in self._behind(self._text.before, places, is_full))
+        return any(row is not None and row.family == "mbarrier" and row.action == "init" for row in found)
+
     def _around(self, places: list[int], stops: Callable[[Instruction], bool], *, both: bool) -> Iterator[int]:
         for steps in (self._text.after, self._text.before)[: 1 + both]:
-            pending, seen = [each for place in places for each in steps[place]], set(places)
-            while pending:
-                place = pending.pop()
-                if place in seen:
-                    continue
-                seen.add(place)
-                yield place
-                if not stops(self._text.instructions[place]):
-                    pending += steps[place]
+            yield from self._behind(steps, places, stops)
+
+    def _behind(self, steps: list[list[int]], places: list[int], stops: Callable[[Instruction], bool]) -> Iterator[int]:
+        pending, seen = [each for place in places for each in steps[place]], set(places)
+        while pending:
+            place = pending.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            yield place
+            if not stops(self._text.instructions[place]):
+                pending += steps[place]
 
     def _why(self, instruction: Instruction) -> str:
         row, flow = lookup(instruction.parts), flow_of(instruction)

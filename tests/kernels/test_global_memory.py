@@ -45,6 +45,13 @@ def test_a_correct_kernel_is_clean(path: Path) -> None:
     _check_clean(*_launch(path, False), twin_file.read(path))
 
 
+@pytest.mark.parametrize(("name", "marker"), [("scope_release_cta", 14), ("scope_fence_of_reader_cta", 18)])
+def test_the_fix_names_the_fence(name: str, marker: int) -> None:
+    (finding,) = _launch(HERE / "global" / f"{name}.cu", True)[0].findings
+    assert f"{name}.cu:{marker}" in finding.fix, finding.fix
+    assert "__threadfence()" in finding.fix
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)

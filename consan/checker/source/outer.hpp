@@ -76,9 +76,9 @@ class Outer {
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
             if (beside(item.access, access)) continue;
             bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
-            bool own = item.access.unit == access.unit && item.access.thread == access.thread;
-            if (own ? !(constant && access.constant) : !constant && ordered(item, access)) continue;
-            report(item, access, constant);
+            bool before = (item.access.unit == access.unit && item.access.thread == access.thread) || ordered(item, access);
+            if (before && !constant) continue;
+            report(item, access, !constant ? NO_REASON : before && item.access.constant ? WRITTEN_LATER : NOT_COHERENT);
         }
     }
 
@@ -93,29 +93,32 @@ class Outer {
         return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);
     }
 
-    static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.address == now.address && old.bytes == now.bytes; }
+    // A vector is as many scalar accesses (G10). They are aligned, so two of one size that meet are of the same bytes.
+    static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.element == now.element; }
 
     bool morally_strong(const OuterAccess &old, const OuterAccess &now) const {
         bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
-        return old.strong && now.strong && scopes && same_bytes(old, now) && old.element == now.element;
+        return old.strong && now.strong && scopes && same_bytes(old, now);
     }
 
-    void report(const Item &item, const OuterAccess &now, bool constant) {
+    // `constant`: why a load with .nc is wrong here.
+    void report(const Item &item, const OuterAccess &now, Reason constant) {
         const OuterAccess &old = item.access;
         bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
-        bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
+        bool same = old.has_value && now.has_value && old.address == now.address && old.bytes == now.bytes && old.value == now.value;
         Record found{};
-        found.kind = apart || constant ? GLOBAL_RACE : DATA_RACE;
+        found.kind = apart ? GLOBAL_RACE : DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         found.site = now.site, found.other_site = old.site;
         found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
-        if (constant) found.reason = NOT_COHERENT;
-        else if (apart && old.strong && now.strong && same_bytes(old, now) && old.element == now.element) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        if (constant) found.reason = constant;
+        else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (apart) explain(item, now, found);
-        else found.reason = views_.clocks(now.unit).warps_before(old.thread, item.warp_time, now.thread) ? NO_WARP_SYNC : NO_BARRIER;
+        else found.reason = knows_as_warp(item, now) ? NO_WARP_SYNC : NO_BARRIER;
+        if (apart) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
         findings_.add(found);
     }
 
@@ -127,10 +130,16 @@ class Outer {
             told.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
             told.others = told.deficit.lack == Lack::NONE && others_know(item, now);
         }
+        if (knows_as_warp(item, now)) return (void)(found.reason = NO_WARP_SYNC);
         static const Reason reasons[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};
         found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         found.group = told.deficit.write_site, found.commits = told.deficit.read_site, found.retired = told.deficit.fence_site;
+    }
+
+    // R-W1: whether only a bar.warp.sync lacks.
+    bool knows_as_warp(const Item &item, const OuterAccess &now) {
+        return views_.warps_before(item.access.unit, item.access.thread, item.time, item.warp_time, now.unit, now.thread);
     }
 
     // Whether the order reaches another thread of the CTA.

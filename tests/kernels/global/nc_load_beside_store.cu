@@ -3,7 +3,7 @@
 // launch: grid=1 block=64
 // arg:    data f32[64]=zeros
 // arg:    out f32[64]=zeros
-// expect: global-race @store @load severity=error
+// expect: data-race RAW @store @load severity=error
 // result: out = np.arange(64, dtype=np.float32)[::-1]
 extern "C" __global__ void kernel(float* data, float* out) {
     data[threadIdx.x] = threadIdx.x;  /*@store*/
