@@ -1,4 +1,4 @@
-"""Verified fixes as a change of the CUDA source: those that add instructions before or after whole lines."""
+"""Verified fixes as a change of the CUDA source, where they add instructions before or after whole lines; and as a change of the PTX."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def statement(step: FixStep) -> str:
 
 
 def is_patch(fix: VerifiedFix, file: str) -> bool:
-    """Whether a fix can be written as new lines of a file. A wait that needs an mbarrier and its parity cannot."""
+    """Whether a fix can be written as new lines of a file. What is done at an mbarrier cannot."""
     return all(
-        step.action == "add" and not step.at and step.line and step.file == file and "parity" not in step.instruction for step in fix.steps
+        step.action == "add" and not step.at and step.line and step.file == file and " at " not in step.instruction for step in fix.steps
     )
 
 
@@ -41,7 +41,22 @@ def patched(source: str, fixes: Iterable[VerifiedFix]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def diff(name: str, source: str, fixes: Iterable[VerifiedFix]) -> str:
-    """The change as a unified diff; empty if there is none."""
-    after = patched(source, fixes).splitlines(keepends=True)
-    return "".join(difflib.unified_diff(source.splitlines(keepends=True), after, f"a/{name}", f"b/{name}"))
+def fixed(ptx: str, fixes: Iterable[VerifiedFix]) -> str:
+    """The PTX with fixes."""
+    return edited(ptx, (edit for fix in fixes for edit in fix.edits))
+
+
+def edited(ptx: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """A text with edits, each once: ranges, and what comes in their place."""
+    pieces, at = [], 0
+    for start, end, text in sorted(dict.fromkeys(edits), key=lambda edit: edit[:2]):
+        if start < at:
+            continue  # an instruction that another edit has replaced
+        pieces += [ptx[at:start], text]
+        at = end
+    return "".join((*pieces, ptx[at:]))
+
+
+def diff(name: str, before: str, after: str) -> str:
+    """A unified diff; empty if there is none."""
+    return "".join(difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from typing import Final
@@ -17,6 +18,7 @@ _SPELLED: Final = (
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )
+_GROUP_WAIT: Final = re.compile(r"wait_group\S* (\d+)$")
 _WORDS: Final = {
     "add": "with {what} {where} {place}",
     "move": "with {what} moved {where} {place}",
@@ -30,7 +32,14 @@ def sentence_of(fix: VerifiedFix) -> str:
     groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line, step.at))
     repair = ", and ".join(_group(list(group)) for _, group in groups)
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"
-    return f"on the recorded launch: {repair} {found}"
+    where = "on runs of the changed kernel" if fix.rerun else "on the recorded launch"
+    return f"{where}: {repair} {found}"
+
+
+def left_in_flight(fix: VerifiedFix | None) -> float:
+    """The groups that the verified wait leaves in flight: the fix of the one finding may leave more, which another finding forbids."""
+    waits = (_GROUP_WAIT.search(step.instruction) for step in fix.steps) if fix else ()
+    return min((int(found[1]) for found in waits if found), default=math.inf)
 
 
 def _group(steps: list[FixStep]) -> str:

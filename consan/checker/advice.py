@@ -3,25 +3,28 @@
 A statement is *needed* if the replay without it finds something, or cannot go on. What is not needed alone may be needed once another one
 is gone; so those that are not needed together are found one after the other, the one that ran most often first.
 
-Not judged: arrivals, commits, `wgmma` (its registers need it), and what has anything in its reach that the log does not hold (reach.py).
+A needed one may have a weaker form that serves (weaker.py). Registers of `wgmma` are judged by the text with the change.
+
+Not judged: arrivals, commits, and what has anything in its reach that the log does not hold (reach.py).
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from consan.checker.changes import Spot, Statement
+from consan.checker.changes import Change, Spot, Statement
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
+from consan.checker.weaker import weaker
 from consan.instrument.record.reach import BarrierReach
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 _WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_WAIT}
 _FENCES = {Event.PROXY_FENCE, Event.FENCE, Event.INITS_FENCE, Event.TENSOR_FENCE}
-_OF_REGISTERS = {Event.PRODUCT_WAIT: "registers of wgmma need it", Event.TENSOR_WAIT: "registers of tcgen05 may need it"}
-_LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {Event.BARRIER, Event.WARP_BARRIER}
+_OF_REGISTERS = {Event.TENSOR_WAIT: "registers of tcgen05 may need it"}
+_LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {Event.BARRIER, Event.WARP_BARRIER, Event.PRODUCT_WAIT}
 _CLUSTER = "its arrival and its wait belong together"
 
 
@@ -42,25 +45,44 @@ class Advised:
     need: Need
     why: str = ""
     together: bool = False
+    weaker: tuple[str, ...] = ()  # forms that serve as well
+    spots: tuple[Spot, ...] = ()
 
 
-def advise(questions: Questions, checked: Checked, reach: Callable[[str], BarrierReach]) -> list[Advised]:
-    """All statements that synchronise, in the order of the text. `reach`: of a kernel, by its name."""
+def advise(
+    questions: Questions, checked: Checked, reach: Callable[[str], BarrierReach], registers: Callable[[Change], bool] = lambda _: True
+) -> list[Advised]:
+    """All statements that synchronise, in the order of the text. `reach`: of a kernel, by its name. `registers`: whether the text with a
+    change uses registers of `wgmma` too early.
+    """
     places, walked = questions.places, questions.walked
-    found = places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
-    found = {statement: spots for statement, spots in found.items() if any(walked.executions(spot) for spot in spots)}
+    found = statements_of(questions)
     trouble = _trouble(checked)
     advised: dict[Statement, Advised] = {}
     for statement, spots in found.items():
         site, ran = places[spots[0]].site, sum(map(walked.executions, spots))
         why = trouble or _obstacle(questions, spots, reach(statement.function))
-        need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots)
-        advised[statement] = Advised(site, ran, need, why)
+        need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots, registers)
+        forms = _serving(questions, spots, registers) if need is Need.NEEDED else ()
+        advised[statement] = Advised(site, ran, need, why, weaker=forms, spots=tuple(spots))
     free = [statement for statement, each in advised.items() if each.need is Need.NOT_NEEDED]
-    for statement in _together(questions, {each: found[each] for each in sorted(free, key=lambda each: -advised[each].ran)}):
-        one = advised[statement]
-        advised[statement] = Advised(one.site, one.ran, one.need, one.why, together=True)
+    for statement in _together(questions, registers, {each: found[each] for each in sorted(free, key=lambda each: -advised[each].ran)}):
+        advised[statement] = replace(advised[statement], together=True)
     return list(advised.values())
+
+
+def statements_of(questions: Questions) -> dict[Statement, list[Spot]]:
+    """The statements that synchronise and that ran."""
+    found = questions.places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
+    return {statement: spots for statement, spots in found.items() if any(map(questions.walked.executions, spots))}
+
+
+def notices(questions: Questions, checked: Checked, spots: list[Spot]) -> bool | None:
+    """Whether the launch would show that a statement is gone; None if that cannot be told."""
+    if _trouble(checked) or questions.exhausted:
+        return None
+    answer = questions.ask(questions.places.left_out(spots))
+    return bool(answer.found or answer.troubles)
 
 
 def _is_arrival(event: TemplateEvent) -> bool:
@@ -84,26 +106,54 @@ def _obstacle(questions: Questions, spots: Iterable[Spot], reach: BarrierReach) 
         return _CLUSTER
     if Event.WARP_BARRIER in kinds and reach.together(lines):
         return "warp-synchronous instructions behind it may need it to bring the lanes together"
-    return "" if kinds <= {Event.COPY_WAIT} else reach.obstacle(lines)
+    if Event.PROXY_FENCE in kinds and reach.initialises(lines):
+        return "it may make the initialisation of an mbarrier visible to the async proxy, which no rule checks"
+    return "" if kinds <= {Event.COPY_WAIT, Event.PRODUCT_WAIT} else reach.obstacle(lines)
 
 
-def _asked(questions: Questions, spots: Iterable[Spot]) -> tuple[Need, str]:
+def _asked(questions: Questions, spots: Iterable[Spot], registers: Callable[[Change], bool]) -> tuple[Need, str]:
     if questions.exhausted:
         return Need.NOT_ASSESSED, "too much was replayed already"
-    answer = questions.ask(questions.places.left_out(spots))
+    change = questions.places.left_out(spots)
+    if _is_of_products(questions, spots) and registers(change):
+        return Need.NEEDED, "registers of wgmma are used too early without it"
+    answer = questions.ask(change)
     if answer.troubles:
         return Need.NEEDED, "threads would go another way without it"
     return (Need.NEEDED, f"findings without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
 
 
-def _together(questions: Questions, free: dict[Statement, list[Spot]]) -> list[Statement]:
+def _is_of_products(questions: Questions, spots: Iterable[Spot]) -> bool:
+    return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots)
+
+
+def _serving(questions: Questions, spots: list[Spot], registers: Callable[[Change], bool]) -> tuple[str, ...]:
+    """The weakest form of each chain that serves."""
+    found = []
+    for chain in weaker(questions, spots):
+        best = ""
+        for words, change in chain:
+            if not change or questions.exhausted or (_is_of_products(questions, spots) and registers(change)):
+                break
+            answer = questions.ask(change)
+            if answer.found or answer.troubles:
+                break
+            best = words
+        found += [best] if best else []
+    return tuple(found)
+
+
+def _together(questions: Questions, registers: Callable[[Change], bool], free: dict[Statement, list[Spot]]) -> list[Statement]:
     """As many as may be gone at once, taken in this order."""
     kept: list[Statement] = []
     gone: list[Spot] = []
     for statement, spots in free.items():
         if questions.exhausted:
             break
-        answer = questions.ask(questions.places.left_out([*gone, *spots]))
+        change = questions.places.left_out([*gone, *spots])
+        if _is_of_products(questions, [*gone, *spots]) and registers(change):
+            continue
+        answer = questions.ask(change)
         if not answer.found and not answer.troubles:
             kept.append(statement)
             gone += spots

@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
+from consan.instrument.record.templates import Template, TemplateEvent
 from consan.instrument.sites import Site
 
 Spot = tuple[int, int]  # the number of a block, and that of an event in it
 Change = Mapping[Spot, tuple[TemplateEvent, ...]]  # what comes in place of the event
-
-ALL_LANES, ALL_THREADS = 0xFFFFFFFF, -1
 
 
 def applied(templates: Iterable[Template], change: Change) -> tuple[Template, ...]:
@@ -132,30 +130,9 @@ class EventPlaces:
         return change
 
     def _neighbour(self, spot: Spot, holds: Callable[[TemplateEvent], bool], step: int) -> Spot | None:
-        """The next event of a kind. A guard is a word of its own block, so a guarded event stays there."""
+        """The next event of a kind. Words are those of one block, so an event that has some stays there."""
         number = spot[0]
-        guarded = self[spot].guard_word >= 0 or self[spot].a_word >= 0
-        numbers = [number] if guarded else [number, number + step]
+        numbers = [number] if self[spot].has_words else [number, number + step]
         spots = [(each, at) for each in numbers if each in self.templates for at in range(len(self.templates[each].events))]
         behind = [each for each in spots if (each > spot if step > 0 else each < spot) and holds(self[each])]
         return None if not behind else min(behind) if step > 0 else max(behind)
-
-
-def barrier() -> TemplateEvent:
-    """`bar.sync 0`."""
-    return TemplateEvent(Event.BARRIER, int(Flag.WAITS), b=ALL_THREADS)
-
-
-def warp_barrier() -> TemplateEvent:
-    """`bar.warp.sync` of all lanes."""
-    return TemplateEvent(Event.WARP_BARRIER, int(Flag.WAITS), a=ALL_LANES, b=ALL_THREADS)
-
-
-def cluster_barrier() -> tuple[TemplateEvent, ...]:
-    """`barrier.cluster.arrive` and `.wait`."""
-    return TemplateEvent(Event.CLUSTER_ARRIVE), TemplateEvent(Event.CLUSTER_WAIT)
-
-
-def wait(kind: Event, pending: int = 0, flags: int = 0) -> TemplateEvent:
-    """A wait for groups."""
-    return TemplateEvent(kind, flags, a=pending)

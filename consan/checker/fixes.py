@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from consan.checker.changes import Change
+from consan.checker.forms import Repair, RepairStep
 from consan.checker.questions import Answer, Questions
 from consan.checker.recorder import Checked
-from consan.checker.repairs import Repair, Repairs, RepairStep
+from consan.checker.repairs import Repairs
 from consan.checker.uniting import Key
+from consan.instrument.abi.events import Kind
 from consan.instrument.sites import Site
 
-MOST_TRIES = 96  # of a finding
+MOST_TRIES = 320  # of a finding
 MORE_TRIES = 12  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 23  # lane events, of a launch
@@ -27,6 +30,7 @@ class Fix:
     """A repair that removes a finding. `left`: findings of the launch that it does not remove."""
 
     steps: tuple[RepairStep, ...]
+    change: Change
     left: int = 0
 
 
@@ -42,7 +46,8 @@ def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
 
 def verified_fixes(questions: Questions, checked: Checked, depends: Callable[[set[int]], bool]) -> dict[int, Fix]:
     """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load."""
-    if not checked.found or checked.gaps or checked.outer or checked.unended:
+    undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
+    if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
         return {}
     if depends(racing_lines(checked.keys, questions.places.sites)):
         return {}
@@ -66,8 +71,13 @@ class _Search:
 
     def _best(self, name: tuple[Any, ...]) -> Fix:
         """The repair that leaves least, of those that remove a finding; the first of several."""
-        good = [Fix(repair.steps, len(answer.found)) for repair, answer in self._good if self._removes(name, answer)]
+        good = [Fix(repair.steps, repair.change, len(answer.found)) for repair, answer in self._good if self._removes(name, answer)]
         return min(good, key=lambda fix: fix.left)
+
+    @property
+    def _base(self) -> Repair | None:
+        """What findings that were looked at before are repaired with: what the report names must fit together."""
+        return min(self._good, key=lambda good: len(good[1].found))[0] if self._good else None
 
     def _name(self, key: Key) -> tuple[Any, ...]:
         """The pair of statements."""
@@ -78,10 +88,13 @@ class _Search:
         """Whether a repair removes a finding. It is kept."""
         if any(self._removes(name, answer) for _, answer in self._good):
             return True
-        tries = MOST_TRIES
-        for number, repair in enumerate(Repairs(self._questions, record)):
+        tries, base = MOST_TRIES, self._base
+        for number, each in enumerate(Repairs(self._questions, record)):
             if self._questions.exhausted or number >= tries:
                 break
+            repair = base + each if base else each
+            if repair is None:
+                continue
             answer = self._questions.ask(repair.change)
             if self._removes(name, answer):
                 self._good.append((repair, answer))
@@ -92,4 +105,5 @@ class _Search:
 
     def _removes(self, name: tuple[Any, ...], answer: Answer) -> bool:
         """Whether the finding is gone, and all that is found was found before."""
-        return not answer.troubles and answer.found <= self._found and all(self._name(key) != name for key in answer.found)
+        sound = not (answer.troubles or answer.overtaken)
+        return sound and answer.found <= self._found and all(self._name(key) != name for key in answer.found)

@@ -18,6 +18,7 @@ from consan.commands.check import RequestedLaunch, add_launch_options, launch_gi
 from consan.files import check_writable, write_file
 from consan.reports import model
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report
+from consan.reports.patches import edited
 
 if TYPE_CHECKING:
     from consan.session.advice import Advice, AdviceLine
@@ -40,6 +41,7 @@ class AdviseCommand:
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
         group = parser.add_argument_group("output")
+        group.add_argument("--time", action="store_true", help="time the kernel without each of them, on this machine's GPU")
         group.add_argument("-o", "--output", metavar="FILE", help="write the list as JSON to this file")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -53,8 +55,11 @@ class AdviseCommand:
         check_writable(args.output)
         args.device, args.global_memory = "cpu", "off" if args.global_memory == "off" else "on"
         advice = Advice()
-        report = RequestedLaunch(args).run(args, advice.listen)
+        requested = RequestedLaunch(args)
+        report = requested.run(args, advice.listen)
         print("\n".join(_text(advice, report)))
+        if args.time:
+            print("\n".join(_times(requested, args, advice)))
         if args.output is not None:
             write_file(args.output, json.dumps(_json(advice, report), indent=1) + "\n")
         return EXIT_VIOLATIONS if report.verdict == VIOLATIONS else 0 if advice.lines else EXIT_INCOMPLETE
@@ -75,9 +80,20 @@ def _text(advice: Advice, report: Report) -> list[str]:
     return [*text, "", *shown, EVIDENCE]
 
 
+def _times(requested: RequestedLaunch, args: argparse.Namespace, advice: Advice) -> list[str]:
+    """What each superfluous statement costs, and all that may go together."""
+    assert requested.module is not None
+    timer, plain = requested.timer(args), requested.module.text
+    lines = [line for line in advice.lines if line.edits]
+    rows = [f"{_row(line).split(' ran ')[0]} {timer.compare(plain, edited(plain, line.edits))}" for line in lines]
+    if together := [edit for line in lines if line.together for edit in line.edits]:
+        rows.append(f"  all that may go together: {timer.compare(plain, edited(plain, together))}")
+    return ["", "without them, on the GPU:", *(rows or ["  nothing to time"])]
+
+
 def _row(line: AdviceLine) -> str:
     place = f"{os.path.basename(line.file)}:{line.line}" if line.line else f"PTX line {line.ptx_line}"
-    return f"  {line.ptx:<40} {place:<24} ran {line.ran:>12,} times{f'; {line.why}' if line.why else ''}"
+    return f"  {line.ptx:<40} {place:<24} ran {line.ran:>12,} times{''.join(f'; {each}' for each in (line.why, *line.weaker) if each)}"
 
 
 def _json(advice: Advice, report: Report) -> dict[str, Any]:
@@ -87,5 +103,5 @@ def _json(advice: Advice, report: Report) -> dict[str, Any]:
         "evidence": EVIDENCE,
         "verdict": report.verdict,
         "kernels": kernels,
-        "lines": [vars(each) for each in advice.lines],
+        "lines": [{name: value for name, value in vars(each).items() if name != "edits"} for each in advice.lines],
     }

@@ -6,14 +6,17 @@ replayed events lasts: what a places costs does not grow with its launches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from consan.checker.changes import EventPlaces
+from consan.checker.collected import LaunchedKernel
+from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.fixes import MOST_EVENTS, Fix, verified_fixes
+from consan.checker.forms import RepairStep
 from consan.checker.questions import Questions
-from consan.checker.recorder import Checked, LaunchedKernel, RecordedLaunch
-from consan.checker.repairs import RepairStep
+from consan.checker.recorder import Checked, RecordedLaunch
 from consan.checker.uniting import Key
 from consan.instrument.record.depends import depends
 from consan.instrument.record.global_memory import Mode
@@ -23,6 +26,7 @@ from consan.reports.places import located
 from consan.reports.verified import spelling
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
 _ALLOWANCE = 4 * MOST_EVENTS  # of a session
@@ -32,6 +36,7 @@ _ALLOWANCE = 4 * MOST_EVENTS  # of a session
 class Fixes:
     """The search for fixes of a session."""
 
+    off: bool = False
     _events: int = 0
     _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
 
@@ -40,7 +45,7 @@ class Fixes:
     ) -> dict[int, model.VerifiedFix]:
         """The fixes of a launch that was just checked, by the number of the finding."""
         seen = self._seen.setdefault((launched.module, launched.entry), set())
-        if seen.issuperset(checked.keys) or self._events >= _ALLOWANCE or prepared.recorded is None:
+        if self.off or seen.issuperset(checked.keys) or self._events >= _ALLOWANCE or prepared.recorded is None:
             return {}
         seen.update(checked.keys)
         recorded = prepared.recorded
@@ -52,11 +57,23 @@ class Fixes:
 
         found = verified_fixes(questions, checked, depending)
         self._events += questions.events
-        return {number: _told(fix, sites, prepared.framework) for number, fix in found.items()}
+        module, places = prepared.instrumented.module, questions.places
+        return {number: told(fix.steps, sites, prepared.framework, _edits(module, places, fix), fix.left) for number, fix in found.items()}
 
 
-def _told(fix: Fix, sites: Mapping[int, Site], framework: str) -> model.VerifiedFix:
-    return model.VerifiedFix(tuple(_step(step, sites[step.site], framework) for step in fix.steps), fix.left)
+def _edits(module: Module, places: EventPlaces, fix: Fix) -> tuple[Edit, ...]:
+    """Empty if the text cannot have the change."""
+    try:
+        return edits_of(module, places, fix.change)
+    except Impossible:
+        return ()
+
+
+def told(
+    steps: Iterable[RepairStep], sites: Mapping[int, Site], framework: str, edits: tuple[Edit, ...], left: int = 0
+) -> model.VerifiedFix:
+    """A fix as the report has it."""
+    return model.VerifiedFix(tuple(_step(step, sites[step.site], framework) for step in steps), left, edits)
 
 
 def _step(step: RepairStep, site: Site, framework: str) -> model.FixStep:

@@ -116,3 +116,85 @@ def test_a_warp_barrier_that_serves_convergence_is_not_assessed(tmp_path: Path) 
     found = _advise(tmp_path, CONVERGENCE, "--grid", "1", "--block", "32", "--arg", "i32[32]=zeros")
     assert found[4]["need"] == "not assessed"
     assert "bring the lanes together" in found[4]["why"]
+
+
+# What the analysis of reaches is without a rule, and a kernel whose statement it then judges in another way: its source, words, and line.
+ONE = "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros"
+TWO = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
+PLANTED: dict[str, tuple[str, Any, str, tuple[str, ...], int]] = {
+    "global accesses": ("_OUTER", (), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
+    "barriers end a reach": ("is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
+    "convergence": ("_TOGETHER", frozenset(), CONVERGENCE, ("--grid", "1", "--block", "32", "--arg", "i32[32]=zeros"), 4),
+    "flags": ("_ACCESSES", frozenset(), SEMAPHORE, TWO, 7),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_fault_planted_in_the_reach_changes_the_list(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, faulty, source, words, line = PLANTED[name]
+    right = _advise(tmp_path, source, *words)[line]
+    monkeypatch.setattr(f"consan.instrument.record.reach.{what}", faulty)
+    wrong = _advise(tmp_path, source, *words)[line]
+    assert (wrong["need"], wrong["why"]) != (right["need"], right["why"])
+
+
+TUTORIAL = Path(__file__).parents[2] / "tutorials" / "09_superfluous_fence"
+BULK = "--arch", "sm_90a", "--grid", "4", "--block", "128", "--arg", "f32[1024]=arange", "--arg", "f32[1024]=zeros"
+
+
+@pytest.mark.parametrize(
+    ("name", "terms", "expected"),
+    [("kernel", 4, {9: "not needed", 11: "not needed"}), ("kernel", 0, {11: "needed"}), ("solution", 4, {10: "needed"})],
+)
+def test_the_fence_of_the_tutorial(name: str, terms: int, expected: dict[int, str], tmp_path: Path) -> None:
+    found = _advise(tmp_path, (TUTORIAL / f"{name}.cu").read_text(), *BULK, "--arg", f"i32={terms}")
+    assert {line: each["need"] for line, each in found.items() if "fence" in each["ptx"]} == expected
+
+
+LOOSER = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float a[128], b[256];
+    int t = threadIdx.x;
+    unsigned to = (unsigned)__cvta_generic_to_shared(&b[t]);
+    for (int i = 0; i < 2; i++) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to + 512 * i), "l"(__cvta_generic_to_global(x + t)) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    float v = b[t];
+    a[t] = v;
+    __syncthreads();
+    v += a[t ^ 1];
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    out[t] = v + b[128 + t];
+}
+"""
+
+
+INITIALISED = """
+extern "C" __global__ void k(float* out) {
+    __shared__ unsigned long long full;
+    unsigned bar = (unsigned)__cvta_generic_to_shared(&full);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(bar) : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+    __syncthreads();
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    out[threadIdx.x] = 1;
+}
+"""
+
+
+def test_a_fence_behind_an_init_is_not_assessed(tmp_path: Path) -> None:
+    found = _advise(tmp_path, INITIALISED, "--arch", "sm_90a", "--grid", "1", "--block", "32", "--arg", "f32[32]=zeros")
+    assert found[7]["need"] == "not assessed"
+    assert "initialisation of an mbarrier" in found[7]["why"]
+    assert found[11]["need"] == "not needed"
+
+
+def test_weaker_forms_that_serve_are_named(tmp_path: Path) -> None:
+    found = _advise(tmp_path, LOOSER, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
+    assert found[10]["weaker"] == ["cp.async.wait_group 1 serves"]
+    assert found[13]["weaker"] == ["one of each warp serves (bar.warp.sync)"]

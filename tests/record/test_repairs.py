@@ -11,16 +11,18 @@ import pytest
 import twin_file
 
 import consan
-from consan.checker.changes import warp_barrier
+from consan.__main__ import main
+from consan.checker.changes import EventPlaces
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
 from consan.instrument.abi.events import Kind
 from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
-from consan.instrument.record.templates import Event
+from consan.instrument.record.templates import NO_WORD, Event, Template, TemplateEvent
 from consan.reports.json_format import from_json, to_json
-from consan.reports.patches import patched
+from consan.reports.patches import fixed, patched
 from consan.session import recording
+from consan.session.reruns import Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
 
@@ -139,6 +141,76 @@ def test_the_patch_repairs_the_kernel(name: str, tmp_path: Path, capsys: pytest.
     assert consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu").verdict == "clean"
 
 
+@pytest.mark.parametrize("word", [NO_WORD, 1])
+def test_only_an_event_without_words_moves_to_another_block(word: int) -> None:
+    barrier, arrival = TemplateEvent(Event.BARRIER), TemplateEvent(Event.MBARRIER_ARRIVE, address_word=word)
+    places = EventPlaces([Template(1, 1, [barrier]), Template(2, 2, [arrival])], [])
+    moved = {(1, 0): (arrival, barrier), (2, 0): ()} if word == NO_WORD else {}
+    assert places.moved([(2, 0)], lambda event: event.kind == Event.BARRIER, after=False) == moved
+
+
+EDITS = [
+    "bulk_bytes_expected_twice",  # more bytes announced
+    "cluster_wait_cta_scope",  # a wider scope
+    "mbarrier_inval_in_flight",  # a wait that no loop has
+    "mbarrier_no_complete",  # another form of the opcode
+    "mbarrier_released_early",  # moved
+    "mbarrier_wrong_parity",  # two steps: another parity, and moved
+]
+
+
+def _again(name: str, ptx: str, seed: int = 0) -> Any:
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    kernel = consan.Kernel(ptx, entry="kernel")
+    return consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu", seed=seed)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_the_edits_of_the_ptx_repair_the_kernel(name: str) -> None:
+    found = _launch(name, True).findings
+    ptx = fixed(twin_file.kernel(TWINS / f"{name}.cu", True).ptx, [finding.verified for finding in found])
+    for seed in range(3):
+        report = _again(name, ptx, seed)
+        assert report.verdict == "clean", str(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "line"), [("raw", ".cu", "+    __syncthreads();"), ("mbarrier_no_complete", ".ptx", "+\tmbarrier.arrive.shared")]
+)
+def test_check_writes_a_patch_and_checks_the_patched_kernel(
+    name: str, suffix: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    text = spec.path.read_text() if suffix == ".cu" else twin_file.kernel(spec.path, True).ptx
+    (tmp_path / f"k{suffix}").write_text(text.replace("#ifndef RACY", "#if 0"))
+    nbytes = f"f32[{spec.block[0]}]"
+    words = ("--grid", "1", "--block", str(spec.block[0]), "--arg", f"{nbytes}=arange", "--arg", f"{nbytes}=zeros", "--device", "cpu")
+    assert main(["check", str(tmp_path / f"k{suffix}"), *words, "--patch", str(tmp_path / "fix.diff")]) == 66
+    assert line in (tmp_path / "fix.diff").read_text()
+    assert "the kernel was checked again: clean, 0 findings" in " ".join(capsys.readouterr().out.split())
+
+
+RERUNS = [
+    ("generic_pointer", "with bar.sync 0 (__syncthreads())"),  # calls
+    ("wgmma_fence_missing", "wgmma.fence.sync.aligned"),  # found in the text
+    ("vote_is_not_a_barrier", "with bar.sync 0 (__syncthreads())"),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), RERUNS, ids=[row[0] for row in RERUNS])
+def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(name: str, words: str) -> None:
+    kernel, report = twin_file.kernel(TWINS / f"{name}.cu", True), _launch(name, True)
+    assert all(finding.verified is None for finding in report.findings)
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    fixed = Reruns(kernel.module, lambda ptx, seed: _again(name, ptx, seed), spec.block, (1, 1, 1)).confirmed(report)
+    for finding in fixed.findings:
+        assert finding.verified is not None
+        assert finding.verified.rerun
+    assert words in " ".join(str(fixed).split())
+    assert "on runs of the changed kernel" in " ".join(str(fixed).split())
+    assert from_json(to_json(fixed)) == fixed
+
+
 @pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])
 def test_nothing_is_verified_that_a_replay_cannot_know(name: str) -> None:
     """The address of a shared access follows from a value that a racing access has loaded; no synchronisation repairs the others."""
@@ -175,12 +247,34 @@ SLICE = """.version 7.8
         ("setp.eq.u32 %p1, %r2, 0;\n @%p1 st.shared.u32 [s], %r3;", True),
         ("setp.eq.u32 %p1, %r2, 0;\n @%p1 add.u32 %r3, %r3, 1;", False),
         ("bar.sync %r2;", True),
+        ("poll: mbarrier.test_wait.parity.shared.b64 %p1, [s+8], %r3;\n @!%p1 bra poll;", False),
+        ("mbarrier.test_wait.parity.shared.b64 %p1, [s+8], %r3;", True),  # a thread that goes on after a wait has failed
     ],
 )
 def test_the_slice(body: str, expected: bool) -> None:
     module = parse(SLICE.replace("BODY", body))
     load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
     assert depends(module, [load.line], outer=False) is expected
+
+
+# What the slice is without a rule, and a body of a kernel that it then judges in another way.
+PLANTED: dict[str, tuple[str, Any, str]] = {
+    "memory": ("_spaces", lambda *_: set(), "st.shared.u32 [s+4], %r2;\n ld.shared.u32 %r3, [s+4];\n st.shared.u32 [%r3], %r3;"),
+    "branches": ("_DEPARTS", frozenset(), "setp.eq.u32 %p1, %r2, 0;\n @%p1 bra done;\n done:"),
+    "addresses": ("_keys_of", lambda *_: iter(()), "st.shared.u32 [%r2], %r3;"),
+    "values that are only stored": ("_DATA", frozenset(), "st.shared.u32 [s+4], %r2;"),
+    "waits that give up": ("_gives_up", lambda _: False, "mbarrier.test_wait.parity.shared.b64 %p1, [s+8], %r3;"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_fault_planted_in_the_slice_changes_its_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, faulty, body = PLANTED[name]
+    module = parse(SLICE.replace("BODY", body))
+    load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
+    right = depends(module, [load.line], outer=False)
+    monkeypatch.setattr(f"consan.instrument.record.depends.{what}", faulty)
+    assert depends(module, [load.line], outer=False) is not right
 
 
 def test_no_template_has_a_number_beside_its_word(asked: Any) -> None:
@@ -192,4 +286,3 @@ def test_no_template_has_a_number_beside_its_word(asked: Any) -> None:
 
     for name in ("cp_async_off_by_one", "bulk_load_not_waited", "cluster_st_async_not_waited"):
         assert asked(name, False, both) == []
-    assert warp_barrier().a_word < 0

@@ -1,0 +1,186 @@
+"""Forms of repairs: an instruction is added at places that fit, moved across another one, altered or left out.
+
+Each is a change (changes.py) and the steps that say it in words. Which forms fit which finding: repairs.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from consan.checker.changes import Change, Statement
+from consan.checker.pieces import Piece, words_of
+from consan.checker.questions import Questions
+from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+
+MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
+
+_REMOVABLE = (Event.BARRIER, Event.WARP_BARRIER, Event.CLUSTER_ARRIVE, Event.CLUSTER_WAIT, Event.MBARRIER_INIT, Event.MBARRIER_INVAL)
+
+Alter = Callable[[TemplateEvent], TemplateEvent]
+Holds = Callable[[TemplateEvent], bool]
+
+
+@dataclass(frozen=True)
+class RepairStep:
+    """One step of a repair: an instruction that is added, moved, altered or left out, and the statement that tells where."""
+
+    action: str  # "add", "move", "alter", "leave-out"
+    instruction: str
+    where: str  # "before" or "after" the statement; "at" it
+    site: int  # a site of the statement
+    whole: bool = False  # its whole line is meant
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Steps, and the change that they make."""
+
+    steps: tuple[RepairStep, ...]
+    change: Change
+
+    def __add__(self, other: Repair) -> Repair | None:
+        """Both; None if they concern the same events."""
+        if self.change.keys() & other.change.keys():
+            return None
+        return Repair((*self.steps, *other.steps), {**self.change, **other.change})
+
+
+def is_arrival(event: TemplateEvent) -> bool:
+    """Whether threads arrive here without a wait."""
+    return event.kind == Event.MBARRIER_ARRIVE or (event.kind == Event.BARRIER and not event.flags & Flag.WAITS)
+
+
+class Forms:
+    """What may be done about one finding."""
+
+    def __init__(self, questions: Questions, record: Any) -> None:
+        self.questions, self.places, self.record = questions, questions.places, record
+        self.clusters = math.prod(questions.launched.cluster) > 1
+        sites = sorted({int(record["site"]), int(record["other_site"])} - {0})
+        self.sites = [site for site in sites if self.places.statement(site)]
+        self.kind, self.reason = Kind(int(record["kind"])), Reason(int(record["reason"]))
+
+    @property
+    def operation(self) -> int:
+        """The asynchronous operation that a finding is of."""
+        return int(self.record["operation"])
+
+    @property
+    def own_operation(self) -> int:
+        """The same, for findings of one operation."""
+        return int(self.record["own_operation"])
+
+    @property
+    def functions(self) -> set[str]:
+        """The functions of the statements."""
+        return {self.places.sites[site].function for site in self.sites}
+
+    # -- added -------------------------------------------------------------------------------------------------------------
+
+    def is_whole(self, site: int) -> bool:
+        """Whether the line of a site is passed through at once."""
+        return self.places.is_entered_once(site, self.questions.walked.pairs)
+
+    def add(self, site: int, piece: Piece, *, after: bool, whole: bool | None = None) -> Repair:
+        """Before or after the statement of a site, or its whole line."""
+        whole = self.is_whole(site) if whole is None else whole
+        where = "after" if after else "before"
+        steps = tuple(RepairStep("add", words_of(event), where, site, whole) for event in piece)
+        return Repair(steps, self.places.added(self.places.alike(site, whole=whole), piece, after=after))
+
+    def at_accesses(self, piece: Piece) -> Iterator[Repair]:
+        """Between the accesses as the text has them; then, for loops, around them."""
+        first, last = self.sites[0], self.sites[-1]
+        for whole in (True, False):
+            for site, after in ((last, False), (first, True), (first, False), (last, True)):
+                if not whole or self.is_whole(site):
+                    yield self.add(site, piece, after=after, whole=whole)
+
+    def at_both(self, piece: Piece) -> Iterator[Repair]:
+        """At both accesses, or where threads signal: for accesses in branches that different warps take."""
+        first, last = self.sites[0], self.sites[-1]
+        ones = [*self._around(first), *(each for site in self.meetings() for each in self._around(site))]
+        others = [*self._around(last), *(each for site in self.meetings() for each in self._around(site))]
+        for one, one_after in ones:
+            for other, other_after in others:
+                both = self.add(one, piece, after=one_after) + self.add(other, piece, after=other_after) if one < other else None
+                if both:
+                    yield both
+
+    def _around(self, site: int) -> tuple[tuple[int, bool], ...]:
+        return (site, True), (site, False)
+
+    def between(self, piece: Piece, *, everywhere: bool = False) -> Iterator[Repair]:
+        """At other statements: those between the accesses, or all of the kernel."""
+        low, high = self.sites[0], self.sites[-1]
+        firsts: dict[Statement, int] = {}
+        for number, site in self.places.sites.items():
+            statement = self.places.statement(number)
+            if statement and site.function in self.functions and (everywhere or low == high or low < number < high):
+                firsts.setdefault(statement, number)
+        for number in firsts.values():
+            yield self.add(number, piece, after=False)
+            yield self.add(number, piece, after=True)
+
+    def meetings(self) -> list[int]:
+        """A site of each statement where threads meet or signal."""
+        found = self.places.by_statement(lambda event: event.kind in MEETINGS)
+        return [self.places[spots[0]].site for statement, spots in found.items() if statement.function in self.functions]
+
+    def at_meetings(self, piece: Piece, *, after: bool) -> Iterator[Repair]:
+        """Before or after those."""
+        for site in self.meetings():
+            yield self.add(site, piece, after=after)
+
+    def arriving(self) -> set[Statement]:
+        """The statements that arrive without a wait."""
+        return set(self.places.by_statement(is_arrival))
+
+    def _is_removable(self, event: TemplateEvent) -> bool:
+        """Whether an instruction does nothing but synchronise: its result, if it has one, is thrown away."""
+        _, _, operands = self.places.sites[event.site].ptx.partition(self.opcode(event))
+        is_arrival = event.kind == Event.MBARRIER_ARRIVE and operands.lstrip().startswith("_")
+        return is_arrival or (event.kind in _REMOVABLE and ".red" not in self.opcode(event))
+
+    # -- altered, moved, left out ------------------------------------------------------------------------------------------
+
+    def altered(self, kinds: Iterable[Event], alter: Alter, words: Callable[[TemplateEvent], str]) -> Iterator[Repair]:
+        """Other operands, at one statement at a time."""
+        wanted = set(kinds)
+        for spots in self.places.by_statement(lambda event: event.kind in wanted).values():
+            event = self.places[spots[0]]
+            change = self.places.altered(spots, alter)
+            if change:
+                yield Repair((RepairStep("alter", words(alter(event)), "at", event.site),), change)
+
+    def opcode(self, event: TemplateEvent) -> str:
+        """The opcode of an event of the kernel."""
+        return self.places.sites[event.site].opcode
+
+    def moved(self, holds: Holds, neighbour: Holds) -> Iterator[Repair]:
+        """Instructions for which `holds`, behind or before the next event for which `neighbour` does."""
+        for spots in self.places.by_statement(holds).values():
+            event = self.places[spots[0]]
+            for after in (False, True):
+                change = self.places.moved(spots, neighbour, after=after)
+                target = next((spot for spot in change if spot not in spots), None)
+                if target is not None:
+                    step = RepairStep("move", self.opcode(event), "after" if after else "before", self.places[target].site)
+                    yield Repair((step,), change)
+
+    def moved_across(self, kind: Event, over: tuple[Event, ...] = (Event.BARRIER,)) -> Iterator[Repair]:
+        """Instructions of a kind, across those of other kinds."""
+        if kind not in over:
+            yield from self.moved(lambda event: event.kind == kind, lambda other: other.kind in over)
+
+    def left_out(self, site: int) -> Repair:
+        """Without the statement of a site; no change if it does more than synchronise, or if no other statement arrives."""
+        statement = self.places.statement(site)
+        spots = self.places.spots(lambda event: self.places.statement(event.site) == statement)
+        if self.arriving() == {statement} or not all(self._is_removable(self.places[spot]) for spot in spots):
+            spots = []
+        return Repair((RepairStep("leave-out", self.places.sites[site].opcode, "at", site),), self.places.left_out(spots))

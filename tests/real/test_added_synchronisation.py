@@ -1,0 +1,111 @@
+"""`consan advise` on real kernels with synchronisation added on purpose: it is listed, and nothing that the kernel needs is.
+
+What is added stands right behind what is there already, so that either of the two may go, and has a line of its own in the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import hopper_cases
+import pytest
+from hopper_cases import HOPPER_CASES
+from real_cases import CASES, Case
+from real_run import ptx_of, run_checked
+
+from consan.checker.text_places import TextPlaces
+from consan.instrument.ptx import parse
+from consan.instrument.record.templates import Event, TemplateEvent
+from consan.reports.patches import edited
+from consan.session.advice import Advice
+from consan.session.session import Session
+
+_LINE = 90001
+
+
+@dataclass(frozen=True)
+class Added:
+    """Code that is added behind the first event of a kind, and the opcode that is to be listed."""
+
+    behind: Callable[[TemplateEvent], bool]
+    code: str
+    opcode: str
+
+
+ADDED = {
+    "barrier": Added(lambda event: event.kind == Event.BARRIER and event.b == -1, "bar.sync 0;", "bar.sync"),
+    "warp barrier": Added(lambda event: event.kind == Event.WARP_BARRIER, "bar.warp.sync 0xffffffff;", "bar.warp.sync"),
+    "commit and wait": Added(
+        lambda event: event.kind == Event.COPY_WAIT and event.a == 0, "cp.async.commit_group; cp.async.wait_group 0;", "cp.async.wait_group"
+    ),
+    "fence by all": Added(lambda event: event.kind == Event.BARRIER and event.b == -1, "fence.proxy.async;", "fence.proxy.async"),
+}
+
+
+def _places(ptx: str, added: Added) -> list[int]:
+    """The ends of the instructions behind which code may be added."""
+    module = parse(ptx)
+    text = TextPlaces(module)
+    lines = {text.places.sites[text.places[spot].site].ptx_line for spot in text.places.spots(added.behind)}
+    return [each.end for function in module.functions if function.body for each in function.instructions() if each.line in lines]
+
+
+def _with(ptx: str, added: Added, place: int) -> str:
+    loc = f"\n\t.loc 1 {_LINE} 1" if "\t.loc" in ptx else ""
+    return edited(ptx, [(place, place, f"{loc}\n\t{added.code}{loc.replace(str(_LINE), str(_LINE + 1))}\n")])
+
+
+def _advice(case: Case, ptx: str) -> list[Any]:
+    session, advice = Session(device="cpu", global_memory="on", private=True), Advice()
+    advice.listen(session)
+    launch = case.launch("small", 0)
+    report = run_checked(ptx, launch, session)[1]
+    assert not report.active, str(report)
+    return advice.lines
+
+
+def _name(line: Any, ptx: str) -> tuple[Any, ...]:
+    return (line.file, line.line, line.ptx) if line.line else (line.ptx_line, line.ptx)
+
+
+def _check(case: Case, arch: str, kind: str) -> None:
+    added, ptx = ADDED[kind], ptx_of(case.name, arch)
+    places = _places(ptx, added)
+    if not places:
+        pytest.skip(f"{case.name} has no place for it")
+    before = _advice(case, ptx)
+    if not before:
+        pytest.skip(f"{case.name} is not recorded")
+    free = {_name(line, ptx) for line in before if line.need == "not needed"}
+    assessed = {_name(line, ptx) for line in before if line.need != "not assessed"}
+    after = _advice(case, _with(ptx, added, places[0]))
+    own = [
+        line for line in after if line.line == _LINE or (not line.line and line.ptx == f"{added.opcode} {added.code.rpartition(' ')[2]}")
+    ]
+    assert own, [vars(line) for line in after]
+    gone = {_name(line, ptx) for line in after if line.together} - {_name(line, ptx) for line in own}
+    if any(line.need == "not assessed" for line in own):
+        pytest.skip(f"not assessed: {own[0].why}")
+    assert any(line.need == "not needed" for line in own), vars(own[0])
+    twins = [name for name in gone - free if name in assessed]
+    assert len(twins) <= 1, "of a pair one may go"
+
+
+QUICK = [("nvrtc/cp_async_pipeline", "commit and wait"), ("nvrtc/sgemm_tiled", "barrier")]
+
+
+@pytest.mark.parametrize(("name", "kind"), QUICK)
+def test_what_was_added_is_listed(name: str, kind: str) -> None:
+    _check(next(case for case in CASES if case.name == name), "sm_80", kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ADDED)
+@pytest.mark.parametrize("case", [*CASES, *HOPPER_CASES], ids=lambda case: case.name)
+def test_what_was_added_is_listed_everywhere(case: Case, kind: str) -> None:
+    hopper = case in HOPPER_CASES
+    if kind == "fence by all" and not hopper:
+        pytest.skip("a fence of sm_90")
+    _check(case, hopper_cases.ARCH if hopper else "sm_80", kind)
