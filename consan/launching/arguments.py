@@ -6,6 +6,8 @@
     tma:f16[64,256]=random,box=8x64,swizzle=128    a tensor map over such a buffer, passed by value; further options are
                             interleave, l2, oob (zero or nan), element_strides (1x2), dtype (tf32, e4m3, ...), and for im2col
                             lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
+    tensor:f32[128,64]=random,index=i64,strides=64x1    a struct of the address of such a buffer, its sizes and its strides in elements,
+                            passed by value: nvFuser's Tensor<float, 2, 2>. index: their type, i32 or i64 [i32]. strides: [contiguous]
 
 `random` is seeded, with a separate stream for each argument. Floats are uniform in [-1, 1). Integers take 256 values around
 or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
@@ -26,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
+from consan.launching.placement import ArrayStruct, extents_of
 from consan.tensormap.argument import TensorMap, make, parse_options
 from consan.tensormap.description import NBYTES
 
@@ -43,6 +46,7 @@ _LARGEST: Final = 1 << 40  # bytes: a larger buffer is a typing error, and would
 _BUFFER = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\]")
 EXPECTED: Final = "expected TYPE[N]=random|zeros|ones|arange|FILE.npy|FILE.bin, TYPE=VALUE, or bytes=HEX"
 
+EXPECTED_STRUCT: Final = "expected tensor:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin[,index=i64][,strides=AxB]"
 EXPECTED_MAP: Final = "expected tma:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin,box=AxB[,swizzle=128]..."
 
 
@@ -57,8 +61,8 @@ class ArgSpec(Protocol):
     def parameter_bytes(self) -> int:
         """Size of the kernel parameter in bytes."""
 
-    def materialise(self, seed: int) -> Array | TensorMap | bytes:
-        """A new array for a buffer or a tensor map; bytes for a value."""
+    def materialise(self, seed: int) -> Array | ArrayStruct | TensorMap | bytes:
+        """A new array for a buffer, a struct or a tensor map; bytes for a value."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,25 @@ class TensorSpec:
         return make(array, self.buffer.type, self.options)
 
 
+@dataclass(frozen=True)
+class StructSpec:
+    """`tensor:BUFFER,...`: a struct of a buffer's address, its sizes and its strides, passed by value."""
+
+    text: str
+    index: int
+    buffer: BufferSpec
+    extents: bytes
+
+    @property
+    def parameter_bytes(self) -> int:
+        """Size of the struct in bytes."""
+        return 8 + len(self.extents)
+
+    def materialise(self, seed: int) -> ArrayStruct:
+        """The struct over a new array."""
+        return ArrayStruct(self.buffer.materialise(seed), self.extents)
+
+
 def parse_args(specs: Sequence[str]) -> list[ArgSpec]:
     """All `--arg` texts in order."""
     return [parse_arg(text, index) for index, text in enumerate(specs, 1)]
@@ -145,6 +168,8 @@ def parse_arg(text: str, index: int = 1) -> ArgSpec:
     try:
         if head.startswith("tma:"):
             return _tensor(text, index, head.removeprefix("tma:"), value)
+        if head.startswith("tensor:"):
+            return _struct(text, index, head.removeprefix("tensor:"), value)
         if not equals or not value:
             raise UsageError(EXPECTED)
         if head == "bytes":
@@ -241,6 +266,23 @@ def _tensor(text: str, index: int, head: str, value: str) -> TensorSpec:
     spec = TensorSpec(text, index, _buffer(text, index, head, init.strip()), parse_options(options))
     spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # raises errors of the map before memory is allocated
     return spec
+
+
+def _struct(text: str, index: int, head: str, value: str) -> StructSpec:
+    init, *words = value.split(",")
+    given = dict(word.partition("=")[::2] for word in words)
+    shape = _BUFFER.fullmatch(head)
+    if shape is None or not init or not given.keys() <= {"index", "strides"} or given.get("index", "i32") not in ("i32", "i64"):
+        raise UsageError(EXPECTED_STRUCT)
+    buffer = _buffer(text, index, head, init)
+    strides = [_extent(word) for word in given["strides"].split("x")] if "strides" in given else None
+    return StructSpec(text, index, buffer, extents_of(buffer.shape, strides, TYPES[given.get("index", "i32")]))
+
+
+def _extent(word: str) -> int:
+    if not word.isdecimal():
+        raise UsageError(EXPECTED_STRUCT)
+    return int(word)
 
 
 def _shape(text: str) -> tuple[int, ...]:

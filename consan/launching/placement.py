@@ -7,8 +7,9 @@ buffers that the launch was given are kept, for the names in its report.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,12 +37,32 @@ class OnDevice:
     element: int = 1
 
 
+@dataclass(frozen=True)
+class ArrayStruct:
+    """A struct that is passed by value: the address of an array's copy, then these bytes."""
+
+    array: Array
+    rest: bytes
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        return 8 + len(self.rest)
+
+
+def extents_of(shape: Sequence[int], strides: Sequence[int] | None = None, integer: str = "<i4") -> bytes:
+    """Sizes, then strides in elements (None: contiguous), padded as in a struct that begins with a pointer."""
+    steps = strides if strides is not None else [prod(shape[at:]) for at in range(1, len(shape) + 1)]
+    data = np.array([*shape, *steps], integer).tobytes()
+    return data.ljust(-(-len(data) // 8) * 8, b"\0")
+
+
 def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevice:
     """A pointer to the begin of a buffer."""
     return OnDevice(address.to_bytes(8, "little"), address, nbytes, element)
 
 
-Value = bytes | Array | TensorMap | OnDevice
+Value = bytes | Array | ArrayStruct | TensorMap | OnDevice
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,7 @@ class Placement:
         self._backend = backend
         self._copies: list[_Copy] = []
         self._scratch: list[int] = []
+        self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
     def parameters(self, values: Iterable[Value], label: str) -> list[bytes]:
@@ -67,11 +89,14 @@ class Placement:
         return [self.parameter(value, f"{label} {number}") for number, value in enumerate(values, 1)]
 
     def parameter(self, value: Value, label: str = "", name: str = "") -> bytes:
-        """The bytes of a parameter: a value unchanged, an array as the address of its copy, a tensor map of such a copy."""
+        """The bytes of a parameter: a value unchanged, an array as its copy's address, a struct that begins with one, a tensor map."""
         if isinstance(value, bytes):
             return value
+        self.owns_all &= not isinstance(value, OnDevice) and not (isinstance(value, TensorMap) and value.on_device)
         if isinstance(value, TensorMap):
             return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
+        if isinstance(value, ArrayStruct):
+            return self.parameter(value.array, label, name) + value.rest
         found = value if isinstance(value, OnDevice) else pointer(self.address(value), value.nbytes, value.itemsize)
         if label and found.nbytes is not None:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
@@ -101,6 +126,15 @@ class Placement:
     def read(self, array: Array) -> Array:
         """The contents of the array's copy on the device."""
         return np.frombuffer(self._backend.read(self.address(array), array.nbytes), array.dtype).reshape(array.shape)
+
+    def contents(self) -> list[bytes]:
+        """The bytes of all copies on the device."""
+        return [self._backend.read(copy.address, copy.array.nbytes) for copy in self._copies]
+
+    @property
+    def restore(self) -> Callable[[], None] | None:
+        """Brings all buffers back to what they were before a launch; None if some are not known here."""
+        return self.refresh if self.owns_all else None
 
     def refresh(self) -> None:
         """Copy the arrays to the device again."""

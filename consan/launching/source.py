@@ -16,7 +16,6 @@ from consan.launching.declarations import kernel_names
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
-    from consan.toolchain.assemble import AssemblerRefusal
     from consan.toolchain.nvrtc import CompileResult
 
 _INLINE_ASSEMBLY: Final = "// begin inline asm"
@@ -46,7 +45,7 @@ def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     `args.entry` may name a template instance (`rev<float, 128>`). The compiler makes it, and its symbol replaces the name.
     """
     if is_cuda(args.file):
-        return _compile(args, arch)
+        return compile_text(read_file(args.file), args, arch)
     if Path(args.file).suffix.lower() != ".ptx":
         raise UsageError(f"{args.file}: expected a .cu or a .ptx file")
     text = read_file(args.file)
@@ -55,8 +54,8 @@ def load_ptx(args: argparse.Namespace, arch: str = DEFAULT_ARCH) -> str:
     return text
 
 
-def _compile(args: argparse.Namespace, arch: str) -> str:
-    text = read_file(args.file)
+def compile_text(text: str, args: argparse.Namespace, arch: str) -> str:
+    """The PTX of the text of `args.file`, or of another one in its place."""
     for folder in args.include_dirs:
         if not Path(folder).is_dir():
             raise UsageError(f"-I: there is no folder {folder}")
@@ -105,32 +104,31 @@ def read_module(ptx: str, name: str) -> Module:
 
     The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked.
     """
-    from consan.instrument.isa.features import missing_suffix
+    from consan.instrument.isa.features import missing_target
     from consan.instrument.ptx import parse
     from consan.toolchain.assemble import why_broken
 
-    module = parse(ptx, name)
-    missing = missing_suffix(module)
+    module, compiled = parse(ptx, name), is_cuda(name)
+    missing = missing_target(module)
     if missing is not None:
-        raise UsageError(f"{name}:{missing[0].line}: {missing[1]}")
-    compiled = is_cuda(name)
+        raise UsageError(f"{_place(module, missing[0].line, compiled)}: {missing[1]}")
     if not compiled or _INLINE_ASSEMBLY in ptx:
         refusal = why_broken(ptx, module.target, wild=not compiled)
         if refusal is not None:
-            raise UsageError(f"{_place(module, refusal, compiled)}: {refusal.reason}")
+            raise UsageError(f"{_place(module, refusal.line, compiled, refusal.column)}: {refusal.reason}")
     return module
 
 
-def _place(module: Module, refusal: AssemblerRefusal, compiled: bool) -> str:
+def _place(module: Module, line: int, compiled: bool, column: int = 0) -> str:
     """The place in the file, or in the source of compiled code."""
-    if not refusal.line:
+    if not line:
         return module.name
     if not compiled:
-        return f"{module.name}:{refusal.line}:{refusal.column}"
+        return f"{module.name}:{line}:{column}" if column else f"{module.name}:{line}"
     bodies = [function.body for function in module.functions if function.body is not None]
-    found = next((i.loc for body in bodies for i in body.instructions() if i.line == refusal.line), None)
+    found = next((i.loc for body in bodies for i in body.instructions() if i.line == line), None)
     source = f"{module.path(found.file)}:{found.line}" if found is not None else module.name
-    return f"{source} (line {refusal.line} of its PTX)"
+    return f"{source} (line {line} of its PTX)"
 
 
 def parse_defines(texts: Sequence[str]) -> dict[str, str | None]:

@@ -13,6 +13,8 @@ forwards and decides nothing. The `consan run` process is its server:
 - Device memory lives in the program's context. So the session's backend is the GPU's (`backends/cuda.py`), over a driver library
   (`remote.py`) whose functions are orders to the program: call this function with these arguments. A thread of the interposer obeys
   them, with the program's context current in that thread only; consan's own work goes on a stream of its own.
+- Device code of several modules that are linked, at build (`-rdc=true`) or at run time, is joined as PTX before it is instrumented. Machine
+  code that the program has had linked, by the driver or nvJitLink, is known by its bytes when it is loaded.
 - The ring of findings is memory that both processes map: what a program has found before it is killed is read after its death. Counts
   are lost then, and the report says so.
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
@@ -23,7 +25,7 @@ forwards and decides nothing. The `consan run` process is its server:
 - The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both
   sides; PTX and fat binaries are data of a program, and errors in them end its connection at most.
 
-Not handled: a second context or device of a process (its launches run unchecked, and the report says so), device code that is linked at run
-time (`cuLink*`, nvJitLink) or relocatable, cubins, launches within a graph (the kernels are checked; only uninstrumented ones are not
+Not handled: a second context or device of a process (its launches run unchecked, and the report says so), link-time optimisation, cubins
+that another program made, launches within a graph (the kernels are checked; only uninstrumented ones are not
 counted), launches after the program's exit handlers, and time limits for a launch.
 """

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
-from consan.native.fatbin import MAGIC as FATBIN
-from consan.native.fatbin import choose_ptx
+from consan.native.images import Links
 from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
 from consan.native.wire import LAUNCH, Broken, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented, plural
@@ -50,10 +51,12 @@ class ProcessReport:
 class Client:
     """The server's side of one process."""
 
-    def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: argparse.Namespace) -> None:
-        self.pid = pid
+    def __init__(
+        self, pid: int, requests: socket.socket, orders: Orders, options: argparse.Namespace, links: Links, *, delays: bool
+    ) -> None:
+        self.pid, self._delays = pid, delays
         self.outcomes: list[ProcessReport] = []
-        self._requests, self._orders, self._options = requests, orders, options
+        self._requests, self._orders, self._options, self._links = requests, orders, options, links
         self._session: Session | None = None
         self._context = 0
         self._prepared: list[Prepared] = []
@@ -72,6 +75,8 @@ class Client:
             MessageKind.UNLOADED: self._unloaded,
             MessageKind.FOUND: self._found,
             MessageKind.COLLECT: self._collect,
+            MessageKind.INPUT: self._input,
+            MessageKind.MADE: self._made,
         }
 
     def serve(self, table_bytes: int) -> None:
@@ -90,12 +95,21 @@ class Client:
             self._reasons[f"process {self.pid} sent what is no request"] = None
             raise Broken("no request")
         try:
-            return self._answers[message.kind](message)
+            return self._answered(message)
         except DeviceLost as error:
             if error.name == ENDED:
                 raise
             self._lose(f"the context of process {self.pid} ended with {error.name}: what ran after it was not checked")
             return Message(MessageKind.ANSWER)
+
+    def _answered(self, message: Message) -> Message:
+        """The answer, once the device has what was written for it: the program may launch kernels then."""
+        answer = self._answers[message.kind](message)
+        if self._session is not None and not self._session.device.lost:
+            backend = self._session.backend
+            assert isinstance(backend, ClientBackend)
+            backend.settle()
+        return answer
 
     def _lose(self, reason: str) -> None:
         self._reasons[reason] = None
@@ -140,12 +154,14 @@ class Client:
         if self._session is None:
             self._context = context or primary_context(self._orders)
             device = Device(ClientBackend(self._orders, self._context), arena_bytes=self._options.shadow_memory)
+            if self._delays:
+                device.delay(self._options.seed)
             self._session = open_session(self._options, on=device)
         return self._session
 
     def _instrumented(self, session: Session, image: bytes, name: str) -> Prepared | None:
         """The instrumented module. None without PTX, and if a filter leaves it out."""
-        found = choose_ptx(image, session.backend.arch) if image.startswith(FATBIN) else ("", _text(image))
+        found = self._links.ptx_of(image, session.backend.arch)
         if found is None:
             return None
         (label, ptx), wanted = found, self._options.kernel_name
@@ -162,6 +178,16 @@ class Client:
             assert isinstance(backend, ClientBackend)
             session.attach(prepared, lambda name, data: backend.write(backend.global_of(handle, name, library=bool(library)), data))
             self._owners.add(handle)
+        return Message(MessageKind.ANSWER)
+
+    def _input(self, message: Message) -> Message:
+        """A linker of the program (`a`) gets an image."""
+        self._links.add(self.pid, message.a, message.data)
+        return Message(MessageKind.ANSWER)
+
+    def _made(self, message: Message) -> Message:
+        """A linker has made machine code, or has gone."""
+        self._links.make(self.pid, message.a, message.data)
         return Message(MessageKind.ANSWER)
 
     def _refused(self, message: Message) -> Message:
@@ -201,8 +227,10 @@ class Client:
 
     def _count(self) -> None:
         """Add the launches since the last count to those of their kernels."""
-        table = LAUNCH.iter_unpack(self._table) if self._table is not None else ()
-        for handle, total in table:
+        if self._table is None:
+            return
+        table = np.frombuffer(self._table, np.uint64).reshape(-1, 2)
+        for handle, total in table[table[:, 1] > 0].tolist():
             new, self._seen[handle] = total - self._seen[handle], total
             if new and handle:
                 name, owners = self._whose(handle)
@@ -277,11 +305,3 @@ def how_to_build(architecture: str) -> str:
     """A note for a report that lists kernels."""
     virtual = architecture.replace("sm_", "compute_")
     return f"kernels are checked where their PTX is in the program: nvcc -gencode arch={virtual},code={virtual} -lineinfo"
-
-
-def _text(image: bytes) -> str:
-    """The PTX that an image is. Raises NotSupported."""
-    text = image.split(b"\0", 1)[0].decode(errors="replace")
-    if ".version" not in text:
-        raise NotSupported("it holds no PTX")
-    return text

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consan._errors import EnvironmentFailure, NotSupported, UsageError
+from consan._errors import EnvironmentFailure, UsageError
 
 MAGIC: Final = b"\x50\xed\x55\xba"
 _HEAD: Final = struct.Struct("<4sHHQ")  # magic, version, bytes of this head, bytes of the entries
@@ -44,19 +44,45 @@ class FatbinEntry:
         return data.split(b"\0", 1)[0].lstrip() if self.ptx else data
 
 
-def entries(data: bytes) -> list[FatbinEntry]:
-    """The entries of fat binaries that follow each other. Raises UsageError where the data are none."""
-    found, at = list[FatbinEntry](), 0
+@dataclass(frozen=True)
+class FoundPtx:
+    """The PTX of an image: several modules where they are to be linked. `gaps`: machine code without PTX may be among them."""
+
+    name: str
+    texts: tuple[str, ...]
+    gaps: bool = False
+
+
+def fat_binaries(data: bytes) -> list[list[FatbinEntry]]:
+    """The entries of each of the fat binaries that follow each other. Raises UsageError where the data are none."""
+    found, at = list[list[FatbinEntry]](), 0
     while data[at : at + len(MAGIC)] == MAGIC:
         _, _, head, size = _unpack(_HEAD, data, at)
         end = at + head + size
         if head < _HEAD.size or end > len(data):
             raise UsageError("this fat binary is cut off")
-        found += _entries(data, at + head, end)
+        found.append(list(_entries(data, at + head, end)))
         at = -(-end // 8) * 8  # a linker puts the next one at a multiple of eight
     if not at:
         raise UsageError("this is no fat binary")
     return found
+
+
+def embedded(data: bytes) -> Iterator[bytes]:
+    """The fat binaries that lie anywhere in a file, such as an object file."""
+    at = data.find(MAGIC)
+    while at >= 0:
+        _, _, head, size = _unpack(_HEAD, data.ljust(at + _HEAD.size, b"\0"), at)
+        end = at + head + size
+        if head >= _HEAD.size and end <= len(data):
+            yield data[at:end]
+            at = end - 1
+        at = data.find(MAGIC, at + 1)
+
+
+def entries(data: bytes) -> list[FatbinEntry]:
+    """The entries of all of them."""
+    return [entry for each in fat_binaries(data) for entry in each]
 
 
 def _entries(data: bytes, at: int, end: int) -> Iterator[FatbinEntry]:
@@ -137,21 +163,23 @@ def _whole(target: ctypes.Array[ctypes.c_char], size: int) -> bytes:
     return target.raw
 
 
-def choose_ptx(data: bytes, architecture: str) -> tuple[str, str] | None:
-    """The name and the text of the newest PTX that fits an architecture such as "sm_90a". None if there is none.
+def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
+    """The newest PTX that fits an architecture such as "sm_90a", of each fat binary. None if there is none.
 
     Machine code for a newer architecture than the PTX's is what the GPU runs: such a fat binary is a library's, and is left alone.
     """
-    own, found = _number(architecture), entries(data)
-    fitting = [(entry, text) for entry in found if entry.ptx and entry.architecture <= own and _fits(text := entry.data(), architecture)]
-    newest_code = max((entry.architecture for entry in found if not entry.ptx and _runs(entry, own)), default=0)
-    newest = max((entry.architecture for entry, _ in fitting), default=0)
-    if not newest or newest < newest_code:
+    own, found, newest, gaps = _number(architecture), list[tuple[str, str]](), 0, False
+    binaries = fat_binaries(data)
+    for binary in binaries:
+        older = [(entry, entry.data()) for entry in binary if entry.ptx and entry.architecture <= own]
+        fitting = [(entry, text) for entry, text in older if _fits(text, architecture)]
+        highest = max((entry.architecture for entry, _ in fitting), default=0)
+        newest, gaps = max(newest, highest), gaps or not fitting
+        found += [(entry.name.strip(), text.decode(errors="replace")) for entry, text in fitting if entry.architecture == highest]
+    code = max((entry.architecture for binary in binaries for entry in binary if not entry.ptx and _runs(entry, own)), default=0)
+    if not newest or newest < code:
         return None
-    chosen = [(entry.name.strip(), text.decode(errors="replace")) for entry, text in fitting if entry.architecture == newest]
-    if len(chosen) > 1:
-        raise NotSupported("it holds several modules that the driver links")
-    return chosen[0]
+    return FoundPtx(found[0][0], tuple(text for _, text in found), gaps=gaps)
 
 
 def _runs(code: FatbinEntry, own: int) -> bool:

@@ -6,11 +6,12 @@ work on the legacy stream would wait for the program's, and is not allowed while
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -18,13 +19,13 @@ import numpy as np
 from consan.backends.base import DeviceLost, HostBytes
 from consan.backends.cuda import RING_FLAGS, CudaBackend
 from consan.backends.driver import Driver
+from consan.backends.driver_values import host_bytes, pointer
 from consan.native.wire import Broken, Message, MessageKind, call, receive, send
 
 # What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
 # reads or writes; argument k is their number.
 _SIGNATURES: Final = {
     "cuCtxGetDevice": "o",
-    "cuCtxPopCurrent_v2": "o",
     "cuCtxPushCurrent_v2": "n",
     "cuCtxSynchronize": "",
     "cuDeviceGetAttribute": "o n n",
@@ -151,6 +152,7 @@ class ClientBackend(CudaBackend):
 
     def __init__(self, orders: Orders, context: int) -> None:
         self._orders, self._found_context = orders, context
+        self._unsettled = False  # whether the device may still lack what was written
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
@@ -161,25 +163,40 @@ class ClientBackend(CudaBackend):
         return self._name
 
     def _open(self, ordinal: int) -> tuple[int, ctypes.c_void_p]:
-        """The context that is there, and its device."""
+        """The context that is there, and its device. The thread that obeys keeps the context: nobody else has that thread."""
         del ordinal
         context = ctypes.c_void_p(self._found_context)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(_RELAXED)))
         self._driver.call("cuCtxPushCurrent_v2", context)
-        device = self._driver.integer("cuCtxGetDevice")
-        self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
-        return device, context
+        return self._driver.integer("cuCtxGetDevice"), context
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """Its context is the obeying thread's."""
+        yield
 
     def write(self, address: int, data: Any) -> None:
-        """Copy host bytes to the device, on consan's stream."""
-        self.poke(address, data)
+        """Copy host bytes to the device, on consan's stream, by the next `settle`. The driver has read them when the call returns."""
+        source = host_bytes(data)
+        self._driver.call("cuMemcpyHtoDAsync_v2", address, pointer(source), source.size, self._control)
+        self._unsettled = True
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
-        """Set every byte of a range, on consan's stream."""
+        """Set every byte of a range, on consan's stream, by the next `settle`."""
         if nbytes:
-            with self.current():
-                self._driver.call("cuMemsetD8Async", address, value, nbytes, self._control)
-                self._driver.call("cuStreamSynchronize", self._control)
+            self._driver.call("cuMemsetD8Async", address, value, nbytes, self._control)
+            self._unsettled = True
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy bytes of the device to the host."""
+        self.settle()
+        return super().read(address, nbytes)
+
+    def settle(self) -> None:
+        """Wait until the device has what was written: a launch of the program on another stream must find it."""
+        if self._unsettled:
+            self._unsettled = False
+            self._driver.call("cuStreamSynchronize", self._control)
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed pages that both processes and the device map: (device address, view). They outlive the other process."""

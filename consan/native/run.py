@@ -23,10 +23,13 @@ _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and 
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
 
 
-def run_native(program: NativeProgram, options: argparse.Namespace) -> tuple[int, Report, set[tuple[str, int]]]:
-    """The program's status, the report of all its processes, and the source lines that were watched."""
-    _check(options)
-    with Server(options) as server:
+def run_native(program: NativeProgram, options: argparse.Namespace, *, delays: bool = False) -> tuple[int, Report, set[tuple[str, int]]]:
+    """The program's status, the report of all its processes, and the source lines that were watched.
+
+    `delays`: warps are delayed, as the seed says.
+    """
+    check_native(options)
+    with Server(options, delays=delays) as server:
         status = _status(program, server.environment())
         outcomes, reasons = server.outcomes()
     report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=_NO_KERNEL, seed=options.seed)])
@@ -38,7 +41,8 @@ def run_native(program: NativeProgram, options: argparse.Namespace) -> tuple[int
     return status, report, {place for outcome in outcomes for place in outcome.places}
 
 
-def _check(options: argparse.Namespace) -> None:
+def check_native(options: argparse.Namespace) -> None:
+    """Refuse options that such a program cannot be run with."""
     if options.device == "cpu":
         raise NotSupported("a program that is not Python needs a GPU; --device cpu is for Python programs and consan check")
     if options.launch_skip or options.launch_count is not None:

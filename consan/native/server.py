@@ -16,6 +16,7 @@ from typing import Final
 from consan._errors import EnvironmentFailure
 from consan.native.build import interposer
 from consan.native.client import Client, ProcessReport
+from consan.native.images import Links
 from consan.native.remote import Orders
 from consan.native.wire import Broken, MessageKind, receive
 
@@ -29,13 +30,14 @@ _STRAGGLERS: Final = 2.0  # seconds that child processes have to end after the p
 class Server:
     """Serves the processes of one program. Use as a context."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
+    def __init__(self, options: argparse.Namespace, *, delays: bool = False) -> None:
+        self._options, self._delays = options, delays
         self._clients: list[Client] = []
         self._threads: list[threading.Thread] = []
         self._orders: dict[int, socket.socket] = {}  # of processes whose requests have not connected yet
         self._failures: list[Exception] = []
         self._changed = threading.Condition()
+        self._links = Links()
 
     def __enter__(self) -> Server:
         library = interposer()
@@ -112,7 +114,7 @@ class Server:
                 connection.close()
                 return
             orders = self._orders.pop(pid)
-            client = Client(pid, connection, Orders(orders), self._options)
+            client = Client(pid, connection, Orders(orders), self._options, self._links, delays=self._delays)
             self._clients.append(client)
             self._threads.append(threading.current_thread())
         try:

@@ -26,10 +26,12 @@ class MessageKind(enum.IntEnum):
     UNLOADED = 6
     FOUND = 7
     COLLECT = 8
-    ANSWER = 9
-    CALL = 10
-    MAP = 11
-    TEXT = 12
+    INPUT = 9
+    MADE = 10
+    ANSWER = 11
+    CALL = 12
+    MAP = 13
+    TEXT = 14
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

@@ -132,15 +132,16 @@ def build(folder: Path, *flags: str, source: str = PROGRAM) -> Path:
     return folder / "app"
 
 
-def libraries() -> list[str]:
-    """Linker options for the driver and the NVRTC that this process uses: a toolkit may lack both."""
+def libraries(*wanted: find.Library) -> list[str]:
+    """Linker options for the driver, and for the NVRTC or nvJitLink that this process uses: a toolkit may lack them."""
     ctypes.CDLL("libcuda.so.1")
     driver = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libcuda.so" in line)
-    nvrtc = find.locate(find.NVRTC)
-    assert nvrtc is not None
-    compiler = ["-Xlinker", nvrtc, "-Xlinker", f"-rpath={Path(nvrtc).parent}"] if Path(nvrtc).is_absolute() else ["-lnvrtc"]
-    words = ["-Xlinker", driver, *compiler]
-    return [*words, *(f"-I{folder}" for folder in find.include_dirs())]
+    words = ["-Xlinker", driver, *(f"-I{folder}" for folder in find.include_dirs())]
+    for library in wanted:
+        path = Path(find.locate(library) or "")
+        words += ["-Xlinker", str(path), "-Xlinker", f"-rpath={path.parent}"] if path.is_absolute() else ["-l" + library.stem]
+        words += [f"-I{path.parent.parent / 'include'}"] if path.is_absolute() else []
+    return words
 
 
 def run(app: Path, *options: str) -> tuple[int, str, dict[str, Any]]:
@@ -153,13 +154,121 @@ def run(app: Path, *options: str) -> tuple[int, str, dict[str, Any]]:
     report = json.loads(output.read_text())
     brief = ("verdict", "incomplete", "kernels", "uninstrumented", "notes", "exit")
     print(json.dumps({name: report.get(name) for name in brief}, indent=1))
-    return done.returncode, done.stdout[: len(RESULT)], report
+    return done.returncode, done.stdout.partition("\n")[0] + "\n", report
 
 
 def launches(report: dict[str, Any]) -> dict[str, int]:
     return {kernel["name"]: kernel["launches"] for kernel in report["kernels"]}
 
 
+# A kernel whose function and variable are in another file: relocatable device code, and the same linked by the program itself.
+PARTS = {
+    "sums.cu": r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+extern __device__ float weight[4];
+__device__ float value_of(const float *tile, int t);
+extern "C" __global__ void sums(const float *x, float *out) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    tile[t] = x[blockIdx.x * 256 + t];  // WRITE
+#ifndef RACY
+    __syncthreads();
+#endif
+    float sum = 0;
+    for (int i = 0; i < 256; i++) sum += value_of(tile, (t + i) % 256);
+    if (t == 0) out[blockIdx.x] = sum * weight[blockIdx.x];
+}
+#ifdef MAIN
+#define CHECK(call) do { cudaError_t e = call; if (e) { printf("%s: %s\n", #call, cudaGetErrorString(e)); return 1; } } while (0)
+int main() {
+    float *x, *out, host[1024];
+    for (float &f : host) f = 1;
+    CHECK(cudaMalloc(&x, sizeof host));
+    CHECK(cudaMalloc(&out, 16));
+    CHECK(cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice));
+    for (int i = 0; i < 10; i++) sums<<<4, 256>>>(x, out);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(host, out, 16, cudaMemcpyDeviceToHost));
+    printf("%g %g %g %g\n", host[0], host[1], host[2], host[3]);
+    return 7;
+}
+#endif
+""",
+    "values.cu": r"""
+__device__ float weight[4] = {1, 2, 3, 4};
+__device__ float value_of(const float *tile, int t) {
+    return tile[t];  // READ
+}
+""",
+}
+WEIGHTED = "256 512 768 1024\n"
+LINKING = r"""
+#include <cstdio>
+#include <vector>
+#include <cuda.h>
+#define CHECK(call) do { int e = call; if (e) { printf("%s: %d\n", #call, e); return 1; } } while (0)
+#ifdef NVJITLINK
+#include <nvJitLink.h>
+static int link(std::vector<char> &code) {
+    nvJitLinkHandle linker;
+    const char *options[] = {"-arch=sm_90a", "-lineinfo"};
+    size_t bytes;
+    CHECK(nvJitLinkCreate(&linker, 2, options));
+    CHECK(nvJitLinkAddFile(linker, NVJITLINK_INPUT_FATBIN, "sums.fatbin"));
+    CHECK(nvJitLinkAddFile(linker, NVJITLINK_INPUT_FATBIN, "values.fatbin"));
+    CHECK(nvJitLinkComplete(linker));
+    CHECK(nvJitLinkGetLinkedCubinSize(linker, &bytes));
+    code.resize(bytes);
+    CHECK(nvJitLinkGetLinkedCubin(linker, code.data()));
+    CHECK(nvJitLinkDestroy(&linker));
+    return 0;
+}
+#else
+static int link(std::vector<char> &code) {
+    CUlinkState linker;
+    void *made;
+    size_t bytes;
+    CHECK(cuLinkCreate(0, nullptr, nullptr, &linker));
+    CHECK(cuLinkAddFile(linker, CU_JIT_INPUT_FATBINARY, "sums.fatbin", 0, nullptr, nullptr));
+    CHECK(cuLinkAddFile(linker, CU_JIT_INPUT_FATBINARY, "values.fatbin", 0, nullptr, nullptr));
+    CHECK(cuLinkComplete(linker, &made, &bytes));
+    code.assign((char *)made, (char *)made + bytes);
+    CHECK(cuLinkDestroy(linker));
+    return 0;
+}
+#endif
+int main() {
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr x, out;
+    float host[1024];
+    for (float &f : host) f = 1;
+    std::vector<char> code;
+#ifdef NVJITLINK
+    CHECK(link(code));  // before the driver is initialised
+#endif
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+#ifndef NVJITLINK
+    CHECK(link(code));
+#endif
+    CHECK(cuModuleLoadData(&module, code.data()));
+    CHECK(cuModuleGetFunction(&function, module, "sums"));
+    CHECK(cuMemAlloc(&x, sizeof host));
+    CHECK(cuMemAlloc(&out, 16));
+    CHECK(cuMemcpyHtoD(x, host, sizeof host));
+    void *arguments[] = {&x, &out};
+    CHECK(cuLaunchKernel(function, 4, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr));
+    CHECK(cuMemcpyDtoH(host, out, 16));
+    printf("%g %g %g %g\n", host[0], host[1], host[2], host[3]);
+    return 7;
+}
+"""
 SUMS, DOUBLED = "_Z4sumsPKfPf", "_Z7doubledPf"
 
 
@@ -187,12 +296,50 @@ def test_a_race_points_at_its_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("flags", "verdict"), [((), "clean"), (("-DRACY",), "violations")], ids=["clean", "racy"])
 def test_the_drivers_api_and_nvrtc(flags: tuple[str, ...], verdict: str, tmp_path: Path) -> None:
-    app = build(tmp_path, *flags, *libraries(), source=DRIVER_PROGRAM)
+    app = build(tmp_path, *flags, *libraries(find.NVRTC), source=DRIVER_PROGRAM)
     status, printed, report = run(app)
     assert (status, report["verdict"], report["exit"]) == (66 if flags else 7, verdict, 7)
     assert launches(report) == {"sums": 1}
     assert flags or printed.startswith("63 0\n")
     assert {access["line"] for finding in report["findings"] for access in finding["accesses"]} <= {3, 5}
+
+
+def build_parts(folder: Path, *flags: str) -> None:
+    for name, text in PARTS.items():
+        (folder / name).write_text(text)
+    done = subprocess.run(["nvcc", "-rdc=true", "-lineinfo", *flags, *PARTS], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def marked(*marks: str) -> set[tuple[str, int]]:
+    lines = ((name, number, line) for name, text in PARTS.items() for number, line in enumerate(text.splitlines(), 1))
+    return {(name, number) for name, number, line in lines if line.endswith(marks)}
+
+
+VIRTUAL, BOTH = "arch=compute_90a,code=compute_90a", "arch=compute_90a,code=[compute_90a,sm_90a]"
+
+
+@pytest.mark.parametrize("target", [VIRTUAL, BOTH], ids=["ptx", "with machine code"])
+@pytest.mark.parametrize("racy", [False, True], ids=["clean", "racy"])
+def test_relocatable_device_code(target: str, racy: bool, tmp_path: Path) -> None:
+    build_parts(tmp_path, "-DMAIN", "-gencode", target, "-o", "app", *["-DRACY"] * racy)
+    status, printed, report = run(tmp_path / "app")
+    assert (status, report["verdict"], report["exit"]) == ((66, "violations", 7) if racy else (7, "clean", 7))
+    assert launches(report) == {"sums": 10}
+    assert racy or printed == WEIGHTED
+    assert not racy or found(report) >= marked("// WRITE", "// READ")
+
+
+@pytest.mark.parametrize("how", ["cuLink", "nvJitLink"])
+@pytest.mark.parametrize("racy", [False, True], ids=["clean", "racy"])
+def test_a_program_that_links_at_run_time(how: str, racy: bool, tmp_path: Path) -> None:
+    build_parts(tmp_path, "-gencode", VIRTUAL, "-fatbin", *["-DRACY"] * racy)
+    more = ["-DNVJITLINK", *libraries(find.NVJITLINK)] if how == "nvJitLink" else libraries()
+    status, printed, report = run(build(tmp_path, *more, source=LINKING))
+    assert (status, report["verdict"], report["exit"]) == ((66, "violations", 7) if racy else (7, "clean", 7))
+    assert launches(report) == {"sums": 1}
+    assert racy or printed == WEIGHTED
+    assert not racy or found(report) >= marked("// WRITE", "// READ")
 
 
 def test_ptx_beside_machine_code_is_taken(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ struct Module {
     char kind[8];
     int hooked;
     uint64_t control[4];
+    uint32_t seed;  // of delays: it is noted where there is one
 };
 struct Kernel {
     struct Module *module;
@@ -58,6 +59,9 @@ static Result launch(const char *call, Handle function) {
     struct Kernel *kernel = function;
     uint64_t *control = kernel->module->control;
     note(call, kernel->name);
+    char seed[16];
+    snprintf(seed, sizeof seed, "%u", kernel->module->seed);
+    if (kernel->module->seed) note("seed", seed);
     const char *places = getenv("FAKE_CUDA_RUNTIME"), *ring = getenv("FAKE_CUDA_RING");
     unsigned launches_at, ring_at;
     if (!control[0] || !places || sscanf(places, "%u,%u", &launches_at, &ring_at) != 2) return 0;
@@ -122,6 +126,7 @@ Result cuModuleLoadFatBinary(Handle *made, const void *image) { return load("cuM
 Result cuModuleLoad(Handle *made, const char *path) { return load("cuModuleLoad", made, path); }
 Result cuModuleUnload(Handle module) { return note("cuModuleUnload", ((struct Module *)module)->kind), 0; }
 Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, const char *name) {
+    if (!strcmp(name, "__consan_delay_seed")) return *address = (uintptr_t)&((struct Module *)module)->seed, *bytes = 4, 0;
     if (strcmp(name, "__consan_ctl") || !((struct Module *)module)->hooked) return 500;
     return *address = (uintptr_t)((struct Module *)module)->control, *bytes = 32, 0;
 }
@@ -165,6 +170,51 @@ Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, v
     return launch("cuLaunchKernelEx", function);
 }
 
+// Linkers: that of the driver, and nvJitLink, which is a library of its own. Their machine code is a head of ELF with a sum of what went in.
+
+struct Code {
+    unsigned char head[64];  // its sections would begin where it ends
+    uint64_t sum;
+};
+static void begin_code(struct Code *code, uint64_t bytes) {
+    memset(code, 0, sizeof code->head);
+    memcpy(code->head, "\x7f" "ELF\2", 5);
+    memcpy(code->head + 40, &bytes, sizeof bytes);
+}
+static Result create(Handle *made) {
+    struct Code *code = *made = calloc(1, sizeof *code);
+    return begin_code(code, sizeof *code), 0;
+}
+static Result add(Handle linker, const void *data, size_t bytes) {
+    struct Code *code = linker;
+    for (size_t i = 0; i < bytes; i++) code->sum = code->sum * 31 + ((const unsigned char *)data)[i];
+    return bytes == 0;
+}
+static Result add_file(Handle linker, const char *path) {
+    static char data[1 << 20];
+    FILE *file = fopen(path, "rb");
+    if (!file) return 301;
+    size_t bytes = fread(data, 1, sizeof data, file);
+    return fclose(file), add(linker, data, bytes);
+}
+Result cuLinkCreate_v2(unsigned count, int *options, void **values, Handle *made) { return count || options || values ? 1 : create(made); }
+Result cuLinkAddData_v2(Handle linker, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, void **values) {
+    return type < 1 || strcmp(name, "part") || count || options || values ? 1 : add(linker, data, bytes);
+}
+Result cuLinkAddFile_v2(Handle linker, int type, const char *path, unsigned count, int *options, void **values) {
+    return type < 1 || count || options || values ? 1 : add_file(linker, path);
+}
+Result cuLinkComplete(Handle linker, void **code, size_t *bytes) { return *code = linker, *bytes = sizeof(struct Code), 0; }
+Result cuLinkDestroy(Handle linker) { return note("cuLinkDestroy", ""), memset(linker, 0, sizeof(struct Code)), 0; }
+
+Result __nvJitLinkCreate_13_0(Handle *made, unsigned count, const char **options) { return count || options ? 1 : create(made); }
+Result __nvJitLinkAddData_13_0(Handle linker, int type, const void *data, size_t bytes, const char *name) {
+    return type < 1 || strcmp(name, "part") ? 1 : add(linker, data, bytes);
+}
+Result __nvJitLinkAddFile_13_0(Handle linker, int type, const char *path) { return type < 1 ? 1 : add_file(linker, path); }
+Result __nvJitLinkGetLinkedCubin_13_0(Handle linker, void *code) { return memcpy(code, linker, sizeof(struct Code)), 0; }
+Result __nvJitLinkDestroy_13_0(Handle *linker) { return memset(*linker, 0, sizeof(struct Code)), *linker = NULL, 0; }
+
 // NVRTC, which is a library of its own: a program is the file of its PTX, and its machine code is a head of ELF.
 
 Result nvrtcCreateProgram(Handle *made, const char *source) { return *made = (Handle)source, 0; }
@@ -173,7 +223,7 @@ Result nvrtcCompileProgram(Handle program, int count, const char *const *options
     return program == NULL;
 }
 Result nvrtcGetCUBINSize(Handle program, size_t *bytes) { return *bytes = 64, program == NULL; }
-Result nvrtcGetCUBIN(Handle program, char *code) { return memcpy(code, "\x7f" "ELF", 4), program == NULL; }
+Result nvrtcGetCUBIN(Handle program, char *code) { return begin_code((struct Code *)code, 64), program == NULL; }
 Result nvrtcGetPTX(Handle program, char *code) {
     FILE *file = fopen(program, "rb");
     if (!file) return 1;
@@ -190,9 +240,11 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
 #define FORMS(X) \
     X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
-    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuInit)
+    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy)
 #define FORM(name) {#name, (void *)name},
-static const struct { const char *name; void *function; } forms[] = {FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}};
+static const struct { const char *name; void *function; } forms[] = {
+    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
+    {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {
     if (version < 12000) return 1;

@@ -36,9 +36,9 @@ class Case:
     folder: Path
     environment: dict[str, str]
 
-    def image(self, name: str) -> str:
-        """A file that the program loads: `ptx`, or a fat binary."""
-        return str(self.folder / "sums.ptx" if name == "ptx" else FATBINS / f"{name}.fatbin")
+    def image(self, *names: str) -> str:
+        """The files that the program loads: `ptx`, or fat binaries."""
+        return ",".join(str(self.folder / "sums.ptx" if name == "ptx" else FATBINS / f"{name}.fatbin") for name in names)
 
     def run(self, *words: str, given: argparse.Namespace | None = None, **more: str) -> tuple[int, Report, list[str]]:
         """The program's status, the report, and what the driver was handed."""

@@ -1,6 +1,7 @@
 // A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
 //     program HOW LOADER IMAGE [LAUNCHER [STEP...]]
-// LOADER: a call that loads IMAGE, or an option (-arch=sm_90a) with which NVRTC compiles it.
+// LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, or a call that gives it to a linker.
+// IMAGE: a file. Several, with commas between them, are what a linker is given, or fat binaries that -rdc=true has left to the driver to link.
 // HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread).
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -58,17 +59,58 @@ static Handle compile(const char *option, const char *path) {
     return made;
 }
 
+static char *content(const char *path, size_t *bytes) {
+    FILE *file = fopen(path, "rb");
+    if (!file) exit(6);
+    fseek(file, 0, SEEK_END);
+    *bytes = ftell(file);
+    char *image = calloc(1, *bytes + 1);
+    rewind(file);
+    if (fread(image, 1, *bytes, file) != *bytes) exit(6);
+    fclose(file);
+    return image;
+}
+
+// The files that the words name; the last one is NULL.
+static char **split(const char *paths) {
+    char **found = calloc(8, sizeof *found), *rest = strdup(paths);
+    for (int i = 0; i < 7 && rest; i++) found[i] = strsep(&rest, ",");
+    return found;
+}
+
+// Give the files to a linker, and load a copy of the machine code that it has made.
+static Handle linked(const char *adder, const char *paths) {
+    Handle linker, made = NULL;
+    char **files = split(paths), *code = calloc(1, 4096);
+    int library = *adder == '_', type = library ? 10 : 2;
+    size_t bytes = 0;
+    if (library) check(((Result(*)())find("__nvJitLinkCreate_13_0"))(&linker, 0, NULL), "create");
+    else check(((Result(*)())find(strstr(adder, "_v2") ? "cuLinkCreate_v2" : "cuLinkCreate"))(0, NULL, NULL, &linker), "create");
+    for (char **file = files; *file; file++) {
+        Result (*add)() = find(adder);
+        char *data = content(*file, &bytes);
+        if (strstr(adder, "File")) check(add(linker, type, *file, 0, NULL, NULL), adder);
+        else check(add(linker, type, data, bytes, "part", 0, NULL, NULL), adder);
+        free(data);
+    }
+    void *own;
+    if (library) check(((Result(*)())find("__nvJitLinkGetLinkedCubin_13_0"))(linker, code), "get");
+    else check(((Result(*)())find("cuLinkComplete"))(linker, &own, &bytes), "complete"), memcpy(code, own, bytes);
+    if (library) check(((Result(*)())find("__nvJitLinkDestroy_13_0"))(&linker), "destroy");
+    else check(((Result(*)())find("cuLinkDestroy"))(linker), "destroy");
+    check(((Result(*)())find("cuModuleLoadData"))(&made, code), "load");
+    return made;
+}
+
 static Handle load(const char *loader, const char *path) {
     Handle made = NULL;
+    size_t bytes;
     if (*loader == '-') return compile(loader, path);
-    FILE *file = fopen(path, "rb");
-    fseek(file, 0, SEEK_END);
-    long bytes = ftell(file);
-    char *image = calloc(1, bytes + 1);
-    rewind(file);
-    if (fread(image, 1, bytes, file) != (size_t)bytes) exit(6);
-    fclose(file);
-    struct { uint32_t magic, version; const void *data; void *rest; } wrapper = {0x466243b1, 1, image, NULL};
+    if (strstr(loader, "LinkAdd")) return linked(loader, path);
+    char **files = split(path), *image = content(files[0], &bytes);
+    const void *parts[8] = {NULL};
+    for (int i = 1; files[i]; i++) parts[i - 1] = content(files[i], &bytes);
+    struct { uint32_t magic, version; const void *data, **rest; } wrapper = {0x466243b1, parts[0] ? 2 : 1, image, parts};
     const void *given = !strncmp(image, "\x50\xed\x55\xba", 4) ? (void *)&wrapper : image;  // as nvcc hands fat binaries over
     Result (*call)() = find(loader);
     if (!call) exit(7);

@@ -26,6 +26,7 @@ from consan.options import read_kernel_filter
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+MAGIC_OF_FATBIN = b"\x50\xed\x55\xba"
 NO_FINDING = {"FAKE_CUDA_RING": ""}
 
 
@@ -126,6 +127,18 @@ def test_a_program_that_asks_nvrtc_for_machine_code_gets_ptx(how: str, case: Cas
     assert handed[:3] == ["option -arch=sm_90a", "option -lineinfo", "cuModuleLoadData elf with hooks"]
 
 
+def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx")]
+    log = case.folder / "log"
+    log.unlink(missing_ok=True)
+    with environment(case.environment | {"FAKE_CUDA_LOG": str(log)}):
+        status = main(["stress", "--seeds", "5..6", "--confirm", "0", "-o", "stress.json", "--", *program])
+    stored = json.loads((tmp_path / "stress.json").read_text())
+    assert (status, stored["verdict"], stored["subject"]["device"]) == (66, VIOLATIONS, "gpu")
+    assert [line for line in log.read_text().splitlines() if line.startswith("seed")] == ["seed 5", "seed 6"]
+
+
 def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """For libraries that no adapter knows. A note says what is better for the others."""
     monkeypatch.chdir(tmp_path)
@@ -137,9 +150,41 @@ def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "without the word python" in capfd.readouterr().out
 
 
-def test_machine_code_that_is_to_be_linked_stays(case: Case) -> None:
+# Calls that give an image to a linker, and what they are given: nvcc's relocatable device code, in a fat binary for each file.
+PARTS = ("part_sums", "part_values")
+LINKERS = [
+    ("dlsym", "cuLinkAddData_v2"),
+    ("asked", "cuLinkAddFile"),
+    ("dlsym", "__nvJitLinkAddData_13_0"),
+    ("linked", "__nvJitLinkAddFile_13_0"),
+]
+
+
+@pytest.mark.parametrize("way", LINKERS, ids="-".join)
+def test_what_a_program_links_is_known_by_its_machine_code(way: tuple[str, str], case: Case) -> None:
+    status, report, handed = case.run(*way, case.image(*PARTS), **NO_FINDING)
+    assert (status, report.verdict, launches(report)) == (STATUS, CLEAN, {"sums": 1})
+    assert "cuModuleLoadData elf with hooks" in handed
+
+
+def test_fat_binaries_that_the_driver_links(case: Case) -> None:
+    """A program built with -rdc=true: its wrapper names the fat binary that nvcc has linked, empty without machine code, and all parts."""
+    (case.folder / "empty.fatbin").write_bytes(MAGIC_OF_FATBIN + struct.pack("<HHQ", 1, 16, 0))
+    files = ",".join([str(case.folder / "empty.fatbin"), case.image(*PARTS)])
+    status, report, handed = case.run("asked", "cuLibraryLoadData", files, **NO_FINDING)
+    assert (status, report.verdict, launches(report)) == (STATUS, CLEAN, {"sums": 1})
+    assert handed[0] == "cuLibraryLoadData elf with hooks"
+
+
+def test_a_part_that_is_missing_leaves_the_module_alone(case: Case) -> None:
+    status, report, handed = case.run("dlsym", "cuLinkAddData_v2", case.image("part_sums", "code"), **NO_FINDING)
+    assert (status, report.verdict, handed[-2]) == (STATUS, INCOMPLETE, "cuModuleLoadData elf")
+    assert any("linked with machine code that has no PTX, for _Z8value_ofi, weight" in note for note in report.notes)
+
+
+def test_nvrtcs_machine_code_for_a_linker_is_known_by_its_ptx(case: Case) -> None:
     status, report, handed = case.run("dlsym", "-rdc=true", case.image("ptx"))
-    assert (status, report.verdict, handed[2]) == (STATUS, INCOMPLETE, "cuModuleLoadData elf")
+    assert (status, report.verdict, handed[2]) == (STATUS, VIOLATIONS, "cuModuleLoadData elf with hooks")
 
 
 # -- what is not instrumented ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,7 +40,7 @@ typedef void *Handle;
 #define LONGEST (1ull << 31)  // bytes of a message; a longer one is an error
 #define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
 
-// -- functions of the driver and of NVRTC that are replaced ------------------------------------------------------------------------------------
+// -- functions of the driver, of NVRTC and of nvJitLink that are replaced --------------------------------------------------------------
 
 #define ENTRIES(X) \
     X(cuGetProcAddress) X(cuGetProcAddress_v2) \
@@ -51,7 +52,16 @@ typedef void *Handle;
     X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
-    X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
+    X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
+    X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
+    X(nvJitLinkAddData) X(nvJitLinkAddFile) X(nvJitLinkGetLinkedCubin) X(nvJitLinkDestroy) JIT_LINK_VERSIONS(JIT_LINK, X)
+
+// nvJitLink's header gives each function the name of its version.
+#define JIT_LINK_VERSIONS(Y, X) \
+    Y(X, 12_0) Y(X, 12_1) Y(X, 12_2) Y(X, 12_3) Y(X, 12_4) Y(X, 12_5) Y(X, 12_6) Y(X, 12_8) Y(X, 12_9) \
+    Y(X, 13_0) Y(X, 13_1) Y(X, 13_2) Y(X, 13_3) Y(X, 13_4) Y(X, 13_5)
+#define JIT_LINK(X, version) \
+    X(__nvJitLinkAddData_##version) X(__nvJitLinkAddFile_##version) X(__nvJitLinkGetLinkedCubin_##version) X(__nvJitLinkDestroy_##version)
 
 #define AT(name) AT_##name,
 enum Entry { ENTRIES(AT) ENTRY_COUNT };
@@ -99,7 +109,7 @@ static void *original(enum Entry at) {
 #define ORIGINAL(name, ...) (original(AT_##name) ? ((Result(*)())original(AT_##name))(__VA_ARGS__) : NOT_FOUND)
 
 static int entry_of(const char *name) {
-    if (name == NULL || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nvrtc", 5) != 0)) return -1;
+    if (name == NULL || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nv", 2) != 0 && strncmp(name, "__nv", 4) != 0)) return -1;
     for (int at = 0; at < ENTRY_COUNT; at++)
         if (strcmp(name, names[at]) == 0) return at;
     return -1;
@@ -125,7 +135,8 @@ EXPORTED void *dlsym(void *handle, const char *name) {
 static int entry_asked(const char *name, int version, uint64_t flags) {
     char full[64];
     static const struct { const char *name; int since; } newer[] = {
-        {"cuGetProcAddress", 12000}, {"cuCtxDestroy", 4000}, {"cuDevicePrimaryCtxReset", 11000}, {"cuDevicePrimaryCtxRelease", 11000}};
+        {"cuGetProcAddress", 12000}, {"cuCtxDestroy", 4000}, {"cuDevicePrimaryCtxReset", 11000}, {"cuDevicePrimaryCtxRelease", 11000},
+        {"cuLinkAddData", 6050}, {"cuLinkAddFile", 6050}};
     const char *suffix = "";
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (strcmp(name, newer[i].name) == 0 && version >= newer[i].since) suffix = "_v2";
@@ -150,7 +161,7 @@ EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version,
 
 #define MAGIC 0x6e61736eu
 
-enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, ANSWER, CALL, MAP, TEXT };
+enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, ANSWER, CALL, MAP, TEXT };
 
 struct Head {
     uint32_t magic, kind;
@@ -173,6 +184,7 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 enum { NEW, CONNECTED, GONE };
 static _Atomic int state;
 static int requests = -1, orders = -1;
+static bool registered;  // finish, as a function for the end of the process
 static pid_t owner;
 static _Atomic(struct Launches *) table;
 
@@ -314,16 +326,23 @@ static bool connected(void) {
     free(nothing);
     atomic_store(&table, (void *)(uintptr_t)head.a);
     state = CONNECTED;
-    // After the driver's own handlers, which its initialisation has registered: so this one runs before them.
+    return true;
+}
+
+// After the driver's own handlers, which its initialisation has registered: so this one runs before them. A program may link machine code
+// before that.
+static void register_finish(enum Kind kind) {
+    if (registered || kind >= COLLECT) return;
+    registered = true;
     atexit(finish);
     at_quick_exit(finish);
-    return true;
 }
 
 // Send a request and read its answer, which is the caller's to free. False if there is no server.
 static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
     int file = -1;
     if (!connected()) return false;
+    register_finish(kind);
     if (tell(requests, kind, a, b, data, length) && hear(requests, head, answer, &file)) return true;
     lose();
     return false;
@@ -370,6 +389,7 @@ static void in_child(void) {  // of a fork: the connection is the parent's
     if (orders >= 0) close(orders);
     requests = orders = -1;
     state = NEW;
+    registered = false;
     owner = 0;
     atomic_store(&table, NULL);
 }
@@ -390,25 +410,67 @@ struct Offer {
     uint64_t id;
 };
 
-// The bytes of an image that may hold PTX; the driver gets no length. 0 for machine code.
-static uint64_t bytes_of(const void **image) {
+static uint32_t magic_of(const void *image) {
     uint32_t magic;
-    memcpy(&magic, *image, 1);
-    if ((magic & 0xff) == 0) return 0;
-    if (memchr(*image, 0, sizeof magic)) return strlen(*image);
-    memcpy(&magic, *image, sizeof magic);
-    if (magic == FATBIN_WRAPPER) {
-        memcpy(image, (const char *)*image + 8, sizeof *image);
-        if (*image == NULL) return 0;
-        memcpy(&magic, *image, sizeof magic);
+    memcpy(&magic, image, sizeof magic);
+    return magic;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Machine code's bytes, as far as its headers reach; the driver gets no length.
+static uint64_t bytes_of_code(const void *image) {
+    Elf64_Ehdr head;
+    Elf64_Shdr section;
+    memcpy(&head, image, sizeof head);
+    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shoff > LONGEST || head.e_phoff > LONGEST) return 0;
+    uint64_t end = larger(head.e_shoff + (uint64_t)head.e_shnum * sizeof section, head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize);
+    for (unsigned i = 0; head.e_shentsize == sizeof section && i < head.e_shnum; i++) {
+        memcpy(&section, (const char *)image + head.e_shoff + i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_NOBITS && section.sh_offset <= LONGEST && section.sh_size <= LONGEST)
+            end = larger(end, section.sh_offset + section.sh_size);
     }
-    if (magic == ELF) return 0;
-    if (magic != FATBIN) return strlen(*image);
+    return end > LONGEST ? 0 : end;
+}
+
+static uint64_t bytes_of_fatbin(const void *image) {
     uint16_t head;
     uint64_t rest;
-    memcpy(&head, (const char *)*image + 6, sizeof head);
-    memcpy(&rest, (const char *)*image + 8, sizeof rest);
-    return rest > LONGEST ? 0 : head + rest;
+    memcpy(&head, (const char *)image + 6, sizeof head);
+    memcpy(&rest, (const char *)image + 8, sizeof rest);
+    return magic_of(image) != FATBIN || rest > LONGEST ? 0 : head + rest;
+}
+
+static _Atomic bool links;  // the program has had machine code linked: the server may know it
+
+// An image's bytes. 0 for machine code that the server does not know.
+static uint64_t bytes_of(const void *image) {
+    if (*(const char *)image == 0) return 0;
+    if (memchr(image, 0, sizeof(uint32_t))) return strlen(image);
+    if (magic_of(image) == ELF) return links ? bytes_of_code(image) : 0;
+    return magic_of(image) == FATBIN ? bytes_of_fatbin(image) : strlen(image);
+}
+
+struct Wrapper {  // of the fat binaries in a program: one, or (version 2, -rdc=true) also those that were linked to it
+    uint32_t magic, version;
+    const void *data, *const *linked;
+};
+
+// The fat binaries of a wrapper, one behind the other, which are the caller's to free.
+static char *unwrapped(const struct Wrapper *wrapper, uint64_t *bytes) {
+    const void *const none[] = {NULL}, *const *linked = wrapper->version == 2 && wrapper->linked ? wrapper->linked : none;
+    *bytes = wrapper->data ? bytes_of_fatbin(wrapper->data) : 0;
+    for (size_t i = 0; linked[i]; i++) *bytes = (*bytes + 7) / 8 * 8 + bytes_of_fatbin(linked[i]);
+    char *all = *bytes > LONGEST ? NULL : calloc(1, *bytes + 1);
+    if (all == NULL) return NULL;
+    uint64_t at = wrapper->data ? bytes_of_fatbin(wrapper->data) : 0;
+    if (at) memcpy(all, wrapper->data, at);
+    for (size_t i = 0; linked[i]; i++) {
+        at = (at + 7) / 8 * 8;
+        memcpy(all + at, linked[i], bytes_of_fatbin(linked[i]));
+        at += bytes_of_fatbin(linked[i]);
+    }
+    return all;
 }
 
 static uint64_t context(void) {
@@ -429,25 +491,34 @@ static struct Offer exchanged(const void *image, uint64_t bytes, bool library) {
 }
 
 static struct Offer offer_of(const void *image, bool library) {
-    uint64_t bytes = image ? bytes_of(&image) : 0;
-    return exchanged(image, bytes, library);
+    struct Wrapper wrapper;
+    uint64_t bytes;
+    if (image == NULL) return (struct Offer){NULL, 0};
+    if (*(const char *)image == 0 || magic_of(image) != FATBIN_WRAPPER) return exchanged(image, bytes_of(image), library);
+    memcpy(&wrapper, image, sizeof wrapper);
+    char *all = unwrapped(&wrapper, &bytes);
+    struct Offer offer = exchanged(all, all ? bytes : 0, library);
+    free(all);
+    return offer;
+}
+
+// A file's bytes, until they are unmapped; NULL if it cannot be read.
+static void *mapped(const char *path, uint64_t *bytes) {
+    struct stat about;
+    void *data = MAP_FAILED;
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0 && fstat(fd, &about) == 0 && about.st_size > (off_t)sizeof(Elf64_Ehdr) && (uint64_t)about.st_size < LONGEST)
+        data = mmap(NULL, *bytes = (uint64_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (fd >= 0) close(fd);
+    return data == MAP_FAILED ? NULL : data;
 }
 
 static struct Offer offer_of_file(const char *path, bool library) {
-    struct stat about;
-    struct Offer offer = {NULL, 0};
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0) return offer;
-    if (fstat(fd, &about) == 0 && about.st_size > 4 && (uint64_t)about.st_size < LONGEST) {
-        void *data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data != MAP_FAILED) {
-            uint32_t magic;
-            memcpy(&magic, data, sizeof magic);
-            offer = exchanged(data, magic == ELF ? 0 : (uint64_t)about.st_size, library);
-            munmap(data, (size_t)about.st_size);
-        }
-    }
-    close(fd);
+    uint64_t bytes;
+    void *data = mapped(path, &bytes);
+    if (data == NULL) return (struct Offer){NULL, 0};
+    struct Offer offer = exchanged(data, magic_of(data) == ELF && !links ? 0 : bytes, library);
+    munmap(data, bytes);
     return offer;
 }
 
@@ -618,6 +689,74 @@ CONTEXT_END(cuDevicePrimaryCtxRelease_v2, int, 0, 0)
 CONTEXT_END(cuCtxDestroy, Handle, 1, (uintptr_t)which)
 CONTEXT_END(cuCtxDestroy_v2, Handle, 1, (uintptr_t)which)
 
+// -- machine code that is linked at run time: the server is told of what -----------------------------------------------------------
+
+static Result input(Result result, Handle linker, const void *data, uint64_t bytes) {
+    if (result == 0 && data && bytes <= LONGEST && socket_path()) report(INPUT, (uintptr_t)linker, 0, data, bytes);
+    return result;
+}
+
+static Result input_file(Result result, Handle linker, const char *path) {
+    uint64_t bytes;
+    void *data = result == 0 && socket_path() ? mapped(path, &bytes) : NULL;
+    if (data == NULL) return result;
+    input(result, linker, data, bytes);
+    munmap(data, bytes);
+    return result;
+}
+
+static Result made(Result result, Handle linker, const void *code) {
+    if (result != 0 || code == NULL || magic_of(code) != ELF || socket_path() == NULL) return result;
+    links = true;
+    report(MADE, (uintptr_t)linker, 0, code, bytes_of_code(code));
+    return result;
+}
+
+static void forget(Handle linker) {
+    if (state == CONNECTED) report(MADE, (uintptr_t)linker, 0, NULL, 0);
+}
+
+#define DRIVERS_LINKER(version) \
+    EXPORTED Result cuLinkAddData##version(Handle linker, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, \
+                                           void **values) { \
+        return input(ORIGINAL(cuLinkAddData##version, linker, type, data, bytes, name, count, options, values), linker, data, bytes); \
+    } \
+    EXPORTED Result cuLinkAddFile##version(Handle linker, int type, const char *path, unsigned count, int *options, void **values) { \
+        return input_file(ORIGINAL(cuLinkAddFile##version, linker, type, path, count, options, values), linker, path); \
+    }
+
+DRIVERS_LINKER()
+DRIVERS_LINKER(_v2)
+
+EXPORTED Result cuLinkComplete(Handle linker, void **code, size_t *bytes) {
+    Result result = ORIGINAL(cuLinkComplete, linker, code, bytes);
+    return made(result, linker, result == 0 && code ? *code : NULL);
+}
+
+EXPORTED Result cuLinkDestroy(Handle linker) {
+    forget(linker);
+    return ORIGINAL(cuLinkDestroy, linker);
+}
+
+#define LIBRARYS_LINKER(prefix, version) \
+    EXPORTED Result prefix##AddData##version(Handle linker, int type, const void *data, size_t bytes, const char *name) { \
+        return input(ORIGINAL(prefix##AddData##version, linker, type, data, bytes, name), linker, data, bytes); \
+    } \
+    EXPORTED Result prefix##AddFile##version(Handle linker, int type, const char *path) { \
+        return input_file(ORIGINAL(prefix##AddFile##version, linker, type, path), linker, path); \
+    } \
+    EXPORTED Result prefix##GetLinkedCubin##version(Handle linker, void *code) { \
+        return made(ORIGINAL(prefix##GetLinkedCubin##version, linker, code), linker, code); \
+    } \
+    EXPORTED Result prefix##Destroy##version(Handle *linker) { \
+        if (linker) forget(*linker); \
+        return ORIGINAL(prefix##Destroy##version, linker); \
+    }
+#define LIBRARYS_VERSION(prefix, version) LIBRARYS_LINKER(prefix, _##version)
+
+LIBRARYS_LINKER(nvJitLink, )
+JIT_LINK_VERSIONS(LIBRARYS_VERSION, __nvJitLink)
+
 // -- NVRTC: a program that asks for machine code gets PTX, which the driver takes in its place ---------------------------------------
 
 #define KEPT 256
@@ -648,14 +787,21 @@ EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const
     return result;
 }
 
-// NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
-static void *ptx_instead(Handle program, const char *name) {
-    size_t bytes = 0;
-    if (socket_path() == NULL || atomic_load(&for_linker[((uintptr_t)program >> 4) % KEPT]) == program) return NULL;
-    if (ORIGINAL(nvrtcGetCUBINSize, program, &bytes) != 0 || bytes == 0) return NULL;
+static bool is_linked_later(Handle program) { return atomic_load(&for_linker[((uintptr_t)program >> 4) % KEPT]) == program; }
+
+// A function of the library that the program's NVRTC is.
+static void *of_nvrtc(const char *name) {
     Dl_info library;
     void *handle = dladdr(original(AT_nvrtcGetCUBINSize), &library) ? dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
     return handle ? finder()(handle, name) : NULL;
+}
+
+// NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
+static void *ptx_instead(Handle program, const char *name) {
+    size_t bytes = 0;
+    if (socket_path() == NULL || is_linked_later(program)) return NULL;
+    if (ORIGINAL(nvrtcGetCUBINSize, program, &bytes) != 0 || bytes == 0) return NULL;
+    return of_nvrtc(name);
 }
 
 EXPORTED Result nvrtcGetCUBINSize(Handle program, size_t *bytes) {
@@ -663,7 +809,19 @@ EXPORTED Result nvrtcGetCUBINSize(Handle program, size_t *bytes) {
     return instead ? instead(program, bytes) : ORIGINAL(nvrtcGetCUBINSize, program, bytes);
 }
 
+// Machine code for a linker is known by its PTX, as if a linker had made it.
+static Result made_by_nvrtc(Result result, Handle program, const char *code) {
+    Result (*size)(Handle, size_t *) = of_nvrtc("nvrtcGetPTXSize"), (*get)(Handle, char *) = of_nvrtc("nvrtcGetPTX");
+    size_t bytes = 0;
+    char *ptx = result == 0 && size && get && size(program, &bytes) == 0 ? malloc(bytes + 1) : NULL;
+    if (ptx && get(program, ptx) == 0) made(input(result, program, ptx, bytes), program, code), forget(program);
+    free(ptx);
+    return result;
+}
+
 EXPORTED Result nvrtcGetCUBIN(Handle program, char *code) {
     Result (*instead)(Handle, char *) = ptx_instead(program, "nvrtcGetPTX");
-    return instead ? instead(program, code) : ORIGINAL(nvrtcGetCUBIN, program, code);
+    if (instead) return instead(program, code);
+    Result result = ORIGINAL(nvrtcGetCUBIN, program, code);
+    return socket_path() && is_linked_later(program) ? made_by_nvrtc(result, program, code) : result;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from consan._errors import UsageError
 from consan.launching.arguments import (
     EXPECTED_MAP,
+    EXPECTED_STRUCT,
     FLOATS,
     TYPES,
     BufferSpec,
@@ -223,6 +225,29 @@ def test_tensor_map_errors(text: str, message: str) -> None:
     assert str(caught.value).startswith(f"--arg 2 '{text}': ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "extents"),
+    [
+        ("tensor:f32[128,64]=ones", struct.pack("<4i", 128, 64, 64, 1)),
+        ("tensor:f32[7]=ones", struct.pack("<2i", 7, 1)),
+        ("tensor:f32[2,3,4]=ones,index=i64", struct.pack("<6q", 2, 3, 4, 12, 4, 1)),
+        ("tensor:f32[4,8]=ones,strides=1x4", struct.pack("<4i", 4, 8, 1, 4)),
+        ("tensor:f32[4,8]=ones,strides=1", struct.pack("<3i4x", 4, 8, 1)),  # a dimension that is broadcast has no stride
+    ],
+)
+def test_a_struct_has_an_address_sizes_and_strides(text: str, extents: bytes) -> None:
+    spec = parse_arg(text)
+    made = spec.materialise(0)
+    assert (made.rest, made.nbytes, spec.parameter_bytes) == (extents, 8 + len(extents), 8 + len(extents))
+    assert made.array.shape == parse_arg(text.removeprefix("tensor:").partition("]")[0] + "]=zeros").materialise(0).shape
+
+
+@pytest.mark.parametrize("text", ["[4]", "=1", "[4]=,index=i64", "[4]=ones,index=u8", "[4]=ones,strides=4y", "[4]=ones,box=4"])
+def test_struct_errors(text: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(EXPECTED_STRUCT)):
+        parse_arg(f"tensor:f32{text}")
 
 
 def test_arguments_are_numbered_in_order() -> None:

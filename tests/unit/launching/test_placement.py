@@ -10,7 +10,7 @@ import pytest
 
 from consan._errors import UsageError
 from consan.backends.virtual import VirtualBackend
-from consan.launching.placement import OnDevice, Placement, placed, pointer
+from consan.launching.placement import ArrayStruct, OnDevice, Placement, placed, pointer
 from consan.reports.variables import Argument
 from consan.tensormap.argument import TensorMap
 
@@ -42,6 +42,12 @@ def test_each_kind_of_value() -> None:
         *(Argument("argument 2", address, 16, element=4), Argument("argument 3", 0x100, 8)),
         *(Argument("argument 5", address, 16, element=4), Argument("argument 6", 0x300, 16)),
     ]
+
+
+def test_a_struct_begins_with_the_address_of_the_copy() -> None:
+    placement, array = Placement(VirtualBackend()), np.zeros(4, np.float32)
+    assert placement.parameter(ArrayStruct(array, b"rest"), "argument 1") == placement.address(array).to_bytes(8, "little") + b"rest"
+    assert placement.buffers == [Argument("argument 1", placement.address(array), 16, element=4)]
 
 
 def test_a_tensor_map_is_of_the_copy_and_checked() -> None:

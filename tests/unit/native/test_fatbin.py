@@ -1,7 +1,8 @@
 """Fat binaries. Those in `data` are nvcc 13.0's, of tests/native/sums.cu.
 
 nvcc --compress-mode=size (zstd), speed (lz4), none (plain) -gencode arch=compute_90a,code=[compute_90a,sm_90a]
--gencode arch=compute_80,code=compute_80 -fatbin; `code`: with code=sm_90a in place of the list.
+-gencode arch=compute_80,code=compute_80 -fatbin; `code`: with code=sm_90a in place of the list. `part_sums`, `part_values`: of the files of
+these names in tests/native, with -rdc=true -gencode arch=compute_90a,code=compute_90a -fatbin.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from consan._errors import ConsanError, EnvironmentFailure, NotSupported, UsageError
-from consan.native.fatbin import choose_ptx, entries
+from consan._errors import ConsanError, EnvironmentFailure, UsageError
+from consan.native.fatbin import MAGIC, choose_ptx, embedded, entries
 
 DATA = Path(__file__).parent / "data"
 
@@ -49,8 +50,9 @@ def test_the_ptx_that_a_gpu_would_run(name: str, architecture: str, target: str 
     found = choose_ptx(fatbin(name), architecture)
     assert (found is None) == (target is None)
     if found is not None and target is not None:
-        assert target in found[1].splitlines()
-        assert found[1].count(".visible .entry sums(") == 1
+        (text,) = found.texts
+        assert target in text.splitlines()
+        assert text.count(".visible .entry sums(") == 1
 
 
 def test_fat_binaries_that_follow_each_other() -> None:
@@ -59,8 +61,16 @@ def test_fat_binaries_that_follow_each_other() -> None:
     empty = fatbin("plain")[:8] + bytes(8)
     assert entries(empty) == []
     assert choose_ptx(empty, "sm_90a") is None
-    with pytest.raises(NotSupported, match="several modules"):
-        choose_ptx(fatbin("plain") + fatbin("zstd"), "sm_90a")
+    several = choose_ptx(empty + fatbin("plain") + fatbin("zstd"), "sm_90a")
+    assert several is not None
+    assert (len(several.texts), several.gaps) == (2, True)
+
+
+def test_fat_binaries_within_a_file() -> None:
+    """An object file: they lie anywhere, and what only looks like the beginning of one is passed over."""
+    parts = [fatbin("part_sums"), fatbin("part_values")]
+    data = b"\x7fELF" + parts[0] + b"odd" + MAGIC + b"\1\0" + parts[1] + MAGIC
+    assert list(embedded(data)) == parts
 
 
 def test_what_is_no_fat_binary() -> None:

@@ -1,0 +1,92 @@
+"""The PTX of the images that a program loads.
+
+An image is PTX, or fat binaries that hold some. A program may also have machine code linked at run time (`cuLinkComplete`, nvJitLink), or
+compiled for that (NVRTC with `-dc`), and load the result: it is known by its bytes, and stands for the images that it was made from.
+
+Not handled: link-time optimisation (LTO-IR is no PTX), and what a library within the program assembles (nvPTXCompiler has no shared form).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from consan._errors import ConsanError, NotSupported
+from consan.native.fatbin import MAGIC, FoundPtx, choose_ptx, embedded
+from consan.native.united import unite
+
+_DEPTH: Final = 8  # machine code that was linked from machine code that was linked, and so on
+_ELF: Final = b"\x7fELF"
+_ARCHIVE: Final = b"!<arch>\n"
+
+
+class Links:
+    """What machine code was made from, in all processes of a program."""
+
+    def __init__(self) -> None:
+        self._inputs: dict[tuple[int, int], list[bytes]] = {}  # process, linker -> images so far
+        self._made: dict[bytes, tuple[bytes, ...]] = {}  # digest of machine code -> images
+
+    def add(self, pid: int, linker: int, image: bytes) -> None:
+        """A linker gets an image."""
+        self._inputs.setdefault((pid, linker), []).append(image)
+
+    def make(self, pid: int, linker: int, code: bytes) -> None:
+        """A linker has made machine code; without any, it has gone."""
+        if code:
+            self._made[_digest(code)] = tuple(self._inputs.get((pid, linker), ()))
+        else:
+            self._inputs.pop((pid, linker), None)
+
+    def ptx_of(self, image: bytes, architecture: str) -> tuple[str, str] | None:
+        """The name and the text of the PTX that an image holds, or was made from. None for machine code. Raises NotSupported."""
+        found = self._found(image, architecture)
+        if found is None:
+            return None
+        if len(found.texts) == 1 and not found.gaps:
+            return found.name, found.texts[0]
+        text, missing = unite(found.texts)
+        if missing and found.gaps:
+            raise NotSupported(f"it is linked with machine code that has no PTX, for {', '.join(sorted(missing)[:3])}")
+        return found.name, text
+
+    def _found(self, image: bytes, architecture: str, depth: int = 0) -> FoundPtx | None:
+        if image.startswith(MAGIC):
+            return choose_ptx(image, architecture)
+        if not image.startswith(_ELF):
+            return FoundPtx("", (text_of(image),))
+        inputs = self._made.get(_digest(image)) if depth < _DEPTH else None
+        return None if inputs is None else self._joined(inputs, architecture, depth)
+
+    def _joined(self, inputs: Sequence[bytes], architecture: str, depth: int) -> FoundPtx:
+        parts = [self._part(each, architecture, depth + 1) for image in inputs for each in _within(image)]
+        found = [part for part in parts if part is not None]
+        if not found:
+            raise NotSupported("it is linked from code that is no PTX")
+        gaps = len(found) < len(parts) or any(part.gaps for part in found)
+        return FoundPtx(found[0].name, tuple(text for part in found for text in part.texts), gaps=gaps)
+
+    def _part(self, image: bytes, architecture: str, depth: int) -> FoundPtx | None:
+        try:
+            return self._found(image, architecture, depth)
+        except ConsanError:  # damaged, or no PTX: the program's linker has taken it
+            return None
+
+
+def text_of(image: bytes) -> str:
+    """The PTX that an image is. Raises NotSupported."""
+    text = image.split(b"\0", 1)[0].decode(errors="replace")
+    if ".version" not in text:
+        raise NotSupported("it holds no PTX")
+    return text
+
+
+def _within(image: bytes) -> list[bytes]:
+    """The image, or the fat binaries within an object file or a library of the host."""
+    host = image.startswith(_ARCHIVE) or (image.startswith(_ELF) and MAGIC in image)
+    return list(embedded(image)) if host else [image]
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.blake2b(code, digest_size=16).digest()

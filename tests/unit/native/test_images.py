@@ -1,0 +1,72 @@
+"""Which PTX an image stands for. Machine code that a program has linked is known by its bytes."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consan._errors import ConsanError, NotSupported
+from consan.instrument.ptx import PtxSyntaxError
+from consan.native.images import Links
+
+DATA = Path(__file__).parent / "data"
+ELF = b"\x7fELF\2"
+PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n\0"
+SUMS, VALUES = ((DATA / f"part_{name}.fatbin").read_bytes() for name in ("sums", "values"))
+
+
+def linked(*inputs: bytes, code: bytes = ELF) -> Links:
+    links = Links()
+    for each in inputs:
+        links.add(1, 7, each)
+    links.make(1, 7, code)
+    return links
+
+
+@pytest.mark.parametrize("second", [VALUES, b"!<arch>\n" + VALUES, ELF + b"\0\0\0" + VALUES], ids=["fat binary", "library", "object"])
+def test_machine_code_stands_for_what_it_was_made_from(second: bytes) -> None:
+    links = linked(SUMS, second)
+    found = links.ptx_of(ELF, "sm_90a")
+    assert found is not None
+    assert found[1].count(".entry ") == 2
+    assert links.ptx_of(ELF + b"other", "sm_90a") is None
+    links.add(1, 8, ELF)
+    links.make(1, 8, ELF + b"again")
+    assert links.ptx_of(ELF + b"again", "sm_90a") == found, "linked from what was linked"
+
+
+def test_a_linker_that_has_gone_leaves_nothing_to_the_next_of_its_handle() -> None:
+    links = linked(SUMS, VALUES)
+    links.make(1, 7, b"")
+    links.add(1, 7, PTX)
+    links.make(1, 7, ELF + b"second")
+    assert links.ptx_of(ELF + b"second", "sm_90a") == ("", PTX[:-1].decode())
+
+
+def test_what_is_no_ptx() -> None:
+    for inputs in ((), (b"LTO-IR",), (ELF,)):
+        with pytest.raises(NotSupported, match="linked from code that is no PTX"):
+            linked(*inputs).ptx_of(ELF, "sm_90a")
+    with pytest.raises(NotSupported, match="it holds no PTX"):
+        Links().ptx_of(b"text", "sm_90a")
+    with pytest.raises(NotSupported, match="machine code that has no PTX, for _Z8value_ofi, weight"):
+        linked(SUMS, ELF + b"cubin").ptx_of(ELF, "sm_90a")
+    assert linked(PTX, ELF + b"unused").ptx_of(ELF, "sm_90a") is not None, "what it lacks it does not need"
+
+
+CHANGES = st.lists(st.tuples(st.integers(0, len(SUMS + VALUES) - 1), st.integers(0, 255)), min_size=1, max_size=6)
+
+
+@given(CHANGES, st.integers(0, len(SUMS + VALUES)), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_damaged_parts_raise_errors_that_are_expected(changes: list[tuple[int, int]], length: int, as_library: bool) -> None:
+    data = bytearray(SUMS + VALUES)
+    for at, value in changes:
+        data[at] = value
+    image = bytes(data[:length]) if length % 4 == 0 else bytes(data)
+    with contextlib.suppress(ConsanError, PtxSyntaxError):
+        linked(b"!<arch>\n" + image).ptx_of(ELF, "sm_90a") if as_library else Links().ptx_of(image, "sm_90a")
