@@ -28,7 +28,7 @@ from consan.files import read_file
 from consan.instrument.ptx import Function, Param
 from consan.launching.entries import choose_entry
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import Value, placed, pointer
+from consan.launching.placement import ArrayStruct, Value, placed, pointer
 from consan.launching.signature import kinds_of
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.reports.combine import combine
@@ -42,6 +42,7 @@ from consan.tensormap.description import NBYTES
 __all__ = ["Kernel", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
+_LEAST_ADDRESS = 1 << 32  # of device memory
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 
 
@@ -157,9 +158,11 @@ def launch(
         with placed(session) as placement:
             values = placement.parameters(_arguments(kernel.function, args), "argument")
             session.address_name = name_addresses(prepared, kernel.entry, placement.buffers, len(values))
+            placement.owns_all &= not any(map(_may_point, args))
             session.launch(
-                prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative
-            )
+                prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative,
+                restore=placement.restore,
+            )  # fmt: skip
             report = finish(session.report())
     for launched in _CHECKS[-1:]:
         launched.append(report)
@@ -197,6 +200,8 @@ def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
                 f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap"
             )
         return value
+    if isinstance(value, ArrayStruct) and value.nbytes == parameter.nbytes:
+        return value
     if not isinstance(value, np.ndarray) or not value.ndim:
         return _scalar(value, parameter, kind)
     if value.dtype.hasobject or parameter.nbytes != 8:
@@ -204,6 +209,13 @@ def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
     if kind.kind in (INTEGER, UNSIGNED, FLOAT):
         raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter {kind.text}")
     return value
+
+
+def _may_point(value: Any) -> bool:
+    """Whether a number, or a word of bytes, may be an address: nobody knows of what."""
+    if isinstance(value, (bytes, bytearray)):
+        return any(word >= _LEAST_ADDRESS for (word,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]))
+    return isinstance(value, (int, np.integer)) and int(value) >= _LEAST_ADDRESS
 
 
 _FORMATS = {4: "<f", 8: "<d"}

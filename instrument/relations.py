@@ -201,8 +201,8 @@ class Relations(Protocol):
         """The thread count of a barrier; None if it has no such operand."""
         ...
 
-    def updates(self, write: Site) -> int:
-        """The PTX line of the load whose value a store changes and puts back at the same address; 0 if it is no such update."""
+    def updates(self, write: Site) -> frozenset[int]:
+        """The PTX lines of the loads whose values a store puts back, changed, at the same address. In an unrolled loop: of all copies."""
         ...
 
     def stores(self, access: Site) -> Stores | None:

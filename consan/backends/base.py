@@ -89,6 +89,9 @@ class Backend(Protocol):
     def memory_bytes(self) -> int:
         """Bytes of device memory."""
 
+    def free_bytes(self) -> int:
+        """Memory that is free now."""
+
     @property
     def allocates_zeros(self) -> bool:
         """Whether `alloc` gives zeroed memory."""
@@ -99,6 +102,9 @@ class Backend(Protocol):
 
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""
+
+    def peek(self, address: int, nbytes: int) -> bytes:
+        """Read while kernels run or hang."""
 
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory, 256-byte aligned."""

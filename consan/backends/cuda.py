@@ -78,7 +78,7 @@ class CudaBackend:
     assembles = True
     modules_kept: int | None = None
     allocates_zeros = False
-    records = False  # a recorded kernel that hangs keeps the GPU; called hooks prove a deadlock and let it end
+    records = False  # until the leaving of recorded kernels (instrument/record/leaving.py) has run on a chip
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()

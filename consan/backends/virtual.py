@@ -62,6 +62,14 @@ class VirtualBackend:
         """Copy host bytes to the device."""
         self.machine.write(address, data)
 
+    def free_bytes(self) -> int:
+        """All of it: memory costs nothing until it is touched."""
+        return self.memory_bytes
+
+    def peek(self, address: int, nbytes: int) -> bytes:
+        """Same as `read`."""
+        return self.read(address, nbytes)
+
     def poke(self, address: int, data: bytes) -> None:
         """Same as `write`: nothing runs in the background."""
         self.machine.write(address, data)

@@ -7,13 +7,15 @@ memory: then the shared memory of CTAs is checked here too, because such synchro
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from consan.checker import scopes
 from consan.checker.build import library
-from consan.checker.replay import MOST_FINDINGS, RECORD, History, Status, Tables, UnitInput
+from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status, Tables, UnitInput
 from consan.instrument.record.global_memory import Mode
 
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
@@ -33,7 +35,7 @@ class _Input(ctypes.Structure):
 
 class _Output(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "pad")),
+        *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "narrow")),
         *((name, ctypes.c_uint64) for name in ("lane_events", "kept", "pruned")),
     )
 
@@ -49,6 +51,7 @@ class GridChecked:
     contradictions: int = 0
     full: bool = False
     unknown: bool = False  # the bytes of a tensor copy are not known
+    narrow: bool = False  # some scope excludes other CTAs
     events: int = 0
     kept: int = 0
     pruned: int = 0  # accesses to bytes that the launch does not write
@@ -59,14 +62,20 @@ def check_grid(
 ) -> list[GridChecked]:
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too."""
     orders = (False, True) if mode is Mode.SYNCED else (False,)
-    return [_replay(tables, histories, mode, descending=descending, whole=whole, isa=isa, most=most) for descending in orders]
+
+    def at(level: Level, *, descending: bool) -> GridChecked:
+        return _replay(tables, histories, mode, level, descending=descending, whole=whole, isa=isa, most=most)
+
+    return [scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas) for descending in orders]
 
 
-def _replay(tables: Tables, histories: list[History], mode: Mode, *, descending: bool, whole: bool, isa: bool, most: int) -> GridChecked:
+def _replay(
+    tables: Tables, histories: list[History], mode: Mode, level: Level, *, descending: bool, whole: bool, isa: bool, most: int
+) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
     records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
-    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, isa=isa)
+    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa)
     given = _Input(
         one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most
     )
@@ -74,7 +83,8 @@ def _replay(tables: Tables, histories: list[History], mode: Mode, *, descending:
     library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
     return GridChecked(
         _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
-        int(output.contradictions), bool(output.full), bool(output.unknown), int(output.lane_events), int(output.kept), int(output.pruned),
+        int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow),
+        int(output.lane_events), int(output.kept), int(output.pruned),
     )  # fmt: skip
 
 

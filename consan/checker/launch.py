@@ -23,8 +23,9 @@ from consan.instrument.record import text
 from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
 
 Dim3 = tuple[int, int, int]
-_LEAST_LINES, _MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
-_LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
+_LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
+LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
+_ROOMY = 32
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _HASH_BYTES = 8
 _NAME_BYTES = 16
@@ -49,16 +50,20 @@ class Launch:
     calls: bool = False  # threads keep their place in the log in memory
     outer: bool = False  # accesses to global memory are in the logs
     loops: bool = True  # a thread may store more
+    roomy: bool = False  # a log of the usual length was full
     lines: int = field(init=False)
     address: int = field(init=False)
+    switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
+    hangs: bool = False  # it runs on, and the memory is read while it does
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         least, most = self.words + 2, self.words + 2
         if self.loops:
-            usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else _MOST_LINES
-            least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, _LONG_BYTES // bytes_of_all)
+            usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else MOST_LINES
+            least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
+            most *= _ROOMY if self.roomy else 1
         self.lines = min(self.most_bytes // bytes_of_all, most)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
@@ -93,6 +98,14 @@ class Launch:
         """Warps of a CTA."""
         return -(-self.threads // LANES)
 
+    def stop(self) -> None:
+        """Make its threads leave."""
+        self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
+
+    def _read(self, address: int, nbytes: int) -> bytes:
+        found: bytes = self.backend.peek(address, nbytes) if self.hangs else self.backend.read(address, nbytes)
+        return found
+
     def free(self) -> None:
         """Free the memory."""
         for address in self._places.values():
@@ -113,7 +126,7 @@ class Launch:
     def hashes(self) -> npt.NDArray[np.uint64]:
         """The two hashes of each thread: 2 x units x CTAs of a unit x threads. Zero where a thread has not exited."""
         size = self.ctas * self.threads * _HASH_BYTES
-        found = [np.frombuffer(self.backend.read(self._places[name], size), "<u8") for name in ("hashes_1", "hashes_2")]
+        found = [np.frombuffer(self._read(self._places[name], size), "<u8") for name in ("hashes_1", "hashes_2")]
         return np.stack(found).reshape(2, self.ctas, self.threads)[:, self.units]
 
     def grouped(self, limit: int = 0) -> Grouped:
@@ -122,7 +135,7 @@ class Launch:
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
-        window, nbytes = np.frombuffer(self.backend.read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
+        window, nbytes = np.frombuffer(self._read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
         return window, nbytes
 
     def history(self, unit: int) -> History:
@@ -141,12 +154,12 @@ class Launch:
         parts: list[npt.NDArray[np.uint32]] = []
         while found < self.lines:
             count = min(step, self.lines - found)
-            part = np.frombuffer(self.backend.read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            part = np.frombuffer(self._read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
             parts.append(part)
             found, step = found + count, 2 * step
             if not part[-self.words - 1 :].any():
                 break
-        parts.append(np.frombuffer(self.backend.read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
+        parts.append(np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
         return np.concatenate(parts)
 
 

@@ -10,8 +10,9 @@ import functools
 from dataclasses import dataclass, field, replace
 
 from consan.checker.changes import Change, EventPlaces, applied
+from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Grouped
-from consan.checker.recorder import Checked, LaunchedKernel, RecordedLaunch, check
+from consan.checker.recorder import Checked, RecordedLaunch, check
 from consan.checker.replay import History
 from consan.checker.uniting import Key
 from consan.checker.walks import Walked, walk
@@ -54,11 +55,12 @@ class Answer:
     found: frozenset[Key]
     troubles: frozenset[str]
     events: int
+    overtaken: bool  # a thread may wait for ever, if it comes later than in the replay
 
     @classmethod
     def of(cls, checked: Checked) -> Answer:
         """The answer that a check gives."""
-        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.outer)), checked.tally.events)
+        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.outer)), checked.tally.events, checked.overtaken)
 
 
 @dataclass

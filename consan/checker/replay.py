@@ -16,7 +16,8 @@ MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
-    "group commits retired address_low address_high place phase expected state_low state_high count low high unit"
+    "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
+    "lanes arrived"
 )
 RECORD = np.dtype([(name, "<u4") for name in _FIELDS.split()])
 
@@ -44,7 +45,9 @@ class Level(enum.IntEnum):
     SCOPES = 2  # releases of any scope too
 
 
-_NUMBERS = "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events"
+_NUMBERS = (
+    "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events closed pad"
+)
 
 
 class UnitInput(ctypes.Structure):
@@ -54,6 +57,7 @@ class UnitInput(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("blocks", "events", "log", "records")),
         ("lines", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in _NUMBERS.split()),
+        ("stands", ctypes.c_void_p),
     )
 
     @classmethod
@@ -79,8 +83,9 @@ class UnitInput(ctypes.Structure):
 
 class _Output(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("status", "records", "stuck_lane", "by_address")),
+        *((name, ctypes.c_uint32) for name in ("status", "records", "stuck_lane", "by_address", "overtaken")),
         ("lane_events", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("proven", "pad")),
     )
 
 
@@ -117,13 +122,23 @@ class Replayed:
     records: npt.NDArray[np.void]
     events: int
     by_address: bool  # the findings depend on words that are not hashed
+    overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
+    proven: bool = False  # a deadlock
+    stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
 
 
 def replay(
-    tables: Tables, history: History, *, descending: bool, level: Level = Level.EXACT, isa: bool = False, opened: tuple[int, int] = (0, 0)
+    tables: Tables,
+    history: History,
+    *,
+    descending: bool,
+    level: Level = Level.EXACT,
+    isa: bool = False,
+    opened: tuple[int, int] = (0, 0),
+    closed: bool = False,
 ) -> Replayed:
     """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
-    its events.
+    its events. `closed`: the host has stopped the launch; a block that has its number is complete.
     """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
@@ -131,6 +146,10 @@ def replay(
     records = np.zeros(MOST_FINDINGS, RECORD)
     given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa)
     given.open_block, given.open_events = opened
+    stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
+    given.closed, given.stands = int(closed), stands.ctypes.data
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
-    return Replayed(Status(output.status), records[: output.records], int(output.lane_events), bool(output.by_address))
+    found = records[: output.records]
+    by_address, overtaken, proven = bool(output.by_address), bool(output.overtaken), bool(output.proven)
+    return Replayed(Status(output.status), found, int(output.lane_events), by_address, overtaken, proven, stands)

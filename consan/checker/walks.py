@@ -11,18 +11,20 @@ import numpy.typing as npt
 
 from consan.checker.changes import Spot
 from consan.checker.replay import History
-from consan.instrument.record.templates import END, LANES, Template
+from consan.instrument.record.templates import END, LANES, Event, Template
 
 _DID_NOT_HAPPEN = 0xFFFFFFFF
 
 
 @dataclass
 class Walked:
-    """`ran`: executions by threads, of each block and of each guarded event; `pairs`: blocks that came directly after each other."""
+    """`ran`: executions of each block by threads; `pairs`: blocks that came directly after each other."""
 
     ran: Counter[int] = field(default_factory=Counter)
     skipped: Counter[Spot] = field(default_factory=Counter)  # executions of the block in which the guard kept the event from happening
     pairs: set[tuple[int, int]] = field(default_factory=set)
+    mbarriers: dict[int, None] = field(default_factory=dict)  # the addresses of those that were initialised
+    sizes: set[int] = field(default_factory=set)  # of the bulk copies to shared memory, in bytes
 
     def executions(self, spot: Spot) -> int:
         """How often an event happened, over all threads."""
@@ -80,3 +82,13 @@ class _Walk:
                 if event.guard_word >= 0:
                     guards = self._words(lanes[here], at[here] + event.guard_word)
                     self.found.skipped[int(number), place] += int((guards == _DID_NOT_HAPPEN).sum()) * self.units
+                if event.kind == Event.MBARRIER_INIT:
+                    self.found.mbarriers |= dict.fromkeys(self._values(event.address_word, event.offset, lanes[here], at[here]))
+                if event.kind == Event.BULK_LOAD:
+                    self.found.sizes |= self._values(event.a_word, event.a, lanes[here], at[here])
+
+    def _values(self, word: int, number: int, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
+        """What the sum of a word and a number was."""
+        if word < 0:
+            return {number}
+        return {int(each) + number for each in np.unique(self._words(lanes, at + word)) if each != _DID_NOT_HAPPEN}

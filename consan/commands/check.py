@@ -12,27 +12,31 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
+from consan.commands.again import with_hooks
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged
+from consan.commands.patching import with_patch, with_reruns
 from consan.commands.signatures import describe, templates
-from consan.files import check_writable, read_file, write_file
+from consan.files import check_writable, read_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of
 from consan.launching.placement import Placement
 from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
-from consan.reports.patches import diff, is_patch
 from consan.reports.verdict import exit_status
 from consan.session.layouts import name_addresses
 from consan.session.opening import open_session
+from consan.suppressions import finish
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
     from consan.session.session import Session
+    from consan.session.timing import Timer
 
 _LARGEST_SHARED = 227 << 10
 _CLUSTER, _SMEM = "1", "0"  # defaults of --cluster and --smem
@@ -48,7 +52,7 @@ class CheckCommand:
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
-        parser.add_argument("--patch", metavar="FILE", help="write verified fixes that are whole lines of a .cu file as a unified diff")
+        parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")
 
     def run(self, args: argparse.Namespace) -> int:
         """Parse everything first: an error in the last argument should not cost a compilation."""
@@ -57,22 +61,18 @@ class CheckCommand:
         chosen = choose_format(args.format, args.output)
         check_writable(args.output)
         check_writable(args.patch)
-        report = RequestedLaunch(args).run(args)
+        requested = RequestedLaunch(args)
+        sessions: list[Session] = []
+        report = requested.run(args, sessions.append)
+        if any(session.record_lost for session in sessions):
+            report = with_hooks(args.argv, report)
+        report = with_reruns(requested, args, report)
+        if args.patch is not None:
+            report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict)
         told = replace(report, command=("consan", *args.argv), status=status)
-        if args.patch is not None:
-            write_patch(args.patch, args.file, report)
         undelivered = deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
         return status or undelivered
-
-
-def write_patch(path: str, file: str, report: Report) -> None:
-    """Write the verified fixes of findings that count. Says so if there are none."""
-    fixes = [each.verified for each in report.active if each.verified is not None and is_patch(each.verified, file)]
-    if not fixes:
-        print(f"consan: warning: {path} was not written: no verified fix adds whole lines to {file}", file=sys.stderr)
-        return
-    write_file(path, diff(file, read_file(file), fixes))
 
 
 def launch_given(args: argparse.Namespace) -> bool:
@@ -102,7 +102,7 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--smem", default=_SMEM, metavar="SIZE", help="dynamic shared memory: bytes, or 64K")
     group.add_argument("--entry", metavar="NAME", help="the kernel, if the file has several; 'rev<float, 128>' instantiates a template")
     group.add_argument(
-        "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, bytes=HEX, tma:..."
+        "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, tma:..., tensor:..."
     )
     group.add_argument("--ctas", metavar="N", help="check only N clusters of the grid")
     add_compile_options(parser)
@@ -124,18 +124,56 @@ class RequestedLaunch:
             raise UsageError(f"--smem: {self.smem:,} bytes, expected at most {_LARGEST_SHARED:,}")
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
+        self.module: Module | None = None  # what was launched
+        self.arch = DEFAULT_ARCH
 
     def run(self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None) -> Report:
         """Prepare, launch, report. `opened`: is given the session before the launch."""
-        arrays = [spec.materialise(args.seed) for spec in self.specs]
-        recorded = {} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}
-        session = open_session(args, **recorded)
+        session = self._open(args)
         opened(session)
         self._say_unwatched(session)
         session.show(progress := for_terminal(delay=0.0))
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line
-            ptx = load_ptx(args, session.backend.arch or DEFAULT_ARCH)
-        module = read_module(ptx, args.file)
+            self.arch = session.backend.arch or DEFAULT_ARCH
+            ptx = load_ptx(args, self.arch)
+        self.module = read_module(ptx, args.file)
+        return judged(session, args.rules, self._launch(session, args, self.module, args.seed))
+
+    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Report:
+        """The same launch of a changed kernel under a schedule, in a session of its own."""
+        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
+        session.recording.fixes.off = True
+        self._launch(session, args, read_module(ptx, args.file), args.seed)
+        return finish(session.report(), args.rules)
+
+    def timer(self, args: argparse.Namespace) -> Timer:
+        """Times forms of the kernel on the GPU, without any checks."""
+        from consan.session.timing import Timer, gpu
+
+        backend = gpu()
+        arrays = [spec.materialise(args.seed) for spec in self.specs]
+        placed = Placement(backend)
+        values = placed.parameters(arrays, "--arg")
+        assert self.module is not None
+        entry = choose_entry(self.module, args.entry, args.file)
+
+        def launch(form: Any) -> None:
+            backend.launch(form, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
+
+        def results(run: Callable[[], None]) -> list[bytes]:
+            placed.refresh()
+            run()
+            backend.synchronize()
+            return placed.contents()
+
+        return Timer(backend, launch, results)
+
+    def _open(self, args: argparse.Namespace) -> Session:
+        return open_session(args, **({} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}))
+
+    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int) -> int:
+        """Launch with arguments of random `data`; returns the status."""
+        arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
@@ -146,10 +184,13 @@ class RequestedLaunch:
         with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
         try:
-            session.launch(prepared, entry.name, self.grid, self.block, values, shared=self.smem, cluster=self.cluster)
+            session.launch(
+                prepared, entry.name, self.grid, self.block, values,
+                shared=self.smem, cluster=self.cluster, cooperative=prepared.synchronises_grid, restore=placed.refresh,
+            )  # fmt: skip
         except KeyboardInterrupt:  # keep what was found so far
             status = int(ExitCode.INTERRUPTED)
-        return judged(session, args.rules, status)
+        return status
 
     def _say_unwatched(self, session: Session) -> None:
         """`--ctas` leaves most of a grid unchecked: the report says how much."""

@@ -25,7 +25,7 @@ from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep, settled
 from consan.files import check_writable
 from consan.process import children
-from consan.process.program import PythonProgram, add_words, find_native, find_program, run_program
+from consan.process.program import PythonProgram, add_words, drop_dashes, find_native, find_program, run_program
 from consan.progress import for_terminal
 from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
@@ -48,6 +48,7 @@ class RunCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
+        drop_dashes(args)
         native = find_native(args)
         program = native or find_program(args)
         # The report is printed; -o names the stored run, which is always JSON.

@@ -4,6 +4,7 @@ The arguments are those of `consan run` or `consan check`. A FILE.cu or FILE.ptx
 
     consan stress --seeds 200 kernel.cu --grid 4 --block 128 --arg f32[512]=arange --arg f32[512]=zeros
     consan stress --seeds 50 script.py --its --own arguments
+    consan stress --seeds 50 -- ./app its own arguments
 
 The document is always stored, also after Ctrl-C. consan/triage/campaign.py does the counting.
 """
@@ -25,7 +26,8 @@ from consan.commands.run import default_name
 from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry
 from consan.launching.source import load_ptx
-from consan.process.program import find_program
+from consan.native.run import check_native
+from consan.process.program import drop_dashes, find_native, find_program
 from consan.reports.coverage import installed_version
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
 
@@ -43,7 +45,7 @@ class StressCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments. Words after a program belong to it; words after a kernel's file are more options."""
-        parser.usage = "consan stress [options] [-m module | -c code | script.py | FILE.cu | FILE.ptx] [args or launch options...]"
+        parser.usage = "consan stress [options] [-m module | -c code | script.py | ./program | FILE.cu | FILE.ptx] [args or options...]"
         _add_options(parser)
         rest = argparse.REMAINDER
         parser.add_argument("-m", dest="module", nargs=rest, metavar="module", help="run a module, as python -m does")
@@ -55,6 +57,7 @@ class StressCommand:
         from consan.triage.campaign import Campaign, refuse_empty
         from consan.triage.show import Bar
 
+        drop_dashes(args)
         if _names_kernel(args):
             _read_rest(args)
         seeds = read_seeds(args.seeds)
@@ -216,8 +219,12 @@ def program_of(args: argparse.Namespace) -> ProgramSubject:
     from consan.session.device import shared_device
     from consan.triage.subject import ProgramSubject, sources_of_program
 
-    find_program(args)
-    device = shared_device(args.device).backend.choice
+    native = find_native(args)
+    if native is None:
+        find_program(args)
+    else:
+        check_native(args)
+    device = "gpu" if native is not None else shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
     given = [*_given(args), "--device", device]
     sources = sources_of_program(flag, tuple(words))

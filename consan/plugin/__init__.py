@@ -31,6 +31,7 @@ OPTIONS: Final = (
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
     ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
+    ("consan_mutate", True, "say which barriers, waits and fences no test would notice the absence of (on the virtual machine)"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
 )
 MARKERS: Final = (
@@ -62,6 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     _begin(config)
+    if setting(config, "consan_mutate"):
+        from consan.plugin.mutate import Score
+
+        config.pluginmanager.register(Score(config))
     if LEDGER not in config.stash and (CHECKING in config.stash or setting(config, "consan_report")):
         from consan.plugin.ledger import open_ledger
 

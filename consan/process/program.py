@@ -60,6 +60,12 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", nargs=rest, metavar="script.py", help="the program and its arguments")
 
 
+def drop_dashes(args: argparse.Namespace) -> None:
+    """`-- ./program`: the dashes only end the options."""
+    if args.program[:1] == ["--"]:
+        del args.program[0]
+
+
 def find_program(args: argparse.Namespace) -> PythonProgram:
     """The program: exactly one of a module, code and a script."""
     if args.module is not None:

@@ -35,6 +35,7 @@ _ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not
 _DIVERGENT: Final = "divergent"
 _ILLEGAL: Final = "illegal"  # a tcgen05 instruction
 _MISUSE: Final = "tcgen05-misuse"
+_PENDING_VALUES: Final = 1 << 20
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
 _ENDINGS: Final = {
@@ -236,6 +237,8 @@ def _waiter(blocked: Blocked, prepared: Prepared, entry: str) -> Waiter:
         place=shown_at(place) if place is not None else {},
         cluster_rank=blocked.cluster_rank,
         barrier=blocked.barrier,
+        arrived=blocked.arrived,
+        expected=blocked.expected,
         phase=_phase(blocked, blocked.mbarrier, prepared.layout(entry)) if blocked.mbarrier is not None else None,
         polls=tuple(_polls(blocked, prepared, entry)),
         polled=_polled(blocked, prepared, entry) if blocked.polled else "",
@@ -276,7 +279,8 @@ def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
 
     offset = state.address - RESERVED_SHARED
     name = layout.name(offset, offset + _MBARRIER_BYTES)
-    return Phase(offset, state.phase, state.pending, state.expected, state.tx, blocked.cluster_rank, name)
+    pending = state.pending - _PENDING_VALUES if state.pending >= _PENDING_VALUES // 2 else state.pending  # below 0: too many arrivals
+    return Phase(offset, state.phase, pending, state.expected, state.tx, blocked.cluster_rank, name)
 
 
 def _deadlock(blocked: list[Blocked], prepared: Prepared, entry: str) -> Finding:

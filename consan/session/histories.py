@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3
+from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
-from consan.checker.recorder import LaunchedKernel
 from consan.checker.stops import Stop
 from consan.instrument.record.templates import tables
 from consan.options import INLINE, ISA
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.session.layouts import GivenBuffers, NamedBuffers, layout_with, offsets_of, sources_of
-from consan.session.recording import Started
+from consan.session.started import Started
 
 if TYPE_CHECKING:
     from consan.session.device import Device

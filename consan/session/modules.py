@@ -80,8 +80,8 @@ class Modules:
         """The module for the recording engine, or why the engine does not take it."""
         with self.progress.module(name):
             try:
-                stops = self._device.backend.simulates  # else the log of a launch that hangs is lost
-                done = self._recording.rewritten(read, outer=outer, stops=stops)
+                leaves = not self._device.backend.simulates  # the virtual machine ends launches by itself
+                done = self._recording.rewritten(read, outer=outer, leaves=leaves)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):

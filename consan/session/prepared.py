@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from consan.backends.base import Handle
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
 from consan.reports.frameworks import CUDA
 from consan.reports.variables import Layout
+
+_GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
 
 
 @dataclass
@@ -28,10 +31,17 @@ class Prepared:
     launched: bool = False
     delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
+    roomy: bool = False  # recorded, and a log of the usual length was full
+    doubtful: str = ""  # why its launches take hooks: a record could not be judged
     refusal: str = ""  # why that engine does not take it, where it was asked to
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
+
+    @property
+    def synchronises_grid(self) -> bool:
+        """Whether it uses the barrier of a cooperative grid, which other launches do not have."""
+        return _GRID_BARRIER in self.plain
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 `--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
 hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
 
-Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the end of a recorded kernel that hangs on
-a GPU: its record is lost.
+Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the record of a launch on a GPU that ends
+with a fault.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Final
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
+from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import NoRoom
-from consan.checker.recorder import Checked, Histories, LaunchedKernel, RecordedLaunch, Tally, check, start
-from consan.checker.stops import Stop, stop_at
+from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.takes import synchronises
 from consan.instrument.runtime import Variant
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
@@ -31,9 +30,9 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
 from consan.session.repairs import Fixes
+from consan.session.started import Started
 
 if TYPE_CHECKING:
-    from consan.backends.cpu import LaunchStats
     from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
@@ -41,7 +40,8 @@ _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 8  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
-MOST_TOGETHER: Final = 256  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
+LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
+MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
 def engine_for(engine: str, global_memory: str) -> str:
@@ -53,6 +53,16 @@ def engine_for(engine: str, global_memory: str) -> str:
     if engine == INLINE:
         raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
     return RECORD
+
+
+Asker = Callable[["Prepared", "Started", Checked], None]
+ASKERS: list[Asker] = []
+"""Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
+
+
+def looks_by_itself(backend: Backend, global_memory: str) -> bool:
+    """Whether races in global memory are looked for without being asked. Not on a GPU: the logs of all accesses, of all CTAs, cost much."""
+    return global_memory == "auto" and backend.simulates
 
 
 @dataclass
@@ -69,7 +79,7 @@ class Recording:
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
-    asker: Callable[[Prepared, Started, Checked], None] | None = None  # asks each launch that was checked
+    asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
@@ -82,12 +92,12 @@ class Recording:
         """Whether races in global memory are looked for."""
         return self.outer and self.wanted(backend)
 
-    def rewritten(self, read: Callable[[], Module], *, outer: bool, stops: bool) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `stops`: logs say where threads wait."""
+    def rewritten(self, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = _recorded(read(), outer=outer, isa=self.isa, stops=stops)
+            done = _recorded(read(), outer=outer, isa=self.isa, leaves=leaves)
         except Refusal as reason:
             return str(reason)
         try:
@@ -98,10 +108,12 @@ class Recording:
             return str(error)
         return _as_instrumented(read(), done), done
 
-    def most_bytes(self, backend: Backend) -> int:
-        """Limit on the memory for logs."""
+    def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
+        """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
         if self.trace_memory is not None:
             return self.trace_memory
+        if roomy and not backend.allocates_zeros:
+            return backend.free_bytes() // 4 * 3
         return _most_bytes(None if backend.allocates_zeros else backend.memory_bytes)
 
     def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> Started:
@@ -110,22 +122,24 @@ class Recording:
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
         synced = prepared.recorded.mode is Mode.SYNCED
-        if synced and math.prod(shape) > 1 and synchronises(prepared.instrumented.module):
-            raise NoRoom("the CTAs of a cluster may synchronise through memory")
         if synced and not self.required and math.prod(grid) > MOST_TOGETHER:
             ctas = f"{math.prod(grid):,} CTAs that may synchronise through memory"
             raise NoRoom(f"{ctas} are too many to be replayed together (--global on does)")
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
-        launch = start(backend, prepared.loaded, prepared.recorded, launched, self.most_bytes(backend))
-        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample)
+        most = self.most_bytes(backend, roomy=prepared.roomy)
+        launch = start(backend, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
+        # Who names how much is to be checked, or keeps it, waits for it.
+        hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
+        seconds = LONGEST_CHECK if hurried else math.inf
+        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        if self.asker is not None:
-            self.asker(prepared, started, checked)
-        fixes = self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
+        for ask in (*filter(None, (self.asker,)), *ASKERS):
+            ask(prepared, started, checked)
+        fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
         self.findings.add(decode(checked.records, checked.table, {prepared.number: replace(sites, fixes=fixes)}))
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
@@ -152,6 +166,10 @@ class Recording:
         """How much of a kernel was checked."""
         return self._tallies.get((prepared.number, entry), Tally())
 
+    def doubts(self, entry: str, why: str) -> None:
+        """Note that a kernel is checked with called hooks because its record could not be judged."""
+        self.notes[f"{entry} was checked with called hooks (--engine inline), because its record could not be judged: {why}"] = None
+
     def takes_hooks(self, name: str, why: str) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded."""
         if self.engine == RECORD:
@@ -164,7 +182,7 @@ class Recording:
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()
-        self.fixes = Fixes()
+        self.fixes = Fixes(self.fixes.off)
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
@@ -179,46 +197,6 @@ def check_recording(recording: Recording, sample: int | None, keep_histories: bo
         raise UsageError("--keep-histories: not yet with --global on")
     if keep_histories and not recording.wanted(backend):
         raise UsageError("--keep-histories: only --engine record has histories to keep")
-
-
-@dataclass
-class Started:
-    """A recorded launch."""
-
-    launch: RecordedLaunch
-    launched: LaunchedKernel
-    recorded: Recorded
-    histories: Histories
-    exhaustive: bool = False
-    sample: int = 0
-    stop: Stop | None = None  # the fault that ended it
-    ended_early: bool = False  # and the backend has told how
-    limit: int = 0  # only the first CTAs were checked (0: all)
-
-    def ended(self, result: LaunchStats | None) -> None:
-        """Take the backend's result, if it has one."""
-        self.ended_early = result is not None and not result.completed
-        if result is not None and result.faults:
-            fault = result.faults[0]
-            self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
-
-    def check(self, *, limit: int = 0) -> Checked:
-        """Replay what it did. `limit`: only the first CTAs (0: all)."""
-        self.limit = limit
-        return check(
-            self.launch,
-            self.recorded,
-            self.launched,
-            self.histories,
-            limit=limit,
-            exhaustive=self.exhaustive,
-            sample=self.sample,
-            stop=self.stop,
-        )
-
-    def free(self) -> None:
-        """Free its memory."""
-        self.launch.free()
 
 
 def _most_bytes(gpu_memory: int | None) -> int:
@@ -238,14 +216,14 @@ def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
-def _recorded(module: Module, *, outer: bool, isa: bool, stops: bool) -> Recorded:
+def _recorded(module: Module, *, outer: bool, isa: bool, leaves: bool) -> Recorded:
     """`outer`: with global memory if it can be."""
     if not outer:
-        return record(module, isa=isa, stops=stops)
+        return record(module, isa=isa, leaves=leaves)
     try:
-        return record(module, outer=True, isa=isa, stops=stops)
+        return record(module, outer=True, isa=isa, leaves=leaves)
     except Refusal as reason:
-        return replace(record(module, isa=isa, stops=stops), outer_refusal=str(reason))
+        return replace(record(module, isa=isa, leaves=leaves), outer_refusal=str(reason))
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:

@@ -15,15 +15,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from consan._errors import NotSupported, UsageError
+from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
-from consan.checker.kept import Watched
-from consan.checker.launch import NoRoom
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
-from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
 from consan.options import ASSEMBLIES, DEVICES, ENGINES, POLICIES
 from consan.progress import SILENT, Progress
@@ -36,12 +33,14 @@ from consan.reports.verdict import assemble
 from consan.session.device import Device, new_device, shared_device
 from consan.session.endings import not_recorded
 from consan.session.histories import Keeper
+from consan.session.judging import Judge, Restore
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
-from consan.session.recording import Recording, Started, check_recording, engine_for, gaps_of
+from consan.session.recording import Recording, check_recording, engine_for, looks_by_itself
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
+from consan.session.started import Started
 from consan.session.summary import Summary, places
 from consan.session.unknown import of_known_order, unknown_order
 from consan.session.watch import SessionWatch
@@ -111,8 +110,7 @@ class Session:
         _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
         engine = engine_for(engine, global_memory)
         private = private or variant is not None
-        make = new_device if private else shared_device
-        self.device = on or make(device, shadow_memory)
+        self.device = on or (new_device if private else shared_device)(device, shadow_memory)
         self._finish = weakref.finalize(self, self.device.close) if private else None
         self.backend = self.device.backend
         self.seed = seed
@@ -124,8 +122,8 @@ class Session:
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        outer = global_memory != "off" and not keep_histories and sample is None
         required = global_memory == "on"
+        outer = required or (looks_by_itself(self.backend, global_memory) and not keep_histories and sample is None)
         self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, isa=base.isa)
         check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
@@ -138,6 +136,7 @@ class Session:
         self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
+        self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self._sites_of, cta_limit)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -211,78 +210,52 @@ class Session:
         cooperative: bool = False,
         stream: int | None = None,
         address_name: AddressName | None = None,
+        restore: Restore | None = None,
     ) -> None:
         """Launch a kernel of a prepared module, checked unless the filters leave it out.
 
-        `address_name` names global memory by this launch's arguments; without it the session's does.
+        `address_name` names global memory by this launch's arguments; without it the session's does. `restore` brings the buffers back
+        to what they were, so that the launch can be repeated where its record cannot be judged; None: it cannot be.
         """
+        how: dict[str, Any] = {"shared": shared, "cluster": cluster, "cooperative": cooperative, "stream": stream}
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.
         with self._own() as modules:
-            prepared, recording = self._start(modules.for_cluster(prepared, math.prod(cluster)), entry, grid, block, cluster)
-            modules.used[prepared.number] = prepared
-            prepared.address_name = address_name or self.address_name
-            self.names.note(prepared, entry)
-            handle = prepared.loaded if self.selection.takes(prepared.number, entry) else modules.plain(prepared)
-            self._ever_launched = True
-            prepared.launched |= handle is prepared.loaded
-            if cooperative:
-                self._check_residency(handle, entry, grid, block, shared)
-            threads = math.prod(grid) * math.prod(block)
-            recorded = self._recording(prepared, entry, recording, handle)
-            with recorded, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
-                result = self.backend.launch(
-                    handle, entry, grid, block, args, shared=shared, cluster=cluster, cooperative=cooperative, stream=stream,
-                    seed=self.seed, timeout=self._timeout,
-                )  # fmt: skip
-                if recording is not None:
-                    recording.ended(result)
-                self.watch.after(prepared, entry, result, threads, alone=self.alone)
+            prepared = modules.for_cluster(prepared, math.prod(cluster))
+            taken = self.selection.takes(prepared.number, entry)
+            while self._launched_once(prepared, entry, grid, block, args, how, address_name, restore, taken=taken):
+                pass
 
-    def _start(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> tuple[Prepared, Started | None]:
-        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks."""
-        if prepared.recorded is None:
-            return prepared, None
-        try:
-            started = self.recording.start(self.backend, prepared, entry, grid, block, cluster)
-        except NoRoom as error:
-            if prepared.recorded.mode is not Mode.OFF:
-                prepared = self.modules.without_outer(prepared)
-                self.recording.lacks_outer(prepared, entry, str(error))
-                return self._start(prepared, entry, grid, block, cluster)
-            self.recording.takes_hooks(prepared.name, str(error))
-            return self.modules.with_hooks(prepared, math.prod(cluster)), None
-        if self._keeper is not None:
-            started.launch = Watched(started.launch)
-        return prepared, started
-
-    @contextlib.contextmanager
-    def _recording(self, prepared: Prepared, entry: str, recording: Started | None, handle: Handle | None) -> Iterator[None]:
-        """Check what a launch has recorded, and free the memory of its logs."""
-        check = recording is not None and handle is prepared.loaded
-        try:
-            yield
-        except (KeyboardInterrupt, NotSupported):
-            if recording is not None and check:  # what it did so far; the report tells how it ended
-                recording.ended_early = True
-                self._check_recorded(prepared, entry, recording)
-            raise
-        else:
-            if recording is not None and check:
-                self._check_recorded(prepared, entry, recording)
-        finally:
-            if recording is not None and not self.device.lost:
-                recording.free()
-
-    def _check_recorded(self, prepared: Prepared, entry: str, recording: Started) -> None:
-        self.watch.synchronize()
-        if self.device.lost:
-            self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
-            return
-        checked = recording.check(limit=self.cta_limit)
-        if self._keeper is not None:
-            self._keeper.add(prepared, entry, recording)
-        self.recording.note(prepared, entry, recording, checked, self._sites_of(prepared))
-        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=recording.ended_early))
+    def _launched_once(
+        self,
+        prepared: Prepared,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[bytes],
+        how: dict[str, Any],
+        address_name: AddressName | None,
+        restore: Restore | None,
+        *,
+        taken: bool,
+    ) -> bool:
+        """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
+        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore)
+        self.modules.used[prepared.number] = prepared
+        prepared.address_name = address_name or self.address_name
+        self.names.note(prepared, entry)
+        handle = prepared.loaded if taken else self.modules.plain(prepared)
+        self._ever_launched = True
+        prepared.launched |= handle is prepared.loaded
+        if how["cooperative"]:
+            self._check_residency(handle, entry, grid, block, how["shared"])
+        threads = math.prod(grid) * math.prod(block)
+        judged = self._judge.judged(prepared, entry, recording, handle)
+        with judged, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
+            result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self._timeout, **how)
+            if recording is not None:
+                recording.ended(result)
+            self.watch.after(prepared, entry, result, threads, alone=self.alone)
+        return recording is not None and recording.repeats
 
     def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""
@@ -290,7 +263,7 @@ class Session:
             prepared.address_name = names
             self.names.note(prepared, entry)
             self._ever_launched = prepared.launched = True
-            self._check_recorded(prepared, entry, recording)
+            self._judge.check(prepared, entry, recording)
 
     def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
         """Name global memory by the buffers of a launch that the framework makes itself."""
@@ -312,6 +285,11 @@ class Session:
     def device_lost(self) -> bool:
         """Whether the device's context is lost: nothing can be read back or freed."""
         return self.device.lost
+
+    @property
+    def record_lost(self) -> bool:
+        """Whether a fault of a recorded kernel has taken the device and the record."""
+        return self._judge.lost
 
     # --- other events ---------------------------------------------------------------------------------------------------
 

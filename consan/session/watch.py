@@ -20,7 +20,9 @@ from consan.session.standing import stands
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
+    from consan.session.started import Started
 
+LONGEST, LONGEST_ONCE = 3.0, 30.0  # seconds that a recorded launch may take that can be repeated, or cannot, unless the user names a time
 LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
 
 
@@ -31,7 +33,15 @@ class SessionWatch:
         self.endings: dict[str, None] = {}  # in the order of their first
         self.reasons: dict[str, None] = {}  # why the run is incomplete
         self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
+        self.recorded: Started | None = None  # the launch that runs, if it is recorded
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
+
+    @property
+    def _limit(self) -> float | None:
+        """How long a launch may take. One that leaves only when it is told to has a limit in any case."""
+        if self._timeout is not None or self.recorded is None or not self.recorded.recorded.leaves:
+            return self._timeout
+        return LONGEST_ONCE if self.recorded.restore is None else LONGEST
 
     @contextlib.contextmanager
     def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
@@ -71,13 +81,13 @@ class SessionWatch:
             self.endings |= {result.ending: None} if result.ending else {}
             self.findings.add(endings.findings_of(result, prepared, entry))
             self.reasons |= dict.fromkeys(endings.endings_of(result, prepared, entry, self._timeout))
-        elif self._timeout is not None and not self._backend.synchronize(self._timeout):
+        elif (limit := self._limit) is not None and not self._backend.synchronize(limit):
             self._stop(entry, threads)
 
     def synchronize(self) -> None:
         """Wait for the device; stop a launch that exceeds the time limit."""
         try:
-            if not self._backend.synchronize(self._timeout):
+            if not self._backend.synchronize(self._limit):
                 self._stop("a kernel")
         except DeviceLost as error:
             self._device_lost("a kernel", error)
@@ -87,25 +97,37 @@ class SessionWatch:
 
     def _stop(self, entry: str, threads: int = 0) -> None:
         """The launch exceeds the time limit: make its threads exit at their next loop back-edge."""
-        assert self._timeout is not None
-        self.endings["timeout"] = None
-        self._end_running(entry, endings.over_time(self._timeout), self._timeout, threads)
+        limit = self._limit
+        assert limit is not None
+        if self.recorded is None:
+            self.endings["timeout"] = None
+        self._end_running(entry, endings.over_time(limit), limit, threads)
 
     def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
         """Stop the launches that still run, and give the report the reason and the places.
 
         `entry` was launched last, with so many `threads`, if it is known which launch it is.
         """
+        recorded = self.recorded
         left = self._abort(patience)
+        if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log tells where they were
+            recorded.stopped, recorded.memory.hangs = why, not left
+        else:
+            self._stands(entry, why, threads, left=left)
+        if not left:
+            self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+
+    def _stands(self, entry: str, why: str, threads: int, *, left: bool) -> None:
+        """Where hooks say that threads were."""
         records, over = self._device.shadow.take_stands(lost=not left)
         for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
             self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
-        if not left:
-            self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
 
     def _abort(self, patience: float) -> bool:
         """Make running kernels exit, and wait for that; False if they do not, and then the device is lost."""
         self._device.shadow.set_abort(True)
+        if self.recorded is not None and self.recorded.memory is not None:
+            self.recorded.memory.stop()
         if self._backend.synchronize(max(LEAVING, patience)):
             self._device.shadow.set_abort(False)
             return True

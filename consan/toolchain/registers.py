@@ -17,8 +17,10 @@ from consan._errors import UsageError
 from consan.instrument import Instrumented
 from consan.instrument.ptx import Edits, Module, parse
 from consan.toolchain import assemble
+from consan.toolchain.cache import CACHE, key
 
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
+_BOUNDS = re.compile(r"\.(?:max|req)ntid\b")
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
@@ -37,7 +39,7 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
         found = _with_few(done.ptx, architecture, most, options)
         if found is not None:
             return found.cubin, ()
-    text = cap_bounded_kernels(parse(done.ptx), cap) if done.communicates else done.ptx
+    text = _capped(done.ptx, cap) if done.communicates else done.ptx
     try:
         return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, ()
     except UsageError as error:
@@ -63,15 +65,21 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
 
 def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:
     """Try rising limits, not below the plain kernel's number; take the first with few spills in the hooks. None if there is none."""
-    module = parse(ptx)
     for registers in (number for number in FEW if number >= most):
-        capped = cap_bounded_kernels(module, registers)
+        capped = _capped(ptx, registers)
         if capped == ptx:
             return None
         found = assemble.assemble_cached(capped, architecture, options=options)
         if all(info.spill_loads <= _MOST_SPILLED for info in found.info.values()):
             return found
     return None
+
+
+def _capped(ptx: str, registers: int) -> str:
+    """`cap_bounded_kernels` of a text. Kept on disk: to read a module with hooks takes longer than all else when it is loaded again."""
+    if not _BOUNDS.search(ptx):
+        return ptx
+    return CACHE.fetch_text(key("capped", ptx, str(registers)), lambda: cap_bounded_kernels(parse(ptx), registers))
 
 
 def cap_bounded_kernels(module: Module, registers: int) -> str:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from consan._errors import ConsanError, InternalError, UsageError
 from consan.launching.arguments import parse_args
-from consan.launching.placement import Placement
+from consan.launching.placement import ArrayStruct, Placement
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of
@@ -78,6 +78,7 @@ class KernelRunner:
     def __init__(self, job: Job) -> None:
         assert isinstance(job.subject, KernelSubject)
         self.job, self.subject = job, job.subject
+        self.engine = engine_for_schedules(self.subject.engine, job.ptx)
         specs = parse_args(self.subject.args)
         session = self._session(0)
         self.device = session.device
@@ -104,7 +105,7 @@ class KernelRunner:
             cta_limit=watched,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
-            engine=engine_for_schedules(subject.engine),
+            engine=self.engine,
             trace_memory=subject.trace_memory,
             exhaustive=subject.exhaustive,
             sample=subject.sample,
@@ -123,7 +124,11 @@ class KernelRunner:
         self.placed.refresh()
         with steering.steer():
             values = [self.placed.parameter(value) for value in self.values]
-            session.launch(prepared, subject.entry, subject.grid, subject.block, values, shared=subject.smem, cluster=subject.cluster)
+            session.launch(
+                prepared, subject.entry, subject.grid, subject.block, values,
+                shared=subject.smem, cluster=subject.cluster, cooperative=prepared.synchronises_grid,
+                restore=self.placed.refresh,
+            )  # fmt: skip
         outcome = outcome_of(finish(session.report(), self.job.rules), session.endings, whole=request.whole)
         kernels, decisions = steering.kernels(), tuple(steering.recorded)
         return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, told=steering.told()), request)
@@ -147,7 +152,7 @@ class KernelRunner:
 
 def buffer_of(value: Any) -> Array:
     """The array of a buffer argument; None for others."""
-    array: Array = value.array if isinstance(value, TensorMap) else value
+    array: Array = value.array if isinstance(value, (ArrayStruct, TensorMap)) else value
     return array
 
 

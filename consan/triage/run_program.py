@@ -20,6 +20,7 @@ from typing import Final
 
 from consan import options
 from consan._errors import ConsanError
+from consan.native.run import run_native
 from consan.process import program as programs
 from consan.session.opening import open_session
 from consan.suppressions import finish
@@ -94,6 +95,10 @@ def answer(job: Job, request: Request) -> Outcome:
     assert isinstance(subject, ProgramSubject)
     arguments = _arguments(subject)
     arguments.seed, arguments.engine = request.seed, engine_for_schedules(arguments.engine)
+    native = programs.find_native(arguments)
+    if native is not None:
+        status, report, _ = run_native(native, arguments, delays=True)
+        return replace(outcome_of(finish(report, job.rules), (), whole=request.whole), result=f"exit {status}")
     program, session = programs.find_program(arguments), open_session(arguments)
     device = session.device
     if not device.backend.seeded:

@@ -21,16 +21,19 @@ from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
 from consan.options import AUTO, INLINE
+from consan.session.unknown import only_recorded
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
 
 
-def engine_for_schedules(engine: str) -> str:
+def engine_for_schedules(engine: str, ptx: str = "") -> str:
     """The engine of runs that compare schedules: `auto` means hooks, which find what happened in a schedule.
 
-    The recording engine finds the same in each schedule, so its findings cannot tell one from another.
+    The recording engine finds the same in each schedule, so its findings cannot tell one from another. It is taken all the same where
+    hooks do not know what the kernel uses, such as tensor memory. A program's kernels are not known before it runs: there such a kernel
+    makes the run incomplete.
     """
-    return INLINE if engine == AUTO else engine
+    return INLINE if engine == AUTO and not only_recorded(ptx) else engine
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ class Reason(enum.IntEnum):
     REFILLED = 37  # no wait, or the stage was released before its last use
     AFTER_EXIT = 36  # another CTA's shared memory is used when that CTA may have exited (R-CL)
     MAP_NOT_ACQUIRED = 41  # a changed tensor map is used without an acquire fence
+    BYTES_NOT_ANNOUNCED = 42  # copies bring more bytes than expect-tx announces (R-M7)
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
     ALLOC_COLUMNS = 64  # tensor memory, from here on: not a power of two from 32 to 512 (R-A1)
@@ -106,9 +107,18 @@ class Reason(enum.IntEnum):
     FENCE_BY_THE_ISA = 78  # --policy isa: release and acquire, without a tcgen05.fence (T1)
     ISSUE_ORDER = 79  # --policy isa: only the order of issue (T3)
     ONLY_USED = 80  # --policy isa: a load without wait::ld, whose registers have been used (T2)
+    COLLECTOR_EMPTY = 81  # R-T14: no valid fill
+    COLLECTOR_OTHER = 82  # R-T14: filled with another matrix
+    COLLECTOR_DISCARDED = 92  # R-T14: the fill is not valid any more
+    OTHER_LAYOUT = 83  # R-T16, a note
     REQUEST_AFTER_REFUSAL = 84  # cluster launch control, to 86 (R-C4)
     REFUSED_ID_USED = 85  # R-C5
     REQUESTS_OF_LANES = 86  # R-C8
+    LANE_OF_THE_WARP = 87  # --policy isa: a lane below 32 in another warp than the first of four (T4)
+    PEER_DEALLOC = 88  # --policy isa: dealloc of a pair without order behind the peer's accesses (T6)
+    NO_FENCE_BEHIND_COMMIT = 89  # --policy isa: a generic write of operand bytes behind the wait for the commit (T13)
+    FENCE_OF_OWN_CTA = 90  # --policy isa: fence.proxy.async.shared::cta for a product of the peer (T14)
+    WORDS_APART = 91  # alloc of a pair with two destinations (T22), a note
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
     NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
     NO_RELEASE = 51  # one does, but nothing releases the first access
@@ -119,6 +129,8 @@ class Reason(enum.IntEnum):
     OTHER_THREADS = 56  # another thread of the CTA has acquired it
     NOT_COHERENT = 57  # a load with .nc of bytes that the launch writes
     ACCESS_SCOPE = 58  # both accesses are strong, and the scope of one excludes the other CTA
+    FENCE_SCOPE = 59  # the scope of a fence between the two does
+    WRITTEN_LATER = 60  # a load with .nc of bytes that the launch writes afterwards
 
     @property
     def situation(self) -> str:

@@ -85,10 +85,10 @@ class TextRelations:
         flow = self._flow(barrier.function)
         return flow.data.counted(barrier.ptx_line) if flow is not None else None
 
-    def updates(self, write: Site) -> int:
+    def updates(self, write: Site) -> frozenset[int]:
         """See `relations.Relations`."""
         flow = self._flow(write.function)
-        return flow.data.updates(write.ptx_line) if flow is not None else 0
+        return flow.updates(write) if flow is not None else frozenset()
 
     def stores(self, access: Site) -> Stores | None:
         """See `relations.Relations`."""

@@ -123,6 +123,11 @@ class Flow:
         """The vertices of an access: all that belong to its source place."""
         return self._places.get(identity(_place(site)), set())
 
+    def updates(self, write: Site) -> frozenset[int]:
+        """See `relations.Relations`."""
+        lines = {self.instructions[vertex].line for vertex in self.at(write)}
+        return frozenset(load for line in lines if (load := self.data.updates(line)))
+
     def on_line(self, line: int) -> Vertices:
         """The vertices of a PTX line."""
         return self._lines.get(line, set())

@@ -1,16 +1,22 @@
-"""Instructions that only a target with the suffix `a` or `f` has, such as sm_100a (PTX ISA, ".target", and the target notes).
+"""Instructions that the module's target lacks (PTX ISA, ".target", and the target notes).
 
-ptxas 13.0 refuses each of them for sm_100 without a suffix. Judged: the targets of CUDA's tensor memory, sm_100, sm_101, sm_103 and sm_110.
-Not handled: features that a target lacks with any suffix.
+Many exist only with the suffix `a` or `f`, such as sm_100a: ptxas 13.0 refuses each of them for sm_100 without a suffix. Judged for that:
+the targets of CUDA's tensor memory, sm_100, sm_101, sm_103 and sm_110. Other targets have no tcgen05 at all, and those before sm_100 no
+cluster launch control. Not handled: what else a target lacks with any suffix.
 """
 
 from __future__ import annotations
 
+import re
+
 from consan.instrument.ptx import Instruction, Module
 
-__all__ = ["missing_suffix"]
+__all__ = ["missing_target"]
 
 _TARGETS = frozenset(("sm_100", "sm_101", "sm_103", "sm_110"))
+_FIRST = 100
+# The targets to name, and whether all from sm_100 on have the instruction.
+_BLACKWELL = {"tcgen05": ("sm_100a or sm_100f", False), "clusterlaunchcontrol": ("sm_100 or later", True)}
 _NAMES = frozenset(("tcgen05", "setmaxnreg"))
 _MODIFIERS = frozenset(
     (
@@ -21,18 +27,28 @@ _MODIFIERS = frozenset(
 _OUTSIDE = frozenset(("tile::gather4", "im2col::w"))  # with a suffix, unless the destination is .shared::cta
 
 
-def missing_suffix(module: Module) -> tuple[Instruction, str] | None:
-    """The first instruction that needs a suffix of the module's target, and what to write; None if there is none."""
-    target = module.target
-    if target not in _TARGETS:
-        return None
+def missing_target(module: Module) -> tuple[Instruction, str] | None:
+    """The first instruction that needs another target, or a suffix of the module's, and what to write; None if there is none."""
+    target, lacks = module.target, _without_suffix if module.target in _TARGETS else _elsewhere
     for function in module.functions:
         for instruction in function.instructions():
-            suffixes = _suffixes(instruction.parts)
-            if suffixes:
-                wanted = " or ".join(f"{target}{suffix}" for suffix in suffixes)
+            wanted = lacks(instruction.parts, target)
+            if wanted:
                 return instruction, f"'{instruction.opcode}' needs .target {wanted}; the module says {target}"
     return None
+
+
+def _without_suffix(parts: tuple[str, ...], target: str) -> str:
+    return " or ".join(f"{target}{suffix}" for suffix in _suffixes(parts))
+
+
+def _elsewhere(parts: tuple[str, ...], target: str) -> str:
+    """The targets that have an opcode which this one lacks with any suffix; empty if it has it."""
+    found = re.match(r"sm_(\d+)", target)
+    if found is None or parts[0] not in _BLACKWELL:
+        return ""
+    first_suffix, later = _BLACKWELL[parts[0]]
+    return "" if f"sm_{found[1]}" in _TARGETS or (later and int(found[1]) >= _FIRST) else first_suffix
 
 
 def _suffixes(parts: tuple[str, ...]) -> str:

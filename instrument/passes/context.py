@@ -14,7 +14,7 @@ from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.isa import InstructionEvent, Row
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
-from consan.instrument.ptx import Edits, Function, Instruction, Module, Operand
+from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
 
@@ -218,19 +218,29 @@ Handler = Callable[[Context, FunctionPlan, Work], None]
 
 def place_of(module: Module, instruction: Instruction) -> Place:
     """The position of an instruction, in the PTX and in the source."""
-    loc = instruction.loc
+    loc = _location(instruction)
     return Place(
         ptx_line=instruction.line,
         ptx=" ".join(instruction.text.split()),
         file=module.path(loc.file) if loc else None,
         line=loc.line if loc else None,
         column=loc.column if loc else None,
-        inlined=tuple(_frames(module, instruction)),
+        inlined=tuple(_frames(module, loc)),
     )
 
 
-def _frames(module: Module, instruction: Instruction) -> Iterator[InlinedCall]:
+def _location(instruction: Instruction) -> Loc | None:
+    """Its location. A load that the compiler has made of loads of several lines has line 0: then that of the next use of its register."""
     loc = instruction.loc
+    if loc is None or loc.line or not instruction.opcode.startswith("ld.") or not isinstance(loaded := instruction.operands[0], Register):
+        return loc
+    lines = list(instruction.scope.instructions())
+    below = lines.index(instruction) + 1
+    uses = (each.loc for each in lines[below:] + lines[:below] if loaded in each.operands[1:])
+    return next((use for use in uses if use is not None and use.line), loc)
+
+
+def _frames(module: Module, loc: Loc | None) -> Iterator[InlinedCall]:
     while loc is not None and loc.inlined_at is not None:
         outer, symbol = loc.inlined_at, module.debug_string(loc.function_name or "")
         yield InlinedCall(symbol or None, module.path(outer.file), outer.line, outer.column)

@@ -6,7 +6,7 @@ the longest path through the graph without the retreating edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from consan.instrument.passes.flow import Graph
 
@@ -47,3 +47,18 @@ def longest_path(graph: Graph, cuts: set[int], words: dict[int, int]) -> int:
             best[node] = words.get(node, 0) + max((best[each] for each in inner), default=0)
             stack.pop()
     return max((best[start] for start in (*graph.entries, *cuts)), default=0)
+
+
+def can_idle(graph: Graph, start: int, acts: Callable[[int], bool]) -> bool:
+    """Whether a thread can go round a loop, perhaps for ever, by nodes that do not act. `start`: the loop's head."""
+    pending, seen = [start], set[int]()
+    while pending:
+        node = pending.pop()
+        if node in seen or acts(node):
+            continue
+        seen.add(node)
+        following = graph.nodes[node].successors
+        if start in following:
+            return True
+        pending += following
+    return False

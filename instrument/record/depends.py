@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from consan.instrument.isa import Row, flow_of, is_memory_or_sync, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import CONTROL, Key, guard_of, key_of, written
+from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Function, Instruction, Module
 
 _DATA = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
@@ -29,6 +30,8 @@ def depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
     `outer`: the log has all accesses to global memory.
     """
     wanted, functions = set(lines), [each for each in module.functions if each.body is not None]
+    if any(map(_gives_up, functions)):
+        return True
     slices = [_Slice(function, outer) for function in functions]
     spaces: set[str] = set()
     for each in slices:
@@ -41,6 +44,13 @@ def depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
             return True
         if before == (len(spaces), sum(len(each.registers) for each in slices)):
             return False
+
+
+def _gives_up(function: Function) -> bool:
+    """Whether a thread may go on although a wait at an mbarrier has failed: then the time of each phase decides where it goes."""
+    rows = ((each, lookup(each.parts)) for each in function.instructions())
+    waits = [each for each, row in rows if row is not None and row.family == "mbarrier" and row.action in ("test_wait", "try_wait")]
+    return len(pure_waits(function, waits)) < len(waits)
 
 
 class _Slice:
@@ -56,7 +66,7 @@ class _Slice:
         """Begin at the accesses; returns the state spaces whose contents they may alter."""
         spaces: set[str] = set()
         for instruction, row in self._instructions:
-            if instruction.line not in lines or row is None or row.family in _WAITS:
+            if instruction.line not in lines or row is None or row.family in _WAITS or not is_memory_or_sync(instruction.parts):
                 continue
             loaded = list(written(instruction))
             self.registers.update(loaded)

@@ -12,5 +12,5 @@ _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 def header(context: Context) -> str:
     """Insert the module's variable; returns the target, raised to what the special registers need."""
     target = later_target(context.module.target, _OLDEST_TARGET)
-    extend_header(context, _OLDEST_VERSION, target, f"\n.visible .global .align 8 .u64 {text.LAUNCH};\n")
+    extend_header(context, _OLDEST_VERSION, target, f"\n.visible .global .align 8 .u64 {text.LAUNCH}[{text.LAUNCH_BYTES // 8}];\n")
     return target

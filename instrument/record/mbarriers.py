@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"mbarrier"})
-_KINDS = {
+KINDS = {
     "mbarrier.init": (Event.MBARRIER_INIT, "count", None),
     "mbarrier.inval": (Event.MBARRIER_INVAL, None, None),
     "mbarrier.arrive": (Event.MBARRIER_ARRIVE, "count", "tx-count"),
@@ -36,7 +36,7 @@ def is_wait(work: Work | None) -> bool:
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """Record an operation other than a wait."""
-    found = _KINDS.get(work.row.name)
+    found = KINDS.get(work.row.name)
     if found is None:  # an operation that changes nothing
         return
     kind, a_role, b_role = found
@@ -77,10 +77,15 @@ def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
         if guard.register == name:
             raise Unsupported(f"{instruction.opcode} that overwrites its guard")
         kernel.pending += f"@{'' if guard.negated else '!'}{guard.register} bra {label};\n"
-    kernel.pending += f"@!{name} bra {label};\n"
+    leaving = kernel.leaving if kernel.leaving is not None and instruction.start in kernel.leaving.waits else None
+    if leaving is None:
+        kernel.pending += f"@!{name} bra {label};\n"
+    else:
+        passed = f"$__consan_passed{instruction.start}"
+        kernel.pending += f"@{name} bra {passed};\n{leaving.at_failed_wait(label)}{passed}:\n"
     a, a_word = _parity(kernel, work, instruction)
     _add(kernel, work, TemplateEvent(Event.MBARRIER_WAIT, a=a, a_word=a_word))
-    kernel.pending += kernel.closed(node) + f"{label}:\n"
+    kernel.pending += kernel.closed(node) + (leaving.behind_wait(instruction, name) if leaving is not None else "") + f"{label}:\n"
 
 
 def _parity(kernel: KernelRewrite, work: Work, instruction: Instruction) -> tuple[int, int]:

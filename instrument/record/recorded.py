@@ -34,6 +34,7 @@ class Recorded:
     debug: bool = False  # a debug build: its registers were not checked
     mode: Mode = Mode.OFF  # how its global memory is recorded
     isa: bool = False  # checked by the strict reading of the ISA
+    leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @property

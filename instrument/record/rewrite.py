@@ -36,9 +36,10 @@ from consan.instrument.record import (
     tensor_memory,
     text,
 )
-from consan.instrument.record.cuts import cut_nodes, longest_path
+from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header
+from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Recorded, Refusal
 from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
@@ -52,11 +53,12 @@ _HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLER
 _BLOCKING = BARRIERS | {"cluster-barrier"}
 
 
-def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, stops: bool = True) -> Recorded:
+def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False) -> Recorded:
     """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
 
     `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
-    `stops`: logs say where threads wait, for launches that end early. The templates do not depend on it.
+    `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
+    logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
     """
     module = parse(source, name) if isinstance(source, str) else source
     plans = plan_functions(module, recorded=True)
@@ -71,7 +73,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     reads, writes = recorded_sides(plans)
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
     called = functions.recorded_functions(plans, reads, writes)
-    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "stops": stops}
+    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "leaves": leaves}
     how["apart"] = functions.may_part(plans, called)
     how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
@@ -101,6 +103,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
         debug=is_debug(module),
         mode=mode,
         isa=isa,
+        leaves=leaves,
     )
 
 
@@ -131,7 +134,8 @@ class KernelRewrite:
     apart: bool = False  # lanes of a warp may part in one of those
     suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
     outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
-    stops: bool = True  # the log says where a thread waits
+    leaves: bool = False  # threads leave when the host stops the launch
+    leaving: Leaving | None = None  # how they do
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
 
@@ -145,6 +149,7 @@ class KernelRewrite:
         body = self.plan.function.body
         assert body is not None
         self.graph = graph_of(self.plan.function)
+        self.leaving = Leaving(self.plan) if self.leaves else None
         self._seal()
         self._find_points()
         self.completions = tensor_memory.completions(self)
@@ -198,26 +203,19 @@ class KernelRewrite:
         """Insert the checks for room. `words`: the most between two cuts, and one."""
         for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
-            self.context.edits.insert_at(first.start, text.cut(words) + (self._stop() if self._idles(number) else ""))
+            idles = can_idle(self.graph, number, self._acts)
+            plain = text.cut(words) + text.stop() * idles
+            self.context.edits.insert_at(first.start, plain if self.leaving is None else self.leaving.cut(words, first, idles=idles))
         for call in self.suspensions:
             self.context.edits.insert_after(call, "\n" + text.resume() + text.cut(words))
         if not self.plan.is_entry:
             assert self.plan.function.body is not None
             self.context.edits.insert_at(self.plan.function.body.open + 1, text.cut(words))
 
-    def _idles(self, start: int) -> bool:
-        """Whether a thread can go round a loop without an event, perhaps for ever: then the loop's head ends the log."""
-        pending, seen = [start], set[int]()
-        while pending:
-            node = pending.pop()
-            if self.words.get(node) or node in seen:
-                continue
-            seen.add(node)
-            following = self.graph.nodes[node].successors
-            if start in following:
-                return True
-            pending += following
-        return False
+    def _acts(self, node: int) -> bool:
+        """Whether a thread that passes a node has an event, or a wait that it leaves at."""
+        waits = self.leaving.waits if self.leaving is not None else set[int]()
+        return bool(self.words.get(node)) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         self.pending = ""
@@ -234,8 +232,8 @@ class KernelRewrite:
         if functions.is_recorded_call(instruction, self.called):
             self.suspensions.append(instruction)
             self.pending += text.suspend() + (text.suspend_limit() if self.plan.is_entry else "")
-        if self.pending:
-            self.context.edits.insert_before(instruction, self.pending)
+        if text_before := self.pending + (self.leaving.before_barrier(work) if self.leaving is not None else ""):
+            self.context.edits.insert_before(instruction, text_before)
         if self.block is not None:
             self.block.written(written(instruction))
         self.pending = ""
@@ -247,6 +245,8 @@ class KernelRewrite:
 
     def _behind(self, instruction: Instruction, work: Work | None, node: int) -> None:
         """Events that an instruction makes once it has been executed."""
+        if self.leaving is not None:
+            self.pending += self.leaving.behind_barrier(work)
         if work is not None and mbarriers.is_wait(work):
             mbarriers.add_wait(self, work, node)
         if work is not None and tensor_memory.is_alloc(work):
@@ -283,23 +283,24 @@ class KernelRewrite:
             self.pending += self.closed(node) + self._stop()
 
     def _stop(self) -> str:
-        return text.stop() if self.stops else ""
+        return "" if self.leaves else text.stop()
 
     def open_block(self) -> Words:
         """The block that the walk is in; a new one if it is in none."""
         if self.block is None:
             self.block = Words(len(self.templates) + 1, clusters.window(self.context.module.target, self.context.module.version))
             self.templates.append(self.block.template)
-            self.pending += self.block.header()
+            self.pending += self.block.header(late=self.leaves)
         return self.block
 
     def closed(self, node: int) -> str:
         """End the block, if there is one."""
         if self.block is None:
             return ""
-        words, self.block = self.block.template.words, None
+        block, self.block = self.block, None
+        words = block.template.words
         self.words[node] = self.words.get(node, 0) + words
-        return text.close(words)
+        return (text.number(block.number) if self.leaves else "") + text.close(words)
 
     def _departure(self, instruction: Instruction, flow: str) -> str:
         predicate = instruction.predicate

@@ -15,6 +15,7 @@ import numpy.typing as npt
 NO_WORD = -1
 END = 0xFFFFFFFF  # in place of a block's number: the thread has exited
 STOP = 0xFFFFFFFE  # the thread waits at the last event of the block before
+LEFT = 0xC0000000  # added to a line of the PTX: there the thread has left, because the host stopped the launch
 LANES = 32
 WORD_BYTES = 4
 LINE_BYTES = LANES * WORD_BYTES  # one word of each lane of a warp
@@ -61,6 +62,7 @@ class Event(enum.IntEnum):
     LAUNCH_REQUEST = 36  # clusterlaunchcontrol, to 38 (launch_control.py)
     LAUNCH_ANSWER = 37  # a response has been decoded
     LAUNCH_USE = 38  # the id in a response is used
+    PRODUCT_FENCE = 39  # wgmma.fence: orders registers, which no log holds; only in changes of a text
     OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
     PUBLISH = 62  # the same: after it
     TENSOR_ALLOC_REQUEST = 64  # tcgen05, from here on (tensor_memory.py)
@@ -104,6 +106,7 @@ class Flag(enum.IntFlag):
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one
+    WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 
@@ -140,6 +143,11 @@ class TemplateEvent:
     b_word: int = NO_WORD
     c: int = 0
     c_word: int = NO_WORD
+
+    @property
+    def has_words(self) -> bool:
+        """Whether words of its block say what it did."""
+        return any(getattr(self, each.name) != NO_WORD for each in fields(self) if each.name.endswith("_word"))
 
 
 @dataclass

@@ -12,6 +12,8 @@ from __future__ import annotations
 from consan.instrument.record.templates import END, LINE_BYTES, STOP
 
 LAUNCH = "__consan_record"  # the module's variable with the address of the launch's record
+SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)
+LAUNCH_BYTES = 16
 # Fields of the launch's record, in 8-byte words (consan/checker/launch.py writes it).
 ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW, COUNTER, STATES = range(9)
 LAUNCH_WORDS = 9
@@ -19,7 +21,7 @@ STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, has
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
 DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
-.reg .b32 %__consan_l, %__consan_w, %__consan_x, %__consan_y;
+.reg .b32 %__consan_l, %__consan_w, %__consan_x, %__consan_y, %__consan_e;
 .reg .pred %__consan_q;
 """
 
@@ -112,17 +114,20 @@ def resume() -> str:
     return "ld.global.v2.u64 {%__consan_c, %__consan_h}, [%__consan_s]; ld.global.u64 %__consan_g, [%__consan_s+16];\n"
 
 
-def cut(words: int) -> str:
+def cut(words: int, full: str = "", room: str = "") -> str:
     """A check for room: at the head of a loop, where a function begins, and after a call.
 
     A thread without room continues at the end of its log, and notes that in the last line.
-    `words`: the most that a thread stores up to the next cut, and one for the mark of the end.
+    `words`: the most that a thread stores up to the next cut, and one for the mark of the end. `full`: what it then executes, up to the
+    label `room`.
     """
-    return f"""mov.b64 {{%__consan_w, %__consan_y}}, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
+    check = """mov.b64 {%__consan_w, %__consan_y}, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
 setp.lt.s32 %__consan_q, %__consan_x, 0;
-@%__consan_q mov.b64 %__consan_c, {{%__consan_l, %__consan_y}};
-@%__consan_q st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;
 """
+    turn = ("mov.b64 %__consan_c, {%__consan_l, %__consan_y};", f"st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;")
+    if not full:
+        return check + "".join(f"@%__consan_q {each}\n" for each in turn)
+    return f"{check}@!%__consan_q bra {room};\n{' '.join(turn)}\n{full}{room}:\n"
 
 
 def store(position: int, value: str) -> str:
@@ -158,6 +163,11 @@ def _with_carry(value: str) -> str:
     return f"""mov.b64 {{%__consan_x, %__consan_y}}, %__consan_g; xor.b32 %__consan_x, %__consan_x, {value};
 cvt.u64.u32 %__consan_v, %__consan_y; mad.wide.u32 %__consan_g, %__consan_x, {MULTIPLIER_2}, %__consan_v;
 """
+
+
+def number(block: int) -> str:
+    """Store the number of a block."""
+    return f"mov.u32 %__consan_w, {block};\n" + store(0, "%__consan_w")
 
 
 def close(words: int) -> str:

@@ -31,9 +31,9 @@ class Words:
     def __post_init__(self) -> None:
         self.template = Template(self.number)
 
-    def header(self) -> str:
-        """The text that stores the block's number."""
-        return f"mov.u32 {_WORD}, {self.number};\n" + text.store(0, _WORD) + text.hash_constant(self.number)
+    def header(self, *, late: bool) -> str:
+        """The text that begins the block. `late`: its number is stored last, and so tells that all words are there."""
+        return ("" if late else text.number(self.number)) + text.hash_constant(self.number)
 
     def add(self, event: TemplateEvent) -> None:
         """Append an event."""

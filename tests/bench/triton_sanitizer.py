@@ -1,12 +1,12 @@
 """Triton's own sanitizer tests as a yardstick: which verdicts of consan agree with what those tests expect.
 
-    python tests/bench/triton_sanitizer.py PATH/python/test/gluon/test_consan.py [-k WORDS] [--ctas 1,2] [-o ROWS.json]
+    python tests/bench/triton_sanitizer.py PATH/python/test/gluon/test_consan.py [-k WORDS] [--ctas 1,2] [--arch sm_100] [-o ROWS.json]
 
-The file is Triton's, of the version that is installed, fetched by whoever runs this (nothing of it is kept here). Its tests run with their
-own kernels, parameters and arguments, but Triton's instrumentation is switched off: the plain PTX, compiled for sm_90 as for a real
-chip, runs on consan's virtual machine. What a test expects is asked of the test itself: each one runs its launch in a process of its own
-and asserts what came of it, so it is shown a launch without a failure, then one with every failure, and the messages that it looks for are
-noted. Tests for other chips (tcgen05, tensor memory) are listed as not modelled.
+The file is Triton's, of the version that is installed, fetched by whoever runs this (nothing of it is kept here). Its tests run with
+their own kernels, parameters and arguments, but Triton's instrumentation is switched off: the plain PTX, compiled for sm_90 (or --arch) as
+for a real chip, runs on consan's virtual machine. What a test expects is asked of the test itself: each one runs its launch in a process of
+its own and asserts what came of it, so it is shown a launch without a failure, then one with every failure, and the messages that it looks
+for are noted. Tests for other chips are listed as not modelled.
 
 `agree`: clean where the test expects nothing, and otherwise an error of a kind that means what Triton's message means (`MEANINGS`).
 `kind`: errors, but of other kinds. Needs Triton, PyTorch (its CPU build will do) and pytest; no GPU. Does NOT handle: what a test
@@ -227,14 +227,14 @@ def _messages(function: Any, arguments: dict[str, Any]) -> Iterator[str]:
 # -- on Triton ----------------------------------------------------------------------------------------------------------------------------
 
 
-def on_the_machine(seed: int) -> Session:
+def on_the_machine(seed: int, arch: str) -> Session:
     """Sessions on the virtual machine, with Triton's instrumentation off whatever a test asks for."""
     import triton
 
     import consan.triton
 
     type(triton.knobs.compilation).instrumentation_mode = property(lambda knobs: "", lambda knobs, value: None)
-    return lambda: consan.triton.cpu(arch="sm_90", seed=seed)
+    return lambda: consan.triton.cpu(arch=arch, seed=seed)
 
 
 def run(file: Path, yardstick: Yardstick, words: str = "") -> None:
@@ -316,6 +316,7 @@ def main() -> None:
     parser.add_argument("-k", dest="words", default="", help="as pytest's -k")
     parser.add_argument("--ctas", default="", help="only these sizes of the cluster, as 1,2")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--arch", default="sm_90", help="the chip: sm_90 or sm_100")
     parser.add_argument("-o", dest="output", type=Path, help="store all rows, with their findings, as JSON")
     told = parser.parse_args()
     missing = next((file for file in told.files if not file.is_file()), None)
@@ -329,7 +330,7 @@ def main() -> None:
         if told.output:
             told.output.write_text(json.dumps([asdict(row) for row in yardstick.rows], indent=1))
 
-    yardstick = Yardstick(on_the_machine(told.seed), [int(count) for count in told.ctas.split(",") if count], keep)
+    yardstick = Yardstick(on_the_machine(told.seed, told.arch), [int(count) for count in told.ctas.split(",") if count], keep)
     run(told.files[0], yardstick, told.words)
     return show(yardstick.rows)
 

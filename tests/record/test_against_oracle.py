@@ -23,7 +23,7 @@ def _measured(strategy: str, programs: int, number: int, tmp_path: Path, monkeyp
     return measure.measure(strategy, programs, number, tmp_path)
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "matrix", "cluster_ending"])
+@pytest.mark.parametrize("strategy", ["with_copies", "asynchronous", "cluster_ending"])
 def test_programs(strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = _measured(strategy, 8, 1000, tmp_path, monkeypatch)
     assert (row.shadowed, row.examples) == (0, [])

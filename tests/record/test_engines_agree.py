@@ -80,7 +80,7 @@ def test_on_a_gpu(name: str, gpu: None) -> None:
     if "gpu" not in spec.backends:
         pytest.skip("undefined behaviour on a chip")
     _check_clean(name, "gpu")
-    if name in TWINS and not any("deadlock" in one.kinds for one in (*spec.expected, *spec.allowed)):  # the record of a hang is lost
+    if name in TWINS:
         _check_racy(name, "gpu")
 
 

@@ -19,7 +19,7 @@ from consan.instrument.record import text, words
 
 # Rule by rule, but bounds (the virtual machine reports such an access too), what came before a copy, unpublished inits, and which writes still matter to a proxy fence (test_checker.py has all four): the file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
-    "races: unordered": ("races.hpp", "            findings_.add(found);", "", "raw", True),
+    "races: unordered": ("races.hpp", "if (name(found, item.access, item.time)) findings_.add(found);", "", "raw", True),
     "races: reads before a write": ("races.hpp", "if (access.writes) compare(cell.reads", "if (false) compare(cell.reads", "war_loop", True),
     "races: morally strong": ("races.hpp", "return old.strong && now.strong &&", "return false &&", "shared_atomics", False),
     "races: same bytes": ("races.hpp", "morally_strong(item.access, access) ||", "(item.access.strong && access.strong) ||", "mixed_size_atomics", True),
@@ -94,7 +94,6 @@ RULES |= CLUSTERS
 
 QUICK = (
     "races: unordered",
-    "barriers: order",
     "mbarriers: order",
     "proxies: fences",
 )  # the others compile the checker for minutes

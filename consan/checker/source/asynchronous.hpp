@@ -15,7 +15,7 @@ class Asynchronous {
     Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
-          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
         if (enabled) globals_.keep_stores();
     }
 
@@ -123,7 +123,7 @@ class Asynchronous {
     // A copy from the own shared memory to that of a CTA.
     void push(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         Receiver to = receivers(thread, log).front();
-        u32 bytes = log.a(), from = shape_.place(log.c_address(), thread, false);
+        u32 bytes = log.a(), from = shape_.place(log.c(), thread, false);
         Operation made = signalled(BULK_LOAD_OPERATION, thread, log, to, bytes), source = made;
         if (mbarriers_.current(to.mbarrier, made.phase) && bytes) {
             source.kind = BULK_SOURCE_OPERATION, source.target = shape_.home(thread), source.phase = made.phase;
@@ -152,7 +152,7 @@ class Asynchronous {
     // the one of the even or the odd CTA of each pair, as that of the operand is.
     std::vector<Receiver> receivers(u32 thread, const LaneLog &log) const {
         i32 flags = log.event().flags;
-        u32 to = place(thread, log), signal = shape_.place(log.b_address(), thread, flags & RANKED), odd = shape_.owner(signal) & 1;
+        u32 to = place(thread, log), signal = shape_.place(log.b(), thread, flags & RANKED), odd = shape_.owner(signal) & 1;
         if (!(flags & MULTICAST)) return {{to, signal}};
         std::vector<Receiver> found;
         for (u32 cta = 0; cta < shape_.ctas(); ++cta)

@@ -50,6 +50,14 @@ class Barriers {
             if (!each.second.pasts.empty()) settle(each.second, released);
     }
 
+    // What a thread waits for that has arrived.
+    void describe(Record &record, u32 id) {
+        Round &round = rounds_[id];
+        record.number = id;
+        record.arrived = round.count == NOTHING ? (u32)round.waiting.size() : round.arrived;
+        record.expected = round.count == NOTHING ? threads_ : round.count;
+    }
+
   private:
     // A warp that is not counted yet. `passing`: lanes that only arrive; they continue when the warp is counted, because otherwise one of
     // them could arrive at the next round before other lanes of its warp arrive at this one.

@@ -31,8 +31,9 @@ class Edges {
     // A fence.
     void fence(u32 unit, u32 thread, const Event &event) {
         u32 order = (u32)event.offset & 7;
-        Scope scope = scope_of(event);
+        Scope scope = views_.scope(event);
         Thread &own = threads_[unit][thread];
+        if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
         if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
         if (order & GIVES && scope >= GPU_SCOPE) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
@@ -48,7 +49,10 @@ class Edges {
         const FlagAccess &write = flags_[access.from];
         bool hop = meet(write, access);
         if (hop) observers_[access.from].push_back({access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
-        for (const Carried &each : carried_[access.from]) {
+        // The latest first: it often brings those before it.
+        const std::vector<Carried> &handed = carried_[access.from];
+        for (size_t i = handed.size(); i-- > 0;) {
+            const Carried &each = handed[i];
             if (each.layer == LOOSE) loosen(access, write, each, hop);
             else if (hop && each.layer == KNOWN) expect(own, each, access);
             else if (hop && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
@@ -99,6 +103,14 @@ class Edges {
         return found->second;
     }
 
+    // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
+    u32 narrow_fence(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) const {
+        const auto &made = threads_[other_unit][other].narrow;
+        auto after = std::lower_bound(made.begin(), made.end(), std::make_pair(time, 0u));
+        if (after != made.end()) return after->second;
+        return threads_[unit][thread].narrow.empty() ? narrow_ : threads_[unit][thread].narrow.back().second;
+    }
+
   private:
     struct Observer {
         u32 unit, thread, time;
@@ -108,7 +120,7 @@ class Edges {
         Scope scope;
         u32 site;
     };
-    // A moment that a write hands on. `released`: for LOOSE ones, the widest release that the write has, and its site.
+    // A moment that a write hands on: the write's site, that of the release. `released`: for LOOSE ones, the widest release that the write has.
     struct Carried {
         Layer layer;
         Moment moment;
@@ -128,7 +140,13 @@ class Edges {
         std::vector<Pending> pending;  // observed by strong reads, and not acquired
         std::vector<Moment> sc;        // the same behind a fence.sc
         u32 sc_actor = NOTHING;
+        std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
     };
+
+    void note_narrow(u32 unit, u32 thread, Thread &own, const Event &event) {
+        own.narrow.push_back({views_.clocks(unit).time(thread), (u32)event.site});
+        narrow_ = (u32)event.site;
+    }
 
     static bool same(const Observer &each, u32 unit, u32 thread) { return each.unit == unit && each.thread == thread; }
     static u32 width(Scope scope) { return std::min<u32>(scope, GPU_SCOPE); }
@@ -139,11 +157,11 @@ class Edges {
     bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
 
     void carry(std::vector<Carried> &carried, const FlagAccess &access, Layer layer, const Release &release) {
-        Carried made{layer, release.moment, release.scope, access.site, false, 0, CTA_SCOPE};
+        Carried made{layer, release.moment, release.scope, access.site, false, release.site, CTA_SCOPE};
         if (layer == LOOSE)
             for (const Carried &each : carried)
                 if (each.layer == KNOWN && views_.chain(each.moment.chain).unit == access.unit && views_.chain(each.moment.chain).thread == access.thread && (!made.released || each.scope > made.release_scope))
-                    made.released = true, made.release_scope = each.scope, made.release_site = each.site;
+                    made.released = true, made.release_scope = each.scope, made.release_site = each.release_site;
         for (Carried &each : carried)
             if (each.moment.chain == made.moment.chain && width(each.scope) == width(made.scope)) {
                 if (made.moment.number >= each.moment.number) each = made;
@@ -217,4 +235,5 @@ class Edges {
     std::vector<std::vector<Thread>> threads_;       // by CTA
     std::vector<std::vector<u32>> sc_threads_;       // by CTA: threads that have observed writes behind a fence.sc
     std::map<std::tuple<u32, u32, u32>, Deficit> deficits_;
+    u32 narrow_ = 0;  // the site of the last fence of narrow scope
 };

@@ -34,7 +34,7 @@ struct FlagAccess {
 class Flags {
   public:
     // The strong access that a log is at.
-    void add(const LaneLog &log, u32 unit, u32 thread) { all_.push_back(read(log, unit, thread)); }
+    void add(const LaneLog &log, u32 unit, u32 thread, Scope scope) { all_.push_back(read(log, unit, thread, scope)); }
 
     // A store that is no such access.
     void add_plain(u64 address, u32 bytes) {
@@ -60,7 +60,7 @@ class Flags {
     u32 contradictions() const { return contradictions_; }
 
   private:
-    static FlagAccess read(const LaneLog &log, u32 unit, u32 thread) {
+    static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
         const Event &event = log.event();
         auto wide = [&](u32 place) { return (u64)log.value_at(place + 1) << 32 | log.value_at(place); };
         FlagAccess made{};
@@ -68,7 +68,7 @@ class Flags {
         made.address = wide(0), made.before = log.value_at(2), made.after = log.value_at(3);
         if (made.address >> 63) made.address |= (u64)(unit + 1) << 32;  // shared memory: of its unit: an address there has the rank of its CTA
         made.old = wide(4), made.first = wide(6), made.second = wide(8);
-        made.order = (u32)event.offset & 7, made.scope = scope_of(event), made.operation = (u32)event.b;
+        made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
         if ((made.operation & 255) == CAS && made.observes && made.old != made.first) made.writes = made.updates = false;

@@ -64,7 +64,7 @@ class Part {
         made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
         made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
         made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
-        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)scope_of(event);
+        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event);
         made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
         grid_->outer.add(made);

@@ -82,6 +82,8 @@ class Issuers {
     // Whether a thread knows that an operation is complete: `complete` for tensor memory, `known` for shared memory too.
     bool known(const Ticket &ticket, u32 thread) const { return clocks_.known(thread, issuers_[ticket.issuer].actor) > ticket.number; }
     bool complete(const Ticket &ticket, u32 thread) const { return known(ticket, thread) || clocks_.in(behind_fence(thread), issuers_[ticket.issuer].actor) > ticket.number; }
+    // Whether a thread knows that an operation is complete, and no proxy fence for a memory lies behind that.
+    bool unbridged(const Ticket &ticket, u32 thread, u32 memory) const { return known(ticket, thread) && clocks_.known_fenced(thread, issuers_[ticket.issuer].actor, memory) <= ticket.number; }
     // Whether relaxed synchronisation and fences order the issue of an operation before what a thread does.
     bool issued_before(const Ticket &ticket, u32 thread) const { return clocks_.in(behind_fence(thread), issuers_[ticket.issuer].fenced) > ticket.number; }
 

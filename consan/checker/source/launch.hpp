@@ -7,8 +7,8 @@ class LaunchReplay {
     LaunchReplay(const GridInput &input, GridOutput &output) : input_(input), output_(output), grid_(input), buffer_(1) {}
 
     void run() {
+        grid_.views.resize(input_.count, input_.one.cta_threads, input_.one.level >= SCOPES);
         read();
-        grid_.views.resize(input_.count, input_.one.cta_threads);
         if (input_.synced) together();
         else one_by_one();
         output_.records = grid_.findings.count();
@@ -64,10 +64,11 @@ class LaunchReplay {
 
     void note_write(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
+        if (event.kind == OBSERVE || event.kind == FENCE) output_.narrow |= scope_of(event) < GPU_SCOPE;
         if (event.kind == OBSERVE) {
-            if (input_.synced) grid_.flags.add(log, unit, thread);
+            if (input_.synced) grid_.flags.add(log, unit, thread, grid_.views.scope(event));
         } else if (event.kind == FENCE) {
-            grid_.sc |= event.offset & GIVES && scope_of(event) >= GPU_SCOPE;
+            grid_.sc |= event.offset & GIVES && grid_.views.scope(event) >= GPU_SCOPE;
         } else if (event.kind == GLOBAL_WRITE) {
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
             if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);

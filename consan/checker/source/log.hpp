@@ -32,14 +32,17 @@ class LaneLog {
     const Event &event() const { return *event_; }
     u32 address() const { return (event_->address_word < 0 ? 0 : word(event_->address_word)) + (u32)event_->offset; }
     u32 a() const { return (event_->a_word < 0 ? 0 : word(event_->a_word)) + (u32)event_->a; }
-    u32 b() const { return event_->b_word < 0 ? (u32)event_->b : word(event_->b_word); }
-    u32 b_address() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
-    u32 c() const { return event_->c_word < 0 ? (u32)event_->c : word(event_->c_word); }
-    u32 c_address() const { return (event_->c_word < 0 ? 0 : word(event_->c_word)) + (u32)event_->c; }
+    u32 b() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
+    u32 c() const { return (event_->c_word < 0 ? 0 : word(event_->c_word)) + (u32)event_->c; }
     bool has_value() const { return event_->value_word >= 0; }
     u32 value() const { return word(event_->value_word); }
     u64 wide_value() const { return (u64)value_at(1) << 32 | value(); }
     u32 value_at(u32 place) const { return word(event_->value_word + (i32)place); }
+
+    // What follows the block: the number of the next one, a mark, or 0.
+    u32 following() const { return at_ + size_ < input_->lines ? words_[(at_ + size_) * LANES] : 0; }
+    // Whether the thread did nothing after this event.
+    bool is_last() const { return left_ == 0 && (following() == 0 || (following() >= LEFT && following() < END)); }
 
     // Whether the log ran out of room: then its last line is not zero.
     bool full() const { return words_[(input_->lines - 1) * LANES] != 0; }
@@ -56,12 +59,12 @@ class LaneLog {
         size_ = 0;
         u32 number = words_[at_ * LANES];
         if (number == END) return FINISHED;
-        if (number == STOP || number == 0) return STOPPED;
+        if (number >= LEFT || number == 0) return STOPPED;
         if (number > input_->block_count) return BROKEN;
         const Block &block = input_->blocks[number];
         size_ = (u64)block.words;
         if (at_ + size_ >= input_->lines) return BROKEN;
-        open_ = words_[(at_ + size_) * LANES] == 0;  // the launch ended in the midst of the block: not all its words are there
+        open_ = !input_->closed && words_[(at_ + size_) * LANES] == 0;  // the launch ended in the midst of the block: not all its words are there
         if (open_ && number != input_->open_block) return STOPPED;
         next_ = input_->events + block.first;
         left_ = open_ ? input_->open_events : (u32)block.events;

@@ -73,7 +73,7 @@ class Mbarriers {
             object = use(each.thread, site, place);
             if (!object) continue;
             total += each.count;
-            object->tx += each.bytes;
+            if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
             if (publishes) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
         if (!object) return;
@@ -94,11 +94,26 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         u32 before = object->phase;
-        object->tx += bytes;
+        announce(*object, thread, site, bytes);
         settle(*object, released);
         check_lap(*object, before, thread, site);
         check_bytes(*object, thread, site);
         object->last_site = site;
+    }
+
+    // No thread can continue, and in the launch all did: phases that lack no arrival, and have more bytes than were announced, were over
+    // there before all of their copies had landed (R-M7). Releases their waiters.
+    void end_exceeded(std::vector<u32> &released) {
+        for (Object &object : objects_) {
+            if (object.waiters.empty() || object.pending || !exceeds(object)) continue;
+            object.tx = 0;
+            settle(object, released);
+        }
+    }
+
+    // The launch has ended.
+    void finish() {
+        for (const Object &object : objects_) exceeds(object);
     }
 
     // fence.mbarrier_init: the initialisations by a thread.
@@ -118,6 +133,7 @@ class Mbarriers {
         if (!object) return true;
         u32 phase = clocks_.executed(thread, object->actor);
         if (((phase - 1) & 1) == (parity & 1)) {
+            overtaken_ |= ((object->phase - 1) & 1) != (parity & 1);
             if (clocks_.known(thread, object->actor) < phase) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait had seen it
             return true;
         }
@@ -155,6 +171,7 @@ class Mbarriers {
         found = {known->second, objects_[known->second].phase};
         return true;
     }
+    bool overtaken() const { return overtaken_; }
     bool waited(const Phase &phase) const { return objects_[phase.object].waited > phase.phase; }
     // Whether a thread has seen some phases at least, and `time` is still the moment of the last one: it has released nothing since.
     bool nothing_since(u32 thread, const Phase &phase, u32 least, u32 time) const {
@@ -173,6 +190,15 @@ class Mbarriers {
     u32 phases_known(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor); }
     bool fenced(u32 thread, const Phase &phase, u32 memory) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, memory) > phase.phase; }
     bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor) > phase.phase; }
+    // The phase that a thread waits for. Returns whether it waits.
+    bool awaited(Record &record, u32 place, u32 thread) const {
+        auto known = places_.find(place);
+        if (known == places_.end()) return false;
+        const Object &object = objects_[known->second];
+        for (const Waiter &waiter : object.waiters)
+            if (waiter.thread == thread) return describe(record, object, waiter.phase), true;
+        return false;
+    }
     void describe(Record &record, const Phase &phase) const { describe(record, objects_[phase.object], phase.phase); }
 
   private:
@@ -183,10 +209,14 @@ class Mbarriers {
     struct Moment {
         u32 thread, time, warp_time;
     };
+    struct Transaction {
+        u32 site = 0, thread = 0;
+    };
     struct Object {
         bool live = false;
         u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
         i32 tx = 0;
+        Transaction expect, copy;  // the last ones
         Given gathered;           // published by all arrivals so far
         std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
         std::vector<Waiter> waiters;
@@ -253,6 +283,19 @@ class Mbarriers {
         object.seen_at[thread] = clocks_.time(thread);
     }
 
+    // The first number is what an expect-tx announces, a negative one what a copy brings.
+    void announce(Object &object, u32 thread, u32 site, i32 bytes) {
+        object.tx += bytes;
+        (bytes < 0 ? object.copy : object.expect) = {site, thread};
+    }
+
+    // Reports bytes that no expect-tx announces. Returns whether there are any.
+    bool exceeds(const Object &object) {
+        bool found = object.live && object.tx < 0;
+        if (found) misuse(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
+        return found;
+    }
+
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
         if (object.phase != before && before && object.waited < before) misuse(thread, site, object.place, &object, PHASE_LAPPED, object.last_site, object.thread);
     }
@@ -293,6 +336,7 @@ class Mbarriers {
     Scopes &scopes_;
     Findings &findings_;
     std::vector<Object> objects_;
+    bool overtaken_ = false;  // a wait passed although the phase of its parity was not the last one that had ended
     std::unordered_map<u32, u32> places_;  // the latest object of each place
     u32 low_ = NOTHING, high_ = 0;         // the bytes that have all places
 };

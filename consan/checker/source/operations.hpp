@@ -21,6 +21,7 @@ struct Operation {
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
     u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next
     bool strong = false;                     // it is a reduction
+    Vector seen{};                           // of a load in a cluster: what its thread knew
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
 
     bool writes() const { return kind & 1; }
@@ -32,8 +33,8 @@ struct Operation {
 
 class Operations {
   public:
-    Operations(const Shape &shape, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Issuers &issuers, Mbarriers &mbarriers, Findings &findings)
-        : shape_(shape), clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), issuers_(issuers), mbarriers_(mbarriers), findings_(findings),
+    Operations(const Shape &shape, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Issuers &issuers, Mbarriers &mbarriers, Findings &findings, bool isa)
+        : isa_(isa), shape_(shape), clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), issuers_(issuers), mbarriers_(mbarriers), findings_(findings),
           heads_((shape.bytes() + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
 
     // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
@@ -41,6 +42,7 @@ class Operations {
         made.issued = clocks_.time(issuer);
         if (!chunks.empty()) made.low = *std::min_element(chunks.begin(), chunks.end()) * CHUNK;
         if (!chunks.empty()) made.high = (*std::max_element(chunks.begin(), chunks.end()) + 1) * CHUNK;
+        if (made.loads() && shape_.ctas() > 1) made.seen = clocks_.seen(issuer);
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
         u32 number = (u32)operations_.size();
         for (u32 chunk : chunks) made.refill |= made.loads() && loaded(chunk);
@@ -76,6 +78,7 @@ class Operations {
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
                 if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
+                if (isa_ && other.by_commit() && !access.operation && issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset)))) findings_.add(unbridged(other, access));
                 if (observed(other, access.thread) || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
                 findings_.add(conflict(other, access));
             }
@@ -109,6 +112,13 @@ class Operations {
     }
 
   private:
+    // T13: a generic write behind the wait for a commit, and no proxy fence between.
+    Record unbridged(const Operation &other, const Access &access) const {
+        Record found = conflict(other, access);
+        found.kind = MISSING_PROXY_FENCE, found.reason = NO_FENCE_BEHIND_COMMIT;
+        return found;
+    }
+
     struct Node {
         u32 next, operation, mask;  // mask: bytes of the chunk
         std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
@@ -131,11 +141,25 @@ class Operations {
         mbarriers_.data(use);
         meet(use);
         copies_.meet(use);
-        races_.meet(use, [&](Record &found, const Access &old, u32 time) { name(found, made, old.thread, time); });
+        races_.meet(use, [&](Record &found, const Access &old, u32 time) {
+            name(found, made, old.thread, time);
+            return !replaced(made, use, old, time);
+        });
         if (made.generic()) proxies_.store(use, made.phase);
         else proxies_.meet(use);
         if (made.loads()) proxies_.load(use, made.phase);
         initialised_.add(use);
+    }
+
+    // Whether a load has replaced what an access touched, behind that access, and is known to be complete: who is behind the load is behind the
+    // access. That matters where the threads themselves need not be ordered: between CTAs.
+    bool replaced(const Operation &made, const Access &use, const Access &old, u32 time) const {
+        for (u32 at = heads_[use.offset / CHUNK]; at; at = nodes_[at].next) {
+            const Operation &load = operations_[nodes_[at].operation];
+            if (!load.seen || !observed(load, made.thread)) continue;
+            if (old.thread == load.thread ? time <= load.issued : clocks_.in(load.seen, old.thread) >= time) return true;
+        }
+        return false;
     }
 
     // Whether somebody in a CTA knows that an operation is complete. For that the order of execution is enough.
@@ -258,6 +282,7 @@ class Operations {
         found.group = of.group, found.commits = own.commits, found.retired = own.read;
     }
 
+    bool isa_;
     const Shape &shape_;
     Clocks &clocks_;
     Races &races_;

@@ -132,11 +132,18 @@ class Proxies {
         if (item.read) return use.writes && !passed ? READ_NO_FENCE : NO_REASON;
         if (item.copy && product) return isa_ && !passed ? COPY_NO_FENCE : NO_REASON;
         if (!passed) return NO_PROXY_FENCE;
-        return isa_ && !item.store && !by_writer(item) ? WRITER_NO_FENCE : NO_REASON;
+        if (isa_ && !item.store && !by_writer(item)) return WRITER_NO_FENCE;
+        bool operand = product || use.operation == TCGEN05_CP_OPERATION;
+        return isa_ && operand && !item.store && !covers(item, use.thread) ? FENCE_OF_OWN_CTA : NO_REASON;
     }
     bool by_writer(const Item &item) const {
         u32 time = item.copy ? copies_.waited(item.thread, item.group) : item.time;
         return clocks_.fenced_own(item.thread, time, memory(item));
+    }
+
+    // Whether the fence is also for the memory of the CTA whose thread issues the operation (T14).
+    bool covers(const Item &item, u32 thread) const {
+        return item.copy || clocks_.fenced(item.thread, item.time, thread, clocks_.shared_memory(shape_.home(thread)));
     }
 
     u32 memory(const Item &item) const { return clocks_.shared_memory(shape_.owner(item.cell * 4)); }

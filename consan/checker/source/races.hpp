@@ -35,10 +35,10 @@ class Races {
 
     // Compare an asynchronous access with what came before it.
     void meet(const Access &access) {
-        meet(access, [](Record &, const Access &, u32) {});
+        meet(access, [](Record &, const Access &, u32) { return true; });
     }
 
-    // The same. `name(found, old, time)` may give a finding another kind; `time`: of the old access.
+    // The same. `name(found, old, time)` may give a finding another kind, and says whether it is one; `time`: of the old access.
     template <typename Name> void meet(const Access &access, Name name) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             const Cell &known = cells_[cell];
@@ -77,7 +77,7 @@ class Races {
     }
 
     void compare(u32 head, u8 mask, const Access &access) {
-        compare(head, mask, access, [](Record &, const Access &, u32) {});
+        compare(head, mask, access, [](Record &, const Access &, u32) { return true; });
     }
 
     template <typename Name> void compare(u32 head, u8 mask, const Access &access, Name name) {
@@ -86,8 +86,7 @@ class Races {
             if (!(item.mask & mask) || item.access.thread == access.thread) continue;
             if (morally_strong(item.access, access) || clocks_.before(item.access.thread, item.time, access.thread)) continue;
             Record found = conflict(item, access);
-            name(found, item.access, item.time);
-            findings_.add(found);
+            if (name(found, item.access, item.time)) findings_.add(found);
         }
     }
 

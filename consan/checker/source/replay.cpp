@@ -12,6 +12,7 @@
 #include "meetings.hpp"
 #include "seals.hpp"
 #include "tensor_memory.hpp"
+#include "waiting.hpp"
 #include "warp_barriers.hpp"
 
 namespace {
@@ -26,7 +27,7 @@ class Replay {
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), ready_(shape_.warps(), 0) {
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
@@ -35,6 +36,8 @@ class Replay {
             if (logs_.back().full()) output_.status = FULL;
         }
         points_.assign(shape_.threads(), 0);
+        stopped_.assign(shape_.threads(), false);
+        gone_.assign(shape_.threads(), false);
         again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
         part_.begin(clocks_);
@@ -135,6 +138,7 @@ class Replay {
         if (state == LaneLog::EVENT) return again_[thread] = true;
         if (state == LaneLog::BROKEN) output_.status = CORRUPT;
         ready_[thread / LANES] &= ~(1u << thread % LANES);
+        stopped_[thread] = state == LaneLog::STOPPED;
         released_.clear();
         if (state == LaneLog::FINISHED) exit(thread, released_);
         for (u32 each : released_) set_ready(each);
@@ -161,6 +165,7 @@ class Replay {
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             if (state == LaneLog::FINISHED) exit(thread, released);
+            stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
@@ -170,6 +175,7 @@ class Replay {
 
     void exit(u32 thread, std::vector<u32> &released) {
         ++exited_;
+        gone_[thread] = true;
         copies_.exit(thread);
         seals_.exit(thread);
         meetings_.exit(thread, released);
@@ -235,6 +241,11 @@ class Replay {
             return false;
         case JOIN: undefined_ |= divergence_.ends_at_join(thread, (u32)event.site); return true;
         case BARRIER:
+            if (event.flags & WARPGROUP) {
+                u32 id = MOST_BARRIERS + thread % shape_.cta_threads() / WARPGROUP_THREADS;
+                barriers(thread).arrive({thread, id, WARPGROUP_THREADS, (u32)event.site, true}, released);
+                return false;
+            }
             if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
             barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
             return false;
@@ -252,9 +263,11 @@ class Replay {
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        if (log.event().kind == TENSOR_COMMIT && !mbarriers_.exists(place(thread, log)) && !forced_) return park(thread);
+        bool waits = log.event().kind == TENSOR_COMMIT ? !mbarriers_.exists(place(thread, log)) : !tensor_.ready(thread, log.event());
+        if (waits && !forced_) return park(thread);
         barriers(thread).touch(thread);
         tensor_.handle(thread, log, released);
+        if (log.event().kind == TENSOR_ALLOC_REQUEST) release_parked(released);
         return true;
     }
 
@@ -326,8 +339,7 @@ class Replay {
             races_.meet(bytes);
             initialised_.add(bytes);
             mbarriers_.init(thread, site, place, log.a());
-            released.insert(released.end(), parked_.begin(), parked_.end());
-            parked_.clear();
+            release_parked(released);
             return true;
         case MBARRIER_INVAL:
             barriers(thread).touch(thread);
@@ -348,7 +360,12 @@ class Replay {
         if (mbarriers_.current(place, phase)) copies_.complete_on(thread, phase);
     }
 
-    // A thread waits until the mbarrier that it uses is initialised.
+    void release_parked(std::vector<u32> &released) {
+        released.insert(released.end(), parked_.begin(), parked_.end());
+        parked_.clear();
+    }
+
+    // A thread waits until the mbarrier that it uses is initialised, or the other CTA of its pair has asked for an allocation.
     bool park(u32 thread) {
         parked_.push_back(thread);
         again_[thread] = true;
@@ -359,12 +376,20 @@ class Replay {
     bool unpark() {
         std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
         for (u32 thread : apart) set_ready(thread);
+        gave_up_ |= !apart.empty();
         if (!apart.empty()) return true;
-        if (parked_.empty()) return false;
+        if (parked_.empty()) return end_exceeded();
         forced_ = true;
         for (u32 thread : parked_) set_ready(thread);
         parked_.clear();
         return true;
+    }
+
+    bool end_exceeded() {
+        std::vector<u32> released;
+        mbarriers_.end_exceeded(released);
+        for (u32 thread : released) set_ready(thread);
+        return !released.empty();
     }
 
     // Lanes of a warp that wait at the same arrival arrive together, once no other lane of the warp can continue.
@@ -387,13 +412,38 @@ class Replay {
 
     // No thread can continue. If the launch ended, all threads have exited.
     void settle() {
+        output_.overtaken = mbarriers_.overtaken();
         if (exited_ == input_.ctas * input_.threads) {
             lifetimes_.finish();
+            mbarriers_.finish();
             asynchronous_.finish();
             return tensor_.finish();
         }
         output_.status = STUCK;
         output_.stuck_lane = exited_;
+        if (!input_.closed) return;
+        for (u32 thread = 0; thread < shape_.threads(); ++thread)
+            if (shape_.exists(thread) && !gone_[thread]) stand(thread);
+        if (!gave_up_) waiting_.report();
+        output_.proven = !gave_up_ && waiting_.proven();
+    }
+
+    // Where a thread stands that cannot continue.
+    void stand(u32 thread) {
+        LaneLog &log = logs_[thread];
+        Record found{};
+        bool waits = !stopped_[thread] && log.is_last(), mbarrier = false;
+        if (waits) {
+            const Event &event = log.event();
+            found.site = (u32)event.site;
+            if (event.kind == BARRIER) barriers(thread).describe(found, log.a());
+            else if (event.kind == CLUSTER_WAIT) found.number = Waiting::CLUSTER;
+            else waits = mbarrier = event.kind == MBARRIER_WAIT && mbarriers_.awaited(found, place(thread, log), thread);
+            found.offset = mbarrier ? place(thread, log) : 0;
+            found.bytes = mbarrier ? 8 : 0;
+        }
+        if (waits) waiting_.at(thread, found, mbarrier);
+        else waiting_.elsewhere(thread, log.following());
     }
 
     const Input &input_;
@@ -419,6 +469,7 @@ class Replay {
     Seals seals_;
     Asynchronous asynchronous_;
     TensorMemory tensor_;
+    Waiting waiting_;
     struct Pending {
         const Event *event;
         u32 place;
@@ -433,7 +484,8 @@ class Replay {
     std::vector<u32> ready_;  // lanes that can continue, by warp
     std::vector<u32> released_;
     u32 exited_ = 0;
-    bool undefined_ = false;
+    bool undefined_ = false, gave_up_ = false;  // gave_up: lanes went on without others
+    std::vector<bool> stopped_, gone_;           // by thread: its log has ended before it exited; it has exited
 };
 
 #include "launch.hpp"

@@ -28,7 +28,9 @@ class Views {
         std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
     };
 
-    void resize(u32 units, u32 cta_threads) { units_.resize(units), cta_threads_ = cta_threads; }
+    // `wide`: every scope counts as .sys.
+    void resize(u32 units, u32 cta_threads, bool wide) { units_.resize(units), cta_threads_ = cta_threads, wide_ = wide; }
+    Scope scope(const Event &event) const { return wide_ ? SYS_SCOPE : scope_of(event); }
     void set(u32 unit, Clocks *clocks) { units_[unit].clocks = clocks; }
     Clocks &clocks(u32 unit) { return *units_[unit].clocks; }
     // Whether threads are of one CTA, and whether a scope of the one includes the other.
@@ -55,14 +57,15 @@ class Views {
         auto gathered = std::make_shared<std::vector<u32>>();
         bool sc = from.layer == BEHIND_SC;
         if (!loose && from.unit == unit) join(*gathered, unit, thread, moment);
-        // The maps of the source may grow while the thread learns of new chains, if it is of the same unit.
-        std::vector<std::pair<u64, u32>> sources(units_[from.unit].actors.begin(), units_[from.unit].actors.end());
-        for (const auto &each : sources) {
-            bool weak = each.first & 1;
-            u32 other = (u32)(each.first >> 1), number = entry(from.unit, past, each.second, sc && !weak);
-            if (!number) continue;
-            if (!loose && !weak && chains_[other].unit == unit) join(*gathered, unit, thread, {other, number});
-            raise(*gathered, unit, actor(unit, other, loose || weak), number);
+        // The list of the source may grow while the thread learns of new chains, if it is of the same unit. What is known loosely comes
+        // with the LOOSE moment that each write hands on.
+        for (size_t i = 0, count = units_[from.unit].known.size(); i < count; ++i) {
+            const Known each = units_[from.unit].known[i];
+            if (each.loose && !loose) continue;
+            u32 number = entry(from.unit, past, each.actor, sc && !each.loose);
+            if (!number || known(unit, thread, each.chain, loose) >= number) continue;
+            if (!loose && chains_[each.chain].unit == unit) join(*gathered, unit, thread, {each.chain, number});
+            raise(*gathered, unit, actor(unit, each.chain, loose), number);
         }
         u32 own = actor(unit, moment.chain, loose);
         clocks(unit).take(thread, gathered, own, moment.number);
@@ -72,6 +75,20 @@ class Views {
     bool before(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
         if (other_unit == unit) return clocks(unit).before(other, time, thread);
         return covering(other_unit, other, time, unit, thread, false).number != 0;
+    }
+
+    // The same where each warp is one thread (R-W1): what one lane has taken of another unit, all know.
+    bool warps_before(u32 other_unit, u32 other, u32 time, u32 warp_time, u32 unit, u32 thread) {
+        if (other_unit == unit) return clocks(unit).warps_before(other, warp_time, thread);
+        u32 first = thread / LANES * LANES, last = std::min(first + LANES, clocks(unit).threads());
+        auto known_chains = units_[unit].by_owner.find(other_unit);
+        if (known_chains == units_[unit].by_owner.end()) return false;
+        for (const Known &each : known_chains->second)
+            for (u32 lane = first; lane < last && !each.loose; ++lane)
+                if (u32 number = clocks(unit).known(lane, each.actor); number && warp_time_of(each.chain, number, other) >= warp_time) return true;
+        for (u32 lane = first; lane < last; ++lane)
+            if (before(other_unit, other, time, unit, lane)) return true;
+        return false;
     }
 
     // The first moment known to a thread that covers another thread's time; number 0 if there is none.
@@ -97,23 +114,27 @@ class Views {
     };
     struct Unit {
         Clocks *clocks = nullptr;
-        std::unordered_map<u64, u32> actors;                     // by chain, and whether it is known loosely only (bit 0)
-        std::unordered_map<u32, std::vector<Known>> by_owner;    // the same by the CTA of the chain
+        std::vector<u32> actors;                               // 2 * chain + whether it is known loosely only: the actor, or NOTHING
+        std::vector<Known> known;                              // the same as a list
+        std::unordered_map<u32, std::vector<Known>> by_owner;  // and by the CTA of the chain
     };
 
     u32 actor(u32 unit, u32 chain, bool loose) {
         Unit &own = units_[unit];
-        auto made = own.actors.emplace((u64)chain << 1 | loose, 0);
-        if (made.second) {
-            made.first->second = own.clocks->new_actor();
-            own.by_owner[chains_[chain].unit].push_back({chain, made.first->second, loose});
+        u32 place = 2 * chain + loose;
+        if (own.actors.size() <= place) own.actors.resize(place + 1, NOTHING);
+        if (own.actors[place] == NOTHING) {
+            own.actors[place] = own.clocks->new_actor();
+            own.known.push_back({chain, own.actors[place], loose});
+            own.by_owner[chains_[chain].unit].push_back(own.known.back());
         }
-        return made.first->second;
+        return own.actors[place];
     }
 
     u32 known(u32 unit, u32 thread, u32 chain, bool loose) const {
-        auto found = units_[unit].actors.find((u64)chain << 1 | loose);
-        return found == units_[unit].actors.end() ? 0 : units_[unit].clocks->known(thread, found->second);
+        const std::vector<u32> &actors = units_[unit].actors;
+        u32 place = 2 * chain + loose;
+        return place >= actors.size() || actors[place] == NOTHING ? 0 : units_[unit].clocks->known(thread, actors[place]);
     }
 
     u32 entry(u32 unit, const Past &past, u32 actor, bool sc) const {
@@ -126,6 +147,11 @@ class Views {
         bool sc = from.layer == BEHIND_SC;
         u32 seen = entry(from.unit, past, thread, sc);
         return thread == past.thread ? std::max(seen, sc ? past.fenced[units_[from.unit].clocks->sc_fence()] : past.time) : seen;
+    }
+
+    u32 warp_time_of(u32 chain, u32 number, u32 thread) const {
+        const Chain &from = chains_[chain];
+        return from.warps.empty() ? 0 : from.warps[number - 1][thread / LANES * units_[from.unit].clocks->stride()];
     }
 
     void raise(std::vector<u32> &gathered, u32 unit, u32 actor, u32 number) {
@@ -150,6 +176,7 @@ class Views {
 
     std::vector<Unit> units_;
     u32 cta_threads_ = 1;
+    bool wide_ = false;
     std::vector<Chain> chains_;
     std::map<std::tuple<u32, u32, u32>, u32> numbers_;
 };

@@ -348,5 +348,6 @@ class Scheduler:
             first = int(wave.slots[warp][wave.present[warp]][0])
             rank = int(wave.rank[first]) if wave.cluster_size > 1 else None
             who = (wave.ctaid_of(first), warp % wave.warps_per_cta, int(masks[warp]))
-            found.append(Blocked(*who, why, barrier, opcode, line, cluster_rank=rank))
+            arrived, expected = self.plan.barriers.counts(barrier, int(wave.cta_of[first])) if barrier is not None else (None, None)
+            found.append(Blocked(*who, why, barrier, opcode, line, arrived, expected, cluster_rank=rank))
         return found

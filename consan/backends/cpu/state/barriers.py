@@ -61,6 +61,12 @@ class CtaBarriers:
         self.waiters = [[] for _ in range(BARRIERS)]
         self.in_use = False  # whether any barrier has arrivals not yet consumed
 
+    def counts(self, barrier: int, cta: int) -> tuple[int, int]:
+        """How many threads have arrived, and how many it waits for."""
+        wave, expected = self.wave, int(self.expected[barrier, cta])
+        partial = int(self.partial[barrier].reshape(-1, wave.warps_per_cta)[cta].sum())
+        return int(self.arrived[barrier, cta]) + partial, int(wave.cta_live_warps[cta]) * WARP if expected == ALL else expected
+
     def idle(self, barrier: int) -> bool:
         """Whether no thread has arrived at `barrier` in any CTA."""
         return not self.in_use or not (self.waiters[barrier] or self.arrived[barrier].any() or self.partial[barrier].any())

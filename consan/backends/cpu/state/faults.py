@@ -90,6 +90,8 @@ class Blocked:
     barrier: int | None
     opcode: str
     ptx_line: int
+    arrived: int | None = None  # threads, at a barrier of the CTA
+    expected: int | None = None
     mbarrier: BarrierState | None = None
     callers: tuple[int, ...] = ()  # lines of the calls that led here, the innermost first
     cluster_rank: int | None = None  # of the CTA, in a cluster of several

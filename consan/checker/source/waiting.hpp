@@ -1,0 +1,65 @@
+// Where the threads of a launch stand that the host has stopped, and deadlocks among them (R-M7).
+//
+// A thread that left at a wait has written down the wait that failed. If the replay satisfies no such wait, and each other thread has exited or
+// waits too, nobody could go on: only threads of the CTA, or of its cluster, could have let them, and all that they did is in the logs.
+// A copy counts as complete where it is issued, so one that was still in flight is no excuse.
+//
+// Not claimed: where a thread left a loop, or waits at a warp-synchronous instruction.
+#pragma once
+
+#include <vector>
+
+#include "findings.hpp"
+#include "shape.hpp"
+
+class Waiting {
+  public:
+    static constexpr u32 AT_SITE = 1u << 31, CLUSTER = 16;  // instrument/abi/sizes.py: STAND_AT_SITE, CLUSTER_BARRIER
+
+    Waiting(const Input &input, const Shape &shape, Findings &findings) : stands_(input.stands), shape_(shape), findings_(findings) {}
+
+    // A thread waits at an event: the barrier's finding with its counts.
+    void at(u32 thread, Record found, bool mbarrier) {
+        stand(thread, AT_SITE | found.site);
+        found.thread = thread;
+        found.threads = 1;
+        found.lanes = 1u << thread % LANES;
+        found.other_site = mbarrier ? found.place & PLACES : PLACES + 1 + found.number;  // keeps waiters of several barriers apart
+        for (Record &each : waiters_) {
+            if (each.site != found.site || each.other_site != found.other_site || each.phase != found.phase) continue;
+            ++each.threads;
+            if (each.thread / LANES == thread / LANES) each.lanes |= found.lanes;
+            return;
+        }
+        waiters_.push_back(found);
+    }
+
+    // A thread stands elsewhere: at a line of the PTX, if it has left there.
+    void elsewhere(u32 thread, u32 mark) {
+        free_ = true;
+        if (mark >= LEFT && mark < STOP) stand(thread, mark - LEFT);
+    }
+
+    void report() {
+        if (free_) return;
+        for (Record &each : waiters_) {
+            each.kind = &each == &waiters_.front() ? DEADLOCK : WAITER;
+            findings_.add(each);
+        }
+    }
+
+    bool proven() const { return !free_ && !waiters_.empty(); }
+
+  private:
+    static constexpr u32 PLACES = (1u << 21) - 1;
+
+    void stand(u32 thread, u32 place) {
+        if (stands_ && shape_.exists(thread)) stands_[thread] = place;
+    }
+
+    u32 *stands_;
+    const Shape &shape_;
+    Findings &findings_;
+    std::vector<Record> waiters_;  // the first thread of each place and barrier, with the number of all
+    bool free_ = false;            // some thread does not wait
+};

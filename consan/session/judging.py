@@ -1,0 +1,135 @@
+"""Recorded launches of a session: started, judged once they have ended, and repeated where their record does not tell all.
+
+A record that cannot be judged (a fault, a hang without a proof, a full log, replays that take too long) is not the user's concern where the
+launch can be repeated: with longer logs, where only room was missing, else with called hooks. The report says so. Later launches
+of the kernel go the same way at once. Where the launch cannot be repeated, because others own its memory, the report is incomplete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from consan._errors import NotSupported
+from consan.backends.base import Dim3, Handle
+from consan.checker.kept import Watched
+from consan.checker.launch import NoRoom
+from consan.checker.recorder import Checked
+from consan.instrument.record.global_memory import Mode
+from consan.reports.found import ModuleSites
+from consan.reports.positions import unfinished
+from consan.session.device import Device
+from consan.session.histories import Keeper
+from consan.session.modules import Modules
+from consan.session.prepared import Prepared
+from consan.session.recording import Recording, gaps_of
+from consan.session.started import Started
+from consan.session.watch import SessionWatch
+
+Restore = Callable[[], None]
+_WITH_HOOKS: Final = "--engine inline checks it with called hooks"
+
+
+@dataclass
+class Judge:
+    """Starts and judges a session's recorded launches."""
+
+    device: Device
+    modules: Modules
+    recording: Recording
+    watch: SessionWatch
+    keeper: Keeper | None
+    sites_of: Callable[[Prepared], ModuleSites]
+    cta_limit: int
+    lost: bool = False  # a fault has taken the device and the record
+
+    def start(
+        self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, restore: Restore | None
+    ) -> tuple[Prepared, Started | None]:
+        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks."""
+        if prepared.recorded is None:
+            return prepared, None
+        if prepared.doubtful:
+            self.recording.doubts(entry, prepared.doubtful)
+            return self.modules.with_hooks(prepared, math.prod(cluster)), None
+        try:
+            started = self.recording.start(self.device.backend, prepared, entry, grid, block, cluster)
+        except NoRoom as error:
+            if prepared.recorded.mode is not Mode.OFF:
+                prepared = self.modules.without_outer(prepared)
+                self.recording.lacks_outer(prepared, entry, str(error))
+                return self.start(prepared, entry, grid, block, cluster, restore)
+            self.recording.takes_hooks(prepared.name, str(error))
+            return self.modules.with_hooks(prepared, math.prod(cluster)), None
+        started.restore = restore
+        if self.keeper is not None:
+            started.launch = Watched(started.launch)
+        return prepared, started
+
+    @contextlib.contextmanager
+    def judged(self, prepared: Prepared, entry: str, started: Started | None, handle: Handle | None) -> Iterator[None]:
+        """Check what a launch has recorded, and free the memory of its logs."""
+        taken = started if handle is prepared.loaded else None
+        self.watch.recorded = taken
+        try:
+            yield
+        except (KeyboardInterrupt, NotSupported):
+            if taken is not None:  # what it did so far; the report tells how it ended
+                taken.ended_early, taken.restore = True, None
+                self.check(prepared, entry, taken)
+            raise
+        else:
+            if taken is not None:
+                self.check(prepared, entry, taken)
+        finally:
+            self.watch.recorded = None
+            if started is not None and not self.device.lost:
+                started.free()
+
+    def check(self, prepared: Prepared, entry: str, started: Started) -> None:
+        """Judge a launch, unless it is to be repeated."""
+        hangs = started.memory is not None and started.memory.hangs
+        if not hangs:
+            self.watch.synchronize()
+        if self.device.lost and not hangs:
+            self.lost = True
+            self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
+            return
+        checked = started.check(limit=self.cta_limit)
+        if not checked.unended:  # it has ended after all
+            started.stopped = ""
+        if self._repeats(prepared, entry, started, checked):
+            return
+        if self.keeper is not None:
+            self.keeper.add(prepared, entry, started)
+        self.recording.note(prepared, entry, started, checked, self.sites_of(prepared))
+        if started.stopped:
+            self._stopped(prepared, entry, started, checked)
+        self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ended_early or bool(started.stopped)))
+
+    def _stopped(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> None:
+        """Tell how a launch ended that the host has stopped."""
+        self.watch.endings["deadlock" if checked.deadlocked else "timeout"] = None
+        if not checked.deadlocked:
+            where = started.stands(checked, prepared, entry)
+            threads = math.prod(started.launched.grid) * math.prod(started.launched.block)
+            self.watch.reasons[unfinished(entry, f"{started.stopped}; {_WITH_HOOKS}", where, 0, threads)] = None
+
+    def _repeats(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> bool:
+        """Whether the launch is repeated, because its record does not tell all. Chooses how, for this launch and for later ones."""
+        why = started.doubt(checked)
+        if not why or started.restore is None or self.device.lost:
+            return False
+        if started.needs_room(checked) and not prepared.roomy:
+            prepared.roomy = True
+            self.recording.histories.clear()  # those of full logs have the names of the whole ones
+        else:
+            prepared.doubtful = why
+        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+            del self.modules.used[prepared.number]  # the report lists the form that is judged
+        started.restore()
+        started.repeats = True
+        return True

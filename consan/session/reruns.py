@@ -1,0 +1,132 @@
+"""Fixes that runs of the changed kernel confirm, for findings for which a replay of the recorded launch has none: it took called hooks, did
+not end, left its path, or could have gone another way.
+
+A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of a few
+schedules. What was found is told by places in the source, which edits do not move.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+from consan._errors import ConsanError
+from consan.checker.edits import Impossible, edits_of
+from consan.checker.forms import Repair
+from consan.checker.repairs import Repairs
+from consan.checker.text_places import TextPlaces
+from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
+from consan.instrument.ptx import Module
+from consan.reports.frameworks import CUDA
+from consan.reports.model import Finding, Report, VerifiedFix
+from consan.reports.patches import fixed
+from consan.session.repairs import told
+
+SCHEDULES: Final = 3
+MOST_RUNS: Final = 40  # of a finding
+MOST_SECONDS: Final = 10.0  # of a report
+_REGISTERS: Final = "register-hazard"
+_KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT}
+_OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
+
+Run = Callable[[str, int], Report]  # of PTX, under a schedule
+_Name = tuple[Any, ...]
+
+
+@dataclass
+class Reruns:
+    """The search. `launched`: block and cluster."""
+
+    module: Module
+    run: Run
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    seconds: float = MOST_SECONDS
+    good: list[tuple[VerifiedFix, frozenset[_Name]]] = field(default_factory=list)
+
+    def confirmed(self, report: Report) -> Report:
+        """The report with the fixes that were confirmed."""
+        open_ = [finding for finding in report.active if finding.verified is None]
+        if not open_ or any(finding.kind not in _KINDS for finding in open_):
+            return report
+        found, until = frozenset(map(_name, report.findings)), time.monotonic() + self.seconds
+        text = TextPlaces(self.module)
+        for finding in open_:
+            if not any(_name(finding) not in left for _, left in self.good):
+                self._search(text, finding, found, until)
+        return replace(report, findings=tuple(map(self._fixed, report.findings)))
+
+    def _fixed(self, finding: Finding) -> Finding:
+        fixes = [fix for fix, left in self.good if _name(finding) not in left]
+        return finding if finding.verified or not fixes else replace(finding, verified=min(fixes, key=lambda fix: fix.left))
+
+    def _search(self, text: TextPlaces, finding: Finding, found: frozenset[_Name], until: float) -> None:
+        seen: set[tuple[Any, ...]] = set()
+        for repair in self._repairs(text, finding):
+            if len(seen) >= MOST_RUNS or time.monotonic() > until:
+                return
+            try:
+                edits = edits_of(self.module, text.places, repair.change)
+            except Impossible:
+                continue
+            if edits in seen:
+                continue
+            seen.add(edits)
+            fix = told(repair.steps, text.places.sites, CUDA, edits)
+            left = self._left(fixed(self.module.text, [fix]), finding, found)
+            if left is not None:
+                self.good.append((replace(fix, left=len(left), rerun=True), left))
+                return
+
+    def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
+        """What the changed kernel still shows; None if it is no repair."""
+        left: frozenset[_Name] = frozenset()
+        for seed in range(SCHEDULES):
+            try:
+                report = self.run(ptx, seed)
+            except ConsanError:
+                return None
+            left |= frozenset(map(_name, report.findings))
+            if report.incomplete or _name(finding) in left or not left <= found:
+                return None
+        return left
+
+    def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[Repair]:
+        asked: Any = SimpleNamespace(
+            places=text.places,
+            walked=text.walked,
+            launched=SimpleNamespace(block=self.block, cluster=self.cluster),
+            launch=SimpleNamespace(window=lambda: (0, 0)),
+        )
+        return iter(Repairs(asked, _record_of(finding, text)))
+
+
+def _name(finding: Finding) -> _Name:
+    return (finding.kind, finding.kernel, *sorted(map(str, (access.site for access in finding.pair))))
+
+
+def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
+    """A finding of a report as the checker's records have it."""
+    numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
+    sites = [
+        numbers[access.ptx_line]
+        for access in (finding.accesses if finding.kind == "deadlock" else finding.pair)
+        if access.ptx_line in numbers
+    ]
+    first = text.places.sites[sites[0]] if sites else None
+    operation = int(_OPERATIONS.get(first.family, 0)) if first else 0
+    if first and "global.shared" in first.opcode:
+        operation = int(Operation.BULK_STORE)
+    reason = Reason.__members__.get(finding.situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
+    names = ("flags", "place", "group", "commits")
+    return dict.fromkeys(names, 0) | {
+        "site": sites[0] if sites else 0,
+        "other_site": sites[-1] if sites else 0,
+        "kind": int(_KINDS[finding.kind]),
+        "reason": int(reason),
+        "operation": operation,
+        "own_operation": operation,
+    }

@@ -1,0 +1,94 @@
+"""A recorded launch of a session: its memory, how it ended, and whether its record can be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consan.checker.collected import LaunchedKernel, Stand
+from consan.checker.launch import Launch
+from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, RecordedLaunch, check
+from consan.checker.stops import Stop, stop_at
+from consan.instrument.abi import records
+from consan.instrument.record import Recorded
+from consan.session.standing import Waiters, stands
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
+    from consan.session.prepared import Prepared
+
+
+@dataclass
+class Started:
+    """A recorded launch. `memory`: on a device; None out of a file."""
+
+    launch: RecordedLaunch
+    launched: LaunchedKernel
+    recorded: Recorded
+    histories: Histories
+    exhaustive: bool = False
+    sample: int = 0
+    seconds: float = np.inf  # that its replays may take
+    stop: Stop | None = None  # the fault that ended it
+    ended_early: bool = False  # and the backend has told how
+    limit: int = 0  # only the first CTAs were checked (0: all)
+    memory: Launch | None = None
+    stopped: str = ""  # why the host has stopped it
+    restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
+    repeats: bool = False  # it is repeated
+
+    def ended(self, result: LaunchStats | None) -> None:
+        """Take the backend's result, if it has one."""
+        self.ended_early = result is not None and not result.completed
+        if result is not None and result.faults:
+            fault = result.faults[0]
+            self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
+
+    def check(self, *, limit: int = 0) -> Checked:
+        """Replay what it did. `limit`: only the first CTAs (0: all)."""
+        self.limit = limit
+        return check(
+            self.launch,
+            self.recorded,
+            self.launched,
+            self.histories,
+            limit=limit,
+            exhaustive=self.exhaustive,
+            sample=self.sample,
+            stop=self.stop,
+            seconds=self.seconds,
+        )
+
+    def free(self) -> None:
+        """Free its memory."""
+        self.launch.free()
+
+    def doubt(self, checked: Checked) -> str:
+        """Why the record does not tell all, on a device where the launch can be repeated with called hooks; empty if it does."""
+        if not self.recorded.leaves:
+            return ""
+        if self.stopped and not checked.deadlocked:
+            return f"its record proves no deadlock ({self.stopped})"
+        return next((f"CTAs {why}" for why in checked.gaps if not checked.deadlocked), "")
+
+    def needs_room(self, checked: Checked) -> bool:
+        """Whether nothing but longer logs is missing."""
+        return list(checked.gaps) == [OUT_OF_ROOM] and not self.stopped
+
+    def stands(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
+        """Where its threads were when the host stopped it."""
+        told = np.zeros(len(checked.stands), records.dtype(records.STAND))
+        for record, stand in zip(told, checked.stands, strict=True):
+            record["valid"], record["module"], record["entry"] = 1, prepared.number, self.launched.entry
+            record["ctaid"], record["warp"] = _ctaid(stand, self.launched), stand.warp
+            record["lanes"], record["place"] = stand.lanes, stand.place
+        modules: Mapping[int, Prepared] = {prepared.number: prepared}
+        return stands(told, modules, entry).get(entry, [])
+
+
+def _ctaid(stand: Stand, launched: LaunchedKernel) -> tuple[int, int, int]:
+    x, y, _ = launched.grid
+    return stand.cta % x, stand.cta // x % y, stand.cta // (x * y)
