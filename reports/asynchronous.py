@@ -238,6 +238,13 @@ MBARRIER_MISUSE: Final = {
         "announce no more than 1,048,575 bytes a phase: use several phases or several barriers",
         "the tx-count of {barrier} leaves its range at {second_at}",
     ),
+    "bytes-not-announced": Situation(
+        "an expect_tx of all bytes that the copies of a phase bring",
+        "make expect_tx the bytes that the copies of one phase write: a tensor copy counts its whole box, also what lies outside the"
+        " tensor; check that no copy signals the wrong barrier",
+        "copies bring more bytes to {barrier} than expect_tx announces, the last of them at {second_at}: a wait can succeed while copies of"
+        " its phase are in flight, or never",
+    ),
     "count-range": Situation(
         "an arrival count between 1 and 2^20 - 1",
         "initialise at {second_at} with the number of arrivals of one phase",

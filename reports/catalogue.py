@@ -21,7 +21,7 @@ from consan.reports.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
 from consan.reports.races import DATA_RACE
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
-from consan.reports.tensor_rows import TCGEN05_FENCE, TCGEN05_MISUSE, TENSOR_AT_EXIT, TENSOR_READS, TENSOR_WAITS
+from consan.reports.tensor_rows import TCGEN05_FENCE, TCGEN05_MISUSE, TENSOR_AT_EXIT, TENSOR_PROXY_FENCES, TENSOR_READS, TENSOR_WAITS
 
 _MISSING_WAIT = CatalogueEntry(
     "missing-wait",
@@ -244,6 +244,7 @@ _PROXY_FENCE = CatalogueEntry(
     "the {first_role} at {first_at} and the {second_role} at {second_at} are ordered, but go through different proxies with no fence",
     {
         **PROXY_FENCES,
+        **TENSOR_PROXY_FENCES,
         GENERAL: Situation(
             "fence.proxy.async between (1) and (2)",
             "execute fence.proxy.async in the writing thread, after {first_at} and before the barrier that orders (2)",

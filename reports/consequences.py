@@ -52,7 +52,8 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    return finding.kind in ("barrier-misuse", "missing-wait") or finding.situation == "narrow-scope" or finding.culprit is not None
+    shares = finding.situation == "narrow-scope" or finding.situation.endswith("@update")
+    return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None
 
 
 def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
@@ -112,7 +113,7 @@ _ANY: Final = frozenset(("data-race", "missing-wait", "lifetime", "deadlock"))
 # Misuses of an mbarrier after which its phases mean nothing, and the kinds that follow.
 _BROKEN: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"), _ANY),
-    **dict.fromkeys(("too-many-arrivals", "tx-range", "count-range", "no-complete"), _ANY),
+    **dict.fromkeys(("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced"), _ANY),
     "phase-lapped": frozenset(("data-race", "deadlock")),  # a missing wait can be its cause
 }
 _DISAGREE: Final = ("counts-disagree", "divergent")
@@ -182,6 +183,15 @@ def _similar(root: Finding, finding: Finding) -> bool:
     return root.situation == finding.situation and root.pair[-1].site == finding.pair[-1].site
 
 
+def _one_update(root: Finding, finding: Finding) -> bool:
+    """The load and the store of an update that is not atomic."""
+    return root.kind == finding.kind and all(each.situation.endswith("@update") for each in (root, finding)) and _one_store(root, finding)
+
+
+def _one_store(root: Finding, finding: Finding) -> bool:
+    return root.pair[-1].site == finding.pair[-1].site
+
+
 def _one_initialisation(root: Finding, finding: Finding) -> bool:
     """Two uses of an mbarrier that its initialisation is not published to."""
     both = {(each.kind, each.situation) for each in (root, finding)}
@@ -198,5 +208,6 @@ RULES: Final = (
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
+    ConsequenceRule(_one_update, *_SAME, mutual=True),
     ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),
 )

@@ -131,7 +131,7 @@ def _ctas(ranks: Sequence[int]) -> str:
 
 def _lack(state: Phase) -> str:
     """`1 of 2 arrivals and 64 bytes`: what a phase needs to complete."""
-    arrivals = f"{state.pending} of {plural(state.expected, 'arrival')}" if state.pending else ""
+    arrivals = f"{state.pending} of {plural(state.expected, 'arrival')}" if state.pending > 0 else ""
     short = " and ".join(filter(None, (arrivals, plural(state.tx, "byte") if state.tx > 0 else "")))
     over = f"{plural(-state.tx, 'byte')} too many" if state.tx < 0 else ""
     return ", but ".join(filter(None, (short, over))) or "nothing"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.events import TYPES, Found, Hazard, Kind, Reason
@@ -42,7 +43,7 @@ from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
-from consan.reports.ordering import NEXT_ITERATION, in_program_order
+from consan.reports.ordering import NEXT_ITERATION, in_program_order, with_lost_updates
 from consan.reports.places import apart, shown_at
 from consan.reports.sides import accesses_of, buffer_of, pair_of
 from consan.reports.tensor_memory import in_tensor_memory
@@ -52,10 +53,11 @@ from consan.reports.waiters import Waiter, deadlock_of
 
 def decode(records: Records, table: Records | None, modules: Mapping[int, ModuleSites]) -> list[Finding]:
     """Findings of all valid records; counts from the merge table if it could be read."""
-    valid = [Found.of(record) for record in records if record["event"]["valid"] & 1]
+    valid = [Found.of(record) for record in records[records["event"]["valid"] & 1 == 1]]  # of a ring that is nearly empty
     explained = _explained(valid, table)
     unwaited = {kernel_of(f) for f in valid if f.kind is Kind.MISSING_WAIT and is_copy(f)}
-    findings = []
+    findings: list[Finding] = []
+    told: dict[tuple[Any, ...], Finding] = {}
     for found in valid:
         module = modules[int(found.event["module"])]
         if found.kind is Kind.WAITER:
@@ -68,8 +70,28 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
             continue
         if found.kind is Kind.LIFETIME and reason_of(found) is Reason.EXIT and is_copy(found) and kernel_of(found) in unwaited:
             continue  # the missing wait is the same, and the conflicts before the exit say more
-        findings.append(_finding(found, table, module))
-    return findings
+        key = _words_key(found, module)
+        if key not in told:
+            told[key] = _finding(found, table, module)
+            findings.append(told[key])
+        else:
+            findings.append(_again(told[key], found, table, module))
+    return with_lost_updates(findings)
+
+
+def _words_key(found: Found, module: ModuleSites) -> tuple[Any, ...]:
+    """What findings that will be merged agree in: an unrolled loop has many pairs of instructions, and few pairs of source places."""
+    sites = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+    places = (replace(site, number=0, ptx_line=0, ptx="") if site and site.file else site for site in sites)
+    hazard = int(found.own["hazard"]) if is_conflict(found) else 0
+    return found.kind, hazard, kernel_of(found), int(found.event["reason"]), int(found.event["flags"]), *places
+
+
+def _again(told: Finding, found: Found, table: Records | None, module: ModuleSites) -> Finding:
+    """A finding in the words of an equal one. The words of the first one would remain when the two are merged."""
+    count, ctas, low, high = merged(found, table)
+    buffer = buffer_of(found, low, high, module) if told.buffer else None
+    return replace(told, count=count, ctas=ctas, buffer=buffer, verified=module.fixes.get(int(found.event["table"])))
 
 
 def _place(found: Found) -> tuple[int, int]:

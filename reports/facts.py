@@ -26,6 +26,7 @@ from consan.reports.model import Access
 from consan.reports.numbering import inside
 from consan.reports.ordering import Pair
 from consan.reports.tensor_memory import cells_of, in_tensor_memory
+from consan.reports.verified import left_in_flight
 
 # Of a finding between CTAs: the sites of the flag's write, of its read, and of the fence or release before the write.
 _GRID_PLACES = {"flag_write_at": "group", "flag_read_at": "commits", "fence_at": "retired"}
@@ -48,6 +49,7 @@ def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
     """What the catalogue's words need beside the accesses."""
     done = completion_of(found)
     leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
+    leave = min(leave, left_in_flight(module.fixes.get(int(found.event["table"]))))
     facts: dict[str, Any] = {}
     if in_tensor_memory(found):
         facts["bytes"] = cells_of(found, module)

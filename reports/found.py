@@ -98,7 +98,9 @@ def merged(found: Found, table: Records | None) -> tuple[int, int, int, int]:
     entry = table[int(found.event["table"])]
     # The device keeps the complement of the lower bound, so that zeroed memory is the identity of its maximum.
     low, high = int(~entry["low"]) & 0xFFFFFFFF, int(entry["high"])
-    # An offset below the CTA's memory is a negative number in 32 bits, whose end wraps.
+    # An offset below the CTA's memory is a negative number in 32 bits, whose end wraps. Others may be above that memory.
+    below = begin >> 31 and not low >> 31 and not found.event["cta_bytes"]
+    low = begin - (1 << 32) if below else low
     return max(1, int(entry["count"])), max(1, int(entry["ctas"])), low, high if high > low else low + nbytes
 
 

@@ -141,7 +141,8 @@ def finding_to_json(finding: Finding) -> Json:
 
 
 def _fix_to_json(fix: VerifiedFix) -> Json:
-    return {"text": sentence_of(fix), "steps": [vars_of(step) for step in fix.steps], "left": fix.left}
+    edits = [list(each) for each in fix.edits]
+    return {"text": sentence_of(fix), "steps": [vars_of(step) for step in fix.steps], "left": fix.left, "edits": edits, "rerun": fix.rerun}
 
 
 def _access_to_json(access: Access) -> Json:
@@ -234,7 +235,8 @@ def finding_from_json(data: Json) -> Any:
 
 
 def _fix_from_json(data: Json) -> Any:
-    return _flat(VerifiedFix, data, steps=tuple(_flat(FixStep, step) for step in data["steps"]))
+    steps = tuple(_flat(FixStep, step) for step in data["steps"])
+    return _flat(VerifiedFix, data, steps=steps, edits=tuple((start, end, text) for start, end, text in data.get("edits", ())))
 
 
 def _access_from_json(data: Json) -> Any:

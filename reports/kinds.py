@@ -47,7 +47,7 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
         message=frameworks.tidy((chosen.message or kind.message).format_map(words)),
         missing=frameworks.tidy(chosen.missing.format_map(words)),
         fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(chosen, kind, framework),
-        situation=name,
+        situation=f"{name}@{shape}" if f"{name}@{shape}" in kind.situations else name,
     )
 
 

@@ -152,11 +152,14 @@ class FixStep:
 class VerifiedFix:
     """A repair with which the replay of the recorded launch has no such finding, and no new one.
 
-    `left`: findings of the launch, before they are merged, that the repair does not remove.
+    `left`: findings of the launch, before they are merged, that the repair does not remove. `edits`: the repair in the kernel's PTX: ranges
+    of its text, and what comes in their place; empty if it cannot be written so. `rerun`: runs with these edits have confirmed it.
     """
 
     steps: tuple[FixStep, ...]
     left: int = 0
+    edits: tuple[tuple[int, int, str], ...] = ()
+    rerun: bool = False
 
 
 @dataclass(frozen=True)

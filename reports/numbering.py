@@ -25,7 +25,7 @@ def in_cta(event: Any, thread: int) -> int:
 
 def inside(event: Any, offset: int) -> int:
     """The offset in the CTA's shared memory. The device counts modulo 2**32, and a kernel may go below the first byte."""
-    return offset % int(event["cta_bytes"]) if event["cta_bytes"] else offset - (offset >> 31 << 32)
+    return offset % int(event["cta_bytes"]) if event["cta_bytes"] else (offset + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def block_of(event: Any, thread: int) -> Dim3:

@@ -20,6 +20,8 @@ Pair = tuple[Site | None, Site | None]
 NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 UPDATE: Final = "update"  # the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
+_TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
+_SAME_VALUE: Final = f"replicated@{UPDATE}"
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
@@ -44,10 +46,16 @@ def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]
 def _is_update(first: Site, second: Site, relations: Relations) -> bool:
     """Whether the two are the load and the store of one update, or one store that is part of an update."""
     writes = [site for site in (first, second) if site.access == "write"]
-    if not writes or (len(writes) == 2 and first != second):
+    if not writes or (len(writes) == 2 and not _one_place(first, second)):
         return False
-    load = relations.updates(writes[0])
-    return load > 0 and (first == second or load in (first.ptx_line, second.ptx_line))
+    loads = relations.updates(writes[0])
+    return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
+
+
+def _one_place(first: Site, second: Site) -> bool:
+    """Whether the two are one instruction, or copies of one in an unrolled loop."""
+    one, other = ((site.opcode, site.file, site.line, site.column, site.inlined) for site in (first, second))
+    return first == second or (first.file is not None and one == other)
 
 
 def _shape(finding: Finding, order: Order | None) -> str:
@@ -63,3 +71,13 @@ def _barriers(first: Access, second: Access) -> str:
     if first.block != second.block:
         return "cluster"
     return "warp" if first.warp == second.warp else "cta"
+
+
+def with_lost_updates(findings: list[Finding]) -> list[Finding]:
+    """Threads that update the same bytes and store the same value lose updates, unless their loads are ordered before these stores."""
+    torn = {(each.kernel, each.pair[-1].site) for each in findings if each.hazard != "WAW" and each.situation in _TORN}
+    return [replace(each, severity="error") if _loses(each, torn) else each for each in findings]
+
+
+def _loses(finding: Finding, torn: set[tuple[str, tuple[str, int, int, str]]]) -> bool:
+    return finding.situation == _SAME_VALUE and (finding.kernel, finding.pair[-1].site) in torn

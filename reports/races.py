@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from consan.reports.asynchronous import OPERATION_RACES
+from consan.reports.global_races import READ_ONLY
 from consan.reports.launch_rows import LAUNCH_RACES
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TENSOR_RACES
@@ -74,6 +75,10 @@ _UPDATES = {
         " its own lane has loaded at {first_at}",
         "warning",
     ),
+    "no-warp-sync@update/WAW": replace(
+        _SAME_UPDATE,
+        message="lanes of one warp update the same bytes at {second_at}, in no order: of the values that they store, one remains",
+    ),
     "same-site@update": replace(_SAME_UPDATE, message="several threads update the same bytes at {second_at}, in no order"),
     "replicated@update": replace(_SAME_UPDATE, severity="note"),
 }
@@ -103,6 +108,7 @@ DATA_RACE: Final = CatalogueEntry(
         "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
         **_SHAPED_RACES,
         **_UPDATES,
+        **READ_ONLY,
         "same-site": Situation(
             "an order between the threads that execute {second_at}",
             "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",

@@ -68,7 +68,7 @@ _BARRIER_ROLES: Final = {
 }
 # Instructions that a whole warp executes together, without barriers.
 _WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "special", "tcgen05")
-_OF_BARRIERS: Final = (Kind.BARRIER_MISUSE, Kind.DIVERGENCE)
+_MISUSES: Final = (Kind.BARRIER_MISUSE, Kind.DIVERGENCE, Kind.TENSOR_MISUSE, Kind.LAUNCH_MISUSE)  # with one side, or two
 
 
 def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
@@ -76,7 +76,7 @@ def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Acce
     event = found.event
     action, own_action = _actions(found, module)
     own = _access(found, "site", int(event["thread"]), module, own_action)
-    if "other_thread" not in fields_of(found) or (found.kind in _OF_BARRIERS and not event["other_site"]):
+    if "other_thread" not in fields_of(found) or (found.kind in _MISUSES and not event["other_site"]):
         return (own,)
     other = _access(found, "other_site", int(found.own["other_thread"]), module, action)
     if int(event["flags"]) & FindingFlags.OTHER_ATOMIC and not other.role:

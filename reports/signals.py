@@ -225,7 +225,12 @@ def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) 
     expected, arrived = _counted(finding, number, here)
     if expected is None or arrived is None or arrived >= expected:
         return None
-    missing = f"{expected - arrived:,} of the {plural(expected, 'thread')} that barrier {number} counts; {arrived:,} wait there"
+    missing = f"{expected - arrived:,} of the {plural(expected, 'thread')} that barrier {number} counts; {arrived:,} have arrived"
+    own = [signal for signal in here if signal.verb == "arrive"]
+    if own:
+        more = f"{expected - arrived:,} more threads"
+        fix = f"its arrivals are at {_places(own)}: let {more} come there, as often as others wait for barrier {number}"
+        return Told(own, fix, missing)
     if elsewhere:
         others = " and ".join(sorted({f"barrier {signal.barrier}" for signal in elsewhere}))
         fix = f"the arrival at {_places(elsewhere)} is on {others}: if it is meant for barrier {number}, give it the number {number}"

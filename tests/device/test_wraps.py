@@ -147,7 +147,7 @@ extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
 """
 
 
-MORE = ("5_8", "8_12")  # between the tiny widths and the real ones
+MORE = ("4_6", "5_8", "8_12")  # the real widths, with an early limit, stay quick
 
 
 class Kept(Device):

@@ -40,12 +40,57 @@ def _racy(name: str, seeds: Any = (0,)) -> list[Any]:
 
 def test_a_lost_update_asks_for_an_atomic_and_not_for_a_barrier() -> None:
     (report,) = _racy("histogram_no_atomics")
-    race, note = report.findings
+    race, same_value = report.findings
     assert "update the same bytes" in race.message
     assert race.fix.startswith("make the update one atomic operation (atomicAdd")
-    assert note.severity == "note"
-    assert "updates are lost" in note.missing
-    assert "nothing" not in note.missing + note.fix
+    assert same_value.severity == "error"
+    assert "updates are lost" in same_value.missing
+    assert "nothing" not in same_value.missing + same_value.fix
+
+
+def test_bytes_that_nobody_announces_are_the_first_finding_and_the_last_copy_and_announcement_its_places() -> None:
+    (issued_first,) = _racy("bulk_bytes_not_announced")
+    (announced_first,) = _racy("bulk_bytes_expected_twice")
+    for report in (issued_first, announced_first):
+        finding = report.findings[0]
+        assert (finding.kind, [access.role for access in finding.pair]) == ("barrier-misuse", ["arrival", "bulk load"])
+        assert "more bytes" in finding.message
+    assert not issued_first.incomplete
+
+
+BOTH_ENDS = """extern "C" __global__ void ends(float* out) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = t;
+    __syncthreads();
+    out[t] = tile[t < 32 ? t - 1 : t + 1];
+}
+"""
+
+
+def test_accesses_below_and_above_the_memory_of_a_cta_are_one_range() -> None:
+    report = consan.launch(consan.Kernel(BOTH_ENDS, entry="ends"), 1, 64, [np.zeros(64, np.float32)], device="cpu")
+    (finding,) = report.findings
+    assert (finding.buffer.offset, finding.buffer.bytes) == (-4, 264)
+    assert "at least 0, and reaches -1" in finding.fix
+
+
+ARRIVALS = """extern "C" __global__ void arrivals() {
+    __shared__ unsigned long long bar;
+    unsigned at = __cvta_generic_to_shared(&bar);
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at));
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 16;" :: "r"(at));
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at));
+    asm volatile("{.reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra again;}" :: "r"(at));
+}
+"""
+
+
+def test_one_arrival_too_many_is_not_a_million_that_are_missing() -> None:
+    report = consan.launch(consan.Kernel(ARRIVALS, entry="arrivals", arch="sm_90"), 1, 1, [], device="cpu")
+    (deadlock,) = [finding for finding in report.findings if finding.kind == "deadlock"]
+    assert deadlock.barrier["pending"] == -1
+    assert "arrivals" not in deadlock.missing
 
 
 SCAN = """extern "C" __global__ void scan(int* out) {

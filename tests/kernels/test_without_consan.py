@@ -36,6 +36,8 @@ def _pack(machine: Machine, spec: twin_file.KernelFile, args: dict[str, Any]) ->
             addresses[name] = machine.alloc(value.nbytes)
             machine.write(addresses[name], data)
             data, alignment = addresses[name].to_bytes(8, "little"), 8
+        if name in spec.structs:
+            data += spec.parameter(name, value).rest
         if name in spec.maps:
             data, alignment = encode(spec.map_of(name, value).at(addresses[name])), ALIGNMENT
         block += bytes(-len(block) % alignment) + data

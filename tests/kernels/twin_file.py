@@ -6,6 +6,7 @@ the others are prose. Keys:
     launch:   grid=2x2 block=128 smem=512 arch=sm_90      (smem and arch may be left out: 0 and sm_80)
     arg:      NAME TYPE[SHAPE]=FILL  or  NAME TYPE=VALUE  (one line per kernel parameter, in order)
     arg:      NAME tma:TYPE[SHAPE]=FILL,box=AxB,...       a tensor map of such a buffer, by value; options as in `consan check --arg`
+    arg:      NAME tensor:TYPE[SHAPE]=FILL                a struct of its address, sizes and strides, by value, as nvFuser's
     expect:   KIND [HAZARD] [@marker [@marker]] severity=error
     allow:    the same; a finding that may appear in the racy twin beside the expected ones
     result:   NAME = NumPy expression over the initial arguments; what the correct kernel leaves in NAME
@@ -30,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan import Kernel, TensorMap
+from consan.launching.placement import ArrayStruct, extents_of
 from consan.tensormap.argument import make, parse_options
 from consan.toolchain import nvrtc
 from consan.toolchain.cache import Cache, key
@@ -75,15 +77,22 @@ class KernelFile:
     backends: tuple[str, ...] = ("cpu", "gpu")
     markers: dict[str, set[int]] = field(default_factory=dict)
     maps: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    structs: set[str] = field(default_factory=set)
     policy: str = "default"
 
     def fresh_args(self) -> dict[str, Array | np.generic]:
         """Copies of the arguments as they are before a launch."""
         return {name: value.copy() for name, value in self.args.items()}
 
-    def parameters(self, args: dict[str, Array | np.generic]) -> list[Array | np.generic | TensorMap]:
-        """What the kernel is launched with: the arguments, those that are tensors as their maps."""
-        return [self.map_of(name, value) if name in self.maps else value for name, value in args.items()]
+    def parameters(self, args: dict[str, Array | np.generic]) -> list[Array | np.generic | TensorMap | ArrayStruct]:
+        """What the kernel is launched with: the arguments, those that are tensors as their maps or structs."""
+        return [self.parameter(name, value) for name, value in args.items()]
+
+    def parameter(self, name: str, value: Any) -> Any:
+        """What stands for an argument."""
+        if name in self.structs:
+            return ArrayStruct(value, extents_of(value.shape))
+        return self.map_of(name, value) if name in self.maps else value
 
     def map_of(self, name: str, array: Any) -> TensorMap:
         """The tensor map of the argument `name` over `array`."""
@@ -166,6 +175,9 @@ def _read_argument(kernel: KernelFile, text: str) -> None:
         parsed = parse_options(f"box={options[0]}".split(",")) if options else {}
         kernel.maps[name] = (buffer.partition("[")[0], parsed)
         text = f"{name} {buffer}"
+    if rest.startswith("tensor:"):
+        kernel.structs.add(name)
+        text = f"{name} {rest.removeprefix('tensor:')}"
     name, kernel.args[name] = parse_argument(text)
 
 

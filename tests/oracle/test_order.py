@@ -21,7 +21,7 @@ from oracle_verdict import Verdict
 import consan
 from consan.backends.virtual import VirtualBackend
 
-SCHEDULES = 12
+SCHEDULES = 6
 
 
 def traces(ptx: str, grid: int, block: int, schedules: int = SCHEDULES) -> Iterator[Trace]:

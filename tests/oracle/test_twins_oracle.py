@@ -29,6 +29,7 @@ NOT_SEEN = {
     "tensormap_not_acquired": "tensor maps in global memory",
     "tensormap_stored_not_fenced": "tensor maps in global memory",
     "tma_epilogue_issuer_fences": "policy isa",
+    "update_by_lanes": "the oracle says warning (R-W1): it does not see that a stored value comes from a load",
     "vector_neighbour": "values that nobody uses",
     "vector_padding": "values that nobody uses",
     "wgmma_copies_no_fence": "policy isa",

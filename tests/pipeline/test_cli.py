@@ -133,6 +133,17 @@ def test_a_write_past_a_buffer(capsys: pytest.CaptureFixture[str]) -> None:
     assert (access["line"], access["role"]) == (8, "write")
 
 
+def test_a_barrier_of_the_grid_makes_a_cooperative_launch() -> None:
+    kernel = """#include <cooperative_groups.h>
+    extern "C" __global__ void k(int* a) {
+        a[blockIdx.x] = 1;
+        cooperative_groups::this_grid().sync();
+        a[2 + blockIdx.x] = a[1 - blockIdx.x];
+    }"""
+    Path("grid.cu").write_text(kernel)
+    assert main(["check", "grid.cu", "--device", "cpu", "--grid", "2", "--block", "32", "--arg", "i32[4]=zeros", "--strict"]) == 0
+
+
 def test_a_stored_report_is_rendered_like_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert check("racy", *OUT, "-o", "r.json") == 66
     capsys.readouterr()

@@ -139,3 +139,29 @@ def test_clean():
     assert module.launch(kernel("racy"), 1, 64, args(), device="cpu").verdict == "violations"
 """
     run(pytester, tests, "--consan", passed=1, failed=1).stdout.fnmatch_lines(["test_it.py R.*"])
+
+
+def test_the_score_names_what_no_test_would_notice(pytester: pytest.Pytester) -> None:
+    """The second barrier matters for more than one round only."""
+    (pytester.path / "k.cu").write_text("""
+extern "C" __global__ void k(float* out, int rounds) {
+    __shared__ float a[64];
+    int t = threadIdx.x;
+    float sum = 0;
+    for (int i = 0; i < rounds; i++) {
+        a[t] = i + t;
+        __syncthreads();
+        sum += a[63 - t];
+        __syncthreads();
+    }
+    out[t] = sum;
+}
+""")
+    tests = """
+def test_rounds(consan): consan.assert_clean(module.Kernel("k.cu"), 1, 64, [np.zeros(64, np.float32), {rounds}])
+"""
+    one = run(pytester, tests.replace("{rounds}", "1"), "--consan-mutate", passed=1)
+    one.stdout.fnmatch_lines(
+        ["*consan: mutation score*", "1 of 2 barriers, waits and fences*", "  no test notices: bar.sync at k.cu:10 in k"]
+    )
+    run(pytester, tests.replace("{rounds}", "2"), "--consan-mutate", passed=1).stdout.fnmatch_lines(["2 of 2 barriers, waits and fences*"])

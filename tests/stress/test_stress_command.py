@@ -250,3 +250,21 @@ def test_an_instruction_that_no_run_can_execute_is_said_once(capfd: pytest.Captu
     code = consan("stress", "--device", "cpu", "--workers", "0", "--seeds", "5", "odd.cu", *LAUNCH)
     error = capfd.readouterr().err
     assert (code, error.count("\n")) in ((2, 1), (66, 0)), error
+
+
+def test_tensor_memory_is_recorded_in_each_run() -> None:
+    """Called hooks do not know it."""
+    Path("t.ptx").write_text("""
+.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry kernel() {
+    .shared .align 4 .b32 base;
+    .reg .b32 %r1;
+    mov.u32 %r1, base;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;
+    ret;
+}
+""")
+    document = stress("--seeds", "1..2", "--confirm", "0", "t.ptx", "--grid", "1", "--block", "32", out=OUT, status=66)
+    assert [(each["finding"]["kind"], each["runs"]) for each in document["findings"]] == [("tcgen05-misuse", 2)]

@@ -3,6 +3,7 @@
 // arg: x f32[128]=arange
 // arg: out f32[64]=zeros
 // expect: missing-wait RAW @second @read severity=error
+// allow: barrier-misuse @expect @second severity=error
 // allow: lifetime @second severity=error
 // result: out = x[:64] + x[64:]
 #include "../hopper.cuh"
@@ -13,7 +14,7 @@ extern "C" __global__ void kernel(const float* x, float* out) {
     if (t == 0) {
         init(full, 1);
 #ifdef RACY
-        expect(full, sizeof a);
+        expect(full, sizeof a);  /*@expect*/
 #else
         expect(full, sizeof a + sizeof b);
 #endif

@@ -1,9 +1,9 @@
-// Counting with plain loads and stores. Two stores to one bin may carry the same count or not: both are allowed.
+// Counting with plain loads and stores. Two stores to one bin may carry the same count or not: updates are lost either way.
 // launch: grid=1 block=128
 // arg: x i32[128]=random
 // arg: out i32[8]=zeros
 // expect: data-race RAW @read @write severity=error
-// allow: data-race WAW @write @write
+// expect: data-race WAW @write @write severity=error
 // result: out = np.bincount(x, minlength=8)
 extern "C" __global__ void kernel(const int* x, int* out) {
     __shared__ int bins[8];

@@ -36,10 +36,17 @@ class FakeBackend:
         self.memory[address] = np.array(data)
 
 
+class FakeModule(str):
+    """A prepared module: its name."""
+
+    synchronises_grid = False
+
+
 class FakeSession:
     """Takes what commands give and hands back a prepared report."""
 
     latest: FakeSession
+    record_lost = False
     result: Callable[[], Report] = staticmethod(samples.clean)
 
     def __init__(self, **options: Any) -> None:
@@ -61,7 +68,7 @@ class FakeSession:
     def prepare(self, ptx: Any, *, name: str = "<ptx>", cluster: int = 1) -> str:
         """Remember the text."""
         self.prepared.append(getattr(ptx, "text", ptx))
-        return name
+        return FakeModule(name)
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: Any, **options: Any) -> None:
         """Remember the launch."""

@@ -47,7 +47,8 @@ def test_the_launch_is_what_the_words_say(monkeypatch: pytest.MonkeyPatch) -> No
         assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--smem", "1024", "--cluster", "2,1"]) == 0
     ((prepared, entry, grid, block, values, options),) = session.latest.launches
     assert (prepared, entry, grid, block) == ("k.ptx", "scale", (4, 2, 1), (32, 1, 1))
-    assert options == {"shared": 1024, "cluster": (2, 1, 1)}
+    assert callable(options.pop("restore"))
+    assert options == {"shared": 1024, "cluster": (2, 1, 1), "cooperative": False}
     assert session.latest.prepared == [PTX]
     address, scalar = values
     assert scalar == (8).to_bytes(4, "little")

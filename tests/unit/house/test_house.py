@@ -49,7 +49,7 @@ ROOMS = {
         *("consan.backends", "consan.launching.placement", "consan.session"),
     ),
     "consan.native": (
-        *(ERRORS, "consan.reports", "consan.backends", "consan.session"),
+        *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
         *("consan.toolchain.cache", "consan.toolchain.host_compiler"),
     ),
     "consan.process": (
@@ -62,7 +62,7 @@ ROOMS = {
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
     "consan.triage": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
-        *(MACHINE, "consan.launching", "consan.session", "consan.process"),
+        *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process"),
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),

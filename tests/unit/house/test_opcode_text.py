@@ -25,7 +25,7 @@ REGISTERED = {
     "instrument/record/bulk.py": {"_COPIES", "_GROUPS", "_BY_NAME"},
     "instrument/record/launch_control.py": {"_SELECTS"},
     "instrument/record/matrix.py": {"_KINDS", "_FENCE"},
-    "instrument/record/mbarriers.py": {"_KINDS"},
+    "instrument/record/mbarriers.py": {"KINDS"},
     "instrument/record/reach.py": {"_OF_GRIDS"},
     "instrument/record/tensor_memory.py": {"_ALLOC", "_LD", "_WAIT_LD", "_PLAIN", "_NUMBERS", "_ADDED"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from consan.instrument.between import TextRelations
@@ -84,8 +86,18 @@ def test_what_the_text_does_not_tell() -> None:
 )
 def test_an_update_stores_what_it_has_loaded_and_changed(lines: tuple[str, ...], updates: bool) -> None:
     text = HEAD + "\n".join(("mov.u32 %r1, %r6;", *lines)) + "\nret;\n}\n"
-    line = TextRelations(lambda: parse(text, "k.ptx")).updates(site(text, WRITE))
-    assert line == (text.splitlines().index(lines[0]) + 1 if updates else 0)
+    found = TextRelations(lambda: parse(text, "k.ptx")).updates(site(text, WRITE))
+    assert found == ({text.splitlines().index(lines[0]) + 1} if updates else set())
+
+
+def test_the_copies_of_an_update_in_an_unrolled_loop_are_one() -> None:
+    copy = (".loc 1 7 5", READ, ".loc 1 7 5", "add.u32 %r2, %r3, 1;", ".loc 1 7 5", WRITE)
+    again = (line.replace("%r3", "%r7").replace("%r2", "%r8") for line in copy)
+    text = '.file 1 "k.cu"\n'.join((HEAD.partition(".visible")[0], ".visible" + HEAD.partition(".visible")[2]))
+    text += "\n".join(("mov.u32 %r1, %r6;", *copy, *again)) + "\nret;\n}\n"
+    store = replace(site(text, WRITE), file="k.cu", line=7, column=5)
+    loads = {number for number, line in enumerate(text.splitlines(), 1) if line.startswith("ld.")}
+    assert TextRelations(lambda: parse(text, "k.ptx")).updates(store) == loads
 
 
 SHARED = ".shared .align 4 .b8 tile[256];\n.shared .align 4 .b8 other[256];\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan._errors import ConsanError, UsageError
-from consan.instrument.isa.features import missing_suffix
+from consan.instrument.isa.features import missing_target
 from consan.instrument.ptx import parse
 from consan.launching.source import read_module
 from consan.toolchain.assemble import assemble
@@ -64,14 +64,29 @@ def assembles(instruction: str, target: str) -> bool:
 def test_the_suffixes_are_those_of_ptxas(instruction: str) -> None:
     wanted = INSTRUCTIONS[instruction]
     assert [assembles(instruction, f"sm_100{suffix}") for suffix in ("", "f", "a")] == [not wanted, wanted != "a", True]
-    found = missing_suffix(parse(ENTRY.format(target="sm_100", instruction=instruction)))
+    found = missing_target(parse(ENTRY.format(target="sm_100", instruction=instruction)))
     assert (found is not None) == bool(wanted)
     if found is not None:
         assert found[1].partition("; ")[0].endswith(".target " + " or ".join(f"sm_100{suffix}" for suffix in wanted))
-    assert missing_suffix(parse(ENTRY.format(target="sm_100a", instruction=instruction))) is None
+    assert missing_target(parse(ENTRY.format(target="sm_100a", instruction=instruction))) is None
 
 
 def test_a_file_without_the_suffix_is_bad_input() -> None:
     with pytest.raises(UsageError) as caught:
         read_module(ENTRY.format(target="sm_100", instruction="tcgen05.wait::ld.sync.aligned;"), "k.ptx")
     assert str(caught.value) == "k.ptx:6: 'tcgen05.wait::ld.sync.aligned' needs .target sm_100a or sm_100f; the module says sm_100"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "target", "wanted"),
+    [
+        ("tcgen05.wait::ld.sync.aligned;", "sm_90a", "sm_100a or sm_100f"),
+        ("tcgen05.wait::ld.sync.aligned;", "sm_120a", "sm_100a or sm_100f"),
+        (f"{CANCEL}.b128 [%rd1], [%rd2];", "sm_90a", "sm_100 or later"),
+        (f"{CANCEL}.b128 [%rd1], [%rd2];", "sm_120", ""),
+    ],
+)
+def test_targets_that_lack_an_instruction_with_any_suffix(instruction: str, target: str, wanted: str) -> None:
+    assert assembles(instruction, target) == (not wanted)
+    found = missing_target(parse(ENTRY.format(target=target, instruction=instruction)))
+    assert (found[1].partition(".target ")[2] if found else "") == (f"{wanted}; the module says {target}" if wanted else "")

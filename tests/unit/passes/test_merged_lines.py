@@ -1,0 +1,31 @@
+"""Where an instruction is in the source."""
+
+from __future__ import annotations
+
+from consan.instrument.passes.context import place_of
+from consan.instrument.ptx import parse
+
+TEXT = """.version 8.3
+.target sm_90
+.address_size 64
+.file 1 "k.cu"
+.visible .entry k()
+{
+.reg .b32 %r<9>;
+.loc 1 0 0
+ld.shared.u32 %r1, [%r2];
+st.shared.u32 [%r3], %r4;
+.loc 1 12 9
+add.u32 %r5, %r4, %r6;
+.loc 1 17 5
+add.u32 %r5, %r1, %r6;
+ret;
+}
+"""
+
+
+def test_a_load_that_the_compiler_has_merged_is_where_its_value_is_used() -> None:
+    module = parse(TEXT, "k.ptx")
+    load, store, *_ = module.functions[0].instructions()
+    assert (place_of(module, load).line, place_of(module, load).column) == (17, 5)
+    assert place_of(module, store).line == 0
