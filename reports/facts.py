@@ -49,7 +49,7 @@ def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
     """What the catalogue's words need beside the accesses."""
     done = completion_of(found)
     leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
-    leave = min(leave, left_in_flight(module.fixes.get(int(found.event["table"]))))
+    leave = int(min(leave, left_in_flight(module.fixes.get(int(found.event["table"])))))
     facts: dict[str, Any] = {}
     if in_tensor_memory(found):
         facts["bytes"] = cells_of(found, module)

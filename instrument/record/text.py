@@ -121,10 +121,12 @@ def cut(words: int, full: str = "", room: str = "") -> str:
     `words`: the most that a thread stores up to the next cut, and one for the mark of the end. `full`: what it then executes, up to the
     label `room`.
     """
-    check = """mov.b64 {%__consan_w, %__consan_y}, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
+    check = """cvt.u32.u64 %__consan_w, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
 setp.lt.s32 %__consan_q, %__consan_x, 0;
 """
-    turn = ("mov.b64 %__consan_c, {%__consan_l, %__consan_y};", f"st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;")
+    # The limit is the lower half of an address: a log may lie across a multiple of 4 GiB.
+    back = ("cvt.s64.s32 %__consan_v, %__consan_x;", "add.s64 %__consan_c, %__consan_c, %__consan_v;")
+    turn = (*back, f"st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;")
     if not full:
         return check + "".join(f"@%__consan_q {each}\n" for each in turn)
     return f"{check}@!%__consan_q bra {room};\n{' '.join(turn)}\n{full}{room}:\n"

@@ -10,6 +10,7 @@ import pytest
 
 import consan
 from consan._errors import UsageError
+from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
 from consan.checker.launch import grouped
 from consan.checker.replay import replay
@@ -196,3 +197,28 @@ def test_a_launch_beyond_the_trace_memory_takes_called_hooks() -> None:
     report = _launch("tile[t] = 1;", -1, trace_memory=1 << 16)
     assert {kernel.engine for kernel in report.kernels if kernel.launches} == {"inline"}
     assert "trace memory" in " ".join(report.notes)
+
+
+@pytest.mark.parametrize("before_its_end", range(1, 9))
+def test_a_full_log_across_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch, before_its_end: int) -> None:
+    """The limit of a log is the lower half of an address; a cursor past the multiple has another upper half than the limit."""
+    room, boundary = 100 * text.LINE_BYTES, 1 << 32
+    reserve, places = Arena.reserve_apart, list[int]()
+
+    def across(self: Arena, nbytes: int, align: int = 256) -> int:
+        if nbytes != room or places:
+            return reserve(self, nbytes, align)
+        places.append(boundary - nbytes + before_its_end * text.LINE_BYTES)
+        start, size = self._free.pop()
+        self._free += [(start, places[0] - start), (places[0] + nbytes, start + size - places[0] - nbytes)]
+        self._reserved[places[0]] = nbytes
+        return places[0]
+
+    monkeypatch.setattr(Arena, "reserve_apart", across)
+    loop = '_Pragma("unroll 1") for (int i = 0; i < 60; ++i) atomicAdd(&tile[(t + i) & 63], i);'
+    kernel = consan.Kernel(SOURCE.replace("BODY", loop), entry="kernel", arch="sm_80")
+    out = np.zeros(THREADS, np.int32)
+    report = consan.launch(kernel, 1, 32, [out, np.int32(-1)], device="cpu", engine="record", trace_memory=room)
+    assert places
+    assert report.verdict == "incomplete"
+    assert "ran out of room" in " ".join(report.incomplete)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import consan.triton
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.adapters.base import Patches
 from consan.adapters.triton import harness, versions
-from consan.adapters.triton.code import ptx_of, settled
+from consan.adapters.triton.code import moved, ptx_of, settled
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.host import HostArray, HostMemory, block_of, wrapped
 from consan.adapters.triton.launcher import Launcher, leaves, tensor_map
@@ -243,6 +244,20 @@ def test_lines_of_inline_assembly_are_one_line_of_python() -> None:
     ]
     after = [".loc 1 8 1", "// begin inline asm", "bar.sync 0;", "// end inline asm"]
     assert settled("\n".join([*lines, *after])).split("\n") == [*lines[:4], "  .loc 1 7 3", *lines[5:], *after]
+
+
+def test_files_of_a_checkout_that_has_moved(tmp_path: Path) -> None:
+    """Triton's cache gives PTX that another checkout compiled. What is still there, or is nowhere, keeps its name."""
+    kernel, helper = tmp_path / "new/pkg/kernels/matmul.py", tmp_path / "new/pkg/math.py"
+    for file in (kernel, helper):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    before = [tmp_path / "old/pkg/kernels/matmul.py", tmp_path / "old/pkg/math.py", tmp_path / "old/pkg/gone.py", Path(__file__)]
+    after = [kernel, helper, before[2], before[3]]
+    old, new = ("\n".join(f'\t.file\t{number} "{path}"' for number, path in enumerate(paths, 1)) for paths in (before, after))
+    assert moved(old, str(kernel)) == new
+    assert moved(new, str(kernel)) == new
+    assert moved(old, "") == moved(old, str(before[0])) == old
 
 
 def test_a_kernel_without_ptx() -> None:
