@@ -37,6 +37,7 @@ _UNKNOWN = 0
 _SIGNED, _FLOAT = 1, 2
 _ADDRESS, _BEFORE, _AFTER, _OLD, _FIRST, _SECOND, _WORDS = 0, 2, 3, 4, 6, 8, 10
 _PLACE, _SEEN, _WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
+_WIDEST = 8  # bytes of a flag
 _SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
 
@@ -48,9 +49,9 @@ class Mode(enum.IntEnum):
     SYNCED = 2
 
 
-def mode_of(plans: dict[str, FunctionPlan]) -> Mode:
-    """The mode that a module needs."""
-    return Mode.SYNCED if _meet(_strong(plans, _OUTER)) or synchronises(plans, ("shared", "generic")) else Mode.ALONE
+def mode_of(plans: dict[str, FunctionPlan], *, shared: bool) -> Mode:
+    """The mode that a module needs. `shared`: threads may synchronise through shared memory, or wait there."""
+    return Mode.SYNCED if shared or _meet(_strong(plans, _OUTER)) else Mode.ALONE
 
 
 def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
@@ -81,6 +82,16 @@ def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator
                 event = row.event(instruction)
                 if event.first.is_strong and event.first.space in spaces:
                     yield event, any(plan.names[name] > 1 for name in destinations(instruction))
+
+
+def can_rewind(instruction: Instruction) -> bool:
+    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 8 bytes."""
+    row = lookup(instruction.parts)
+    if row is None or instruction.predicate is not None:
+        return False
+    access = row.event(instruction).first
+    swaps = "cas" in row.modifiers(instruction.parts)
+    return (swaps or access.access == "read") and access.count == 1 and access.width_bytes <= _WIDEST
 
 
 def touches(instruction: Instruction) -> Row | None:
@@ -153,7 +164,7 @@ class OuterRecorder:
     def _begin_poll(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
         """Give an access that may repeat a block of its own."""
         swaps = "cas" in event.row.modifiers(instruction.parts)
-        if instruction.predicate is not None or not (swaps or event.first.access == "read") or not self._kernel.graph.repeats(node):
+        if not can_rewind(instruction) or not self._kernel.graph.repeats(node):
             return
         self._kernel.pending += self._kernel.closed(node)
         self._poll = (f"%__consan_p{self._polls}_", swaps, node)
@@ -163,7 +174,7 @@ class OuterRecorder:
         """Whether threads may synchronise through an access."""
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
-        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and access.count == 1 and access.width_bytes <= 8
+        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and access.count == 1 and access.width_bytes <= _WIDEST
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
         kernel, access = self._kernel, event.first

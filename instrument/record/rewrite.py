@@ -41,7 +41,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Recorded, Refusal
-from consan.instrument.record.takes import ACCESSES, BARRIERS, recorded_sides, refusal
+from consan.instrument.record.takes import ACCESSES, BARRIERS, polls_shared, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -62,7 +62,8 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     """
     module = parse(source, name) if isinstance(source, str) else source
     plans = plan_functions(module, recorded=True)
-    mode = global_memory.mode_of(plans) if outer else Mode.OFF
+    shared = outer and (global_memory.synchronises(plans, ("shared", "generic")) or polls_shared(plans))
+    mode = global_memory.mode_of(plans, shared=shared) if outer else Mode.OFF
     if reason := refusal(module, plans, mode, isa=isa):
         raise Refusal(reason)
     for plan in plans.values():
@@ -79,7 +80,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
     kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
     for kernel in kernels if outer else ():
-        kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=global_memory.synchronises(plans, ("shared", "generic")))
+        kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
     try:
         words = max((kernel.rewrite() for kernel in kernels), default=1)
     except Unsupported as error:

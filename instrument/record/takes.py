@@ -68,7 +68,7 @@ def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Itera
             yield f"{work.instruction.opcode} is not recorded yet"
         if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
-    if mode is not Mode.SYNCED and _polls(plan, graph_of(plan.function), outer=mode is Mode.OFF, looped=name in looped):
+    if mode is not Mode.SYNCED and any(_polls(plan, outer=mode is Mode.OFF, looped=name in looped)):
         yield f"{name} polls memory in a loop"
     if "blocksareclusters" in plan.function.directives:
         yield f"{name} counts its grid in clusters"
@@ -78,14 +78,23 @@ def _nothing(work: Work) -> bool:
     return False
 
 
-def _polls(plan: FunctionPlan, graph: Graph, *, outer: bool, looped: bool) -> bool:
-    """Whether a loop has an instruction with which it may wait for another thread: a strong load, an atomic with a result.
+def polls_shared(plans: dict[str, FunctionPlan]) -> bool:
+    """Whether loops poll shared memory, and the recorder keeps one round of each such poll (global_memory.py)."""
+    looped = called_in_loops(plans)
+    found = [each for plan in plans.values() for each in _polls(plan, outer=False, looped=plan.function.name in looped)]
+    return bool(found) and not looped and all(map(global_memory.can_rewind, found))
+
+
+def _polls(plan: FunctionPlan, *, outer: bool, looped: bool) -> Iterator[Instruction]:
+    """The instructions in loops with which a thread may wait for another: a strong load, an atomic with a result.
 
     `outer`: those of global memory count too. `looped`: the function is called in a loop.
     """
-    found = ((n, step.instruction) for n, node in enumerate(graph.nodes) for step in node.steps)
-    waiting = (n for n, each in found if _may_wait(plan, each) and (outer or not _is_global(each)))
-    return any(looped or graph.repeats(node) for node in waiting)
+    graph: Graph = graph_of(plan.function)
+    for number, node in enumerate(graph.nodes):
+        for step in node.steps:
+            if _may_wait(plan, step.instruction) and (outer or not _is_global(step.instruction)) and (looped or graph.repeats(number)):
+                yield step.instruction
 
 
 def _is_global(instruction: Instruction) -> bool:

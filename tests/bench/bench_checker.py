@@ -15,6 +15,7 @@ from consan.instrument.record.templates import tables
 from consan.session.session import Session
 
 REPEATS = 20
+HOPPER = ("nvrtc/tma_gemm", "nvrtc/bulk_pipeline")  # without the compilers of frameworks
 
 
 def recorded(session: Session, case: Case) -> tuple[Tables, History]:
@@ -37,7 +38,8 @@ def main() -> None:
     """Print a line for each kernel."""
     session = Session(device="cpu", engine="record")
     cases: list[Callable[[], Case]] = [lambda: sgemm(session.backend, 128)]
-    cases += [lambda name=name, arch=arch: of_corpus(session.backend, name, arch, "small") for name, arch in MACHINE]  # type: ignore[misc]
+    kernels = [*((name, "sm_80") for name in MACHINE), *((name, "sm_90a") for name in HOPPER)]
+    cases += [lambda name=name, arch=arch: of_corpus(session.backend, name, arch, "small") for name, arch in kernels]  # type: ignore[misc]
     for make in cases:
         case = make()
         templates, history = recorded(session, case)
