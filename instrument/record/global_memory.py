@@ -174,7 +174,13 @@ class OuterRecorder:
         """Whether threads may synchronise through an access."""
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
-        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and access.count == 1 and access.width_bytes <= _WIDEST
+        return (
+            self._mode is Mode.SYNCED
+            and access.is_strong
+            and access.space in spaces
+            and access.count == 1
+            and access.width_bytes <= _WIDEST
+        )
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
         kernel, access = self._kernel, event.first

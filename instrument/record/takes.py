@@ -5,7 +5,7 @@ copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch 
 warp-synchronous instructions, and device functions (functions.py).
 Not taken: other modes of tensor copies, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
-written down.
+written down. With it, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called function.
 """
 
 from __future__ import annotations
@@ -82,7 +82,13 @@ def polls_shared(plans: dict[str, FunctionPlan]) -> bool:
     """Whether loops poll shared memory, and the recorder keeps one round of each such poll (global_memory.py)."""
     looped = called_in_loops(plans)
     found = [each for plan in plans.values() for each in _polls(plan, outer=False, looped=plan.function.name in looped)]
-    return bool(found) and not looped and all(map(global_memory.can_rewind, found))
+    reads = [each for each in found if not _sleeps(each)]
+    return bool(reads) and not looped and all(map(global_memory.can_rewind, reads))
+
+
+def _sleeps(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and row.action == "sleep"
 
 
 def _polls(plan: FunctionPlan, *, outer: bool, looped: bool) -> Iterator[Instruction]:

@@ -36,11 +36,13 @@ def recorded(name: str, racy: bool = False) -> Recorded | None:
         return None
 
 
-def launch(name: str, racy: bool, engine: str, seed: int = 0, device: str = "cpu") -> tuple[Any, dict[str, Any]]:
+def launch(
+    name: str, racy: bool, engine: str, seed: int = 0, device: str = "cpu", global_memory: str = "off"
+) -> tuple[Any, dict[str, Any]]:
     """The report of a launch, and its arguments afterwards. Without global memory, where called hooks find nothing."""
     spec = twin_file.read(file_of(name))
     args = spec.fresh_args()
-    options = {"smem": spec.smem, "device": device, "seed": seed, "policy": spec.policy, "engine": engine, "global_memory": "off"}
+    options = {"smem": spec.smem, "device": device, "seed": seed, "policy": spec.policy, "engine": engine, "global_memory": global_memory}
     return consan.launch(kernel(name, racy), spec.grid, spec.block, spec.parameters(args), **options), args
 
 

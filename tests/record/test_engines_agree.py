@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from record_support import KERNELS, file_of, found, launch, recorded, twin_file
 
+import consan
+
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 TWINS = [name for name in TAKEN if (KERNELS / "twins" / f"{name}.cu").is_file()]
 # Where the engines differ in some schedules, and who is right. All are racy, and both engines report them.
@@ -102,6 +104,36 @@ def test_the_engines_find_the_same_in_every_schedule(name: str, seed: int) -> No
         assert all(kinds & {one.kind for one in each.findings} for each in (report, inline))
     else:
         assert (found(report), report.verdict) == (found(inline), inline.verdict)
+
+
+@pytest.mark.parametrize("racy", [False, True])
+@pytest.mark.parametrize("name", ["flag_handshake", "mbarrier_init_not_published"])
+def test_polls_of_shared_memory_are_recorded_with_global_memory(name: str, racy: bool) -> None:
+    inline, _ = launch(name, racy, "inline")
+    report, _ = launch(name, racy, "record", global_memory="on")
+    assert {kernel.engine for kernel in report.kernels} == {"record"}
+    assert (found(report), report.verdict) == (found(inline), inline.verdict)
+    assert report.verdict == ("violations" if racy else "clean")
+
+
+NEVER_SET = """
+extern "C" __global__ void waits(float* out) {
+    __shared__ volatile int ready;
+    if (threadIdx.x == 0) ready = 0;
+    __syncthreads();
+    if (threadIdx.x >= 32) POLL;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("poll", ["while (!ready)", "while (!ready) __nanosleep(20)", "while (!atomicAdd((int*)&ready, 0))"])
+def test_a_flag_that_nobody_sets_is_a_deadlock(poll: str) -> None:
+    """The rounds of a poll leave one in the log; an atomic in the loop is left to called hooks."""
+    kernel = consan.Kernel(NEVER_SET.replace("POLL", poll), "waits", arch="sm_80")
+    report = consan.launch(kernel, 2, 64, [np.zeros(128, np.float32)], device="cpu", engine="record")
+    assert [each.engine for each in report.kernels] == ["inline" if "atomic" in poll else "record"]
+    assert ({one.kind for one in report.findings}, report.verdict) == ({"deadlock"}, "violations")
 
 
 def test_what_is_not_taken_is_checked_with_called_hooks_and_says_so() -> None:
