@@ -13,8 +13,7 @@ from consan.reports.situations import Situation
 IN_FLIGHT: Final = "the {second_role} at {second_at} touches bytes that the {operation} at {first_at} may still be writing"
 
 _FENCE_AND_BARRIER = (
-    "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then {cta_barrier} (or an mbarrier),"
-    " before {second_at}"
+    "execute fence.proxy.async.shared::cta in the threads of {first_at}, after it, then {cta_barrier} (or an mbarrier), before {second_at}"
 )
 OPERATION_RACES: Final = {
     "refilled-too-early": Situation(
@@ -196,8 +195,7 @@ OPERATION_WAITS: Final = {
 MBARRIER_MISUSE: Final = {
     "not-initialised": Situation(
         "mbarrier.init of {barrier} before this {second_role}",
-        "initialise it in one thread ({init}), then {cta_barrier}, before {second_at};"
-        " check its address",
+        "initialise it in one thread ({init}), then {cta_barrier}, before {second_at}; check its address",
         "the {second_role} at {second_at} uses {barrier}, which nobody has initialised",
     ),
     "invalidated": Situation(
@@ -207,8 +205,7 @@ MBARRIER_MISUSE: Final = {
     ),
     "initialised-twice": Situation(
         "mbarrier.inval between the two, or one thread that initialises",
-        "let one thread initialise ({one_thread}); before a new use of its bytes execute mbarrier.inval and"
-        " {cta_barrier}",
+        "let one thread initialise ({one_thread}); before a new use of its bytes execute mbarrier.inval and {cta_barrier}",
         "{barrier} is initialised at {second_at} while it is still in use since its initialisation at {first_at}",
     ),
     "init-not-published": Situation(

@@ -51,9 +51,7 @@ class SessionLike(Protocol):
         """Add a line to the report's notes (once)."""
 
 
-def renewed(
-    session: SessionLike, prepared: PreparedLike, otherwise: str = "it is not checked in this session"
-) -> PreparedLike | None:
+def renewed(session: SessionLike, prepared: PreparedLike, otherwise: str = "it is not checked in this session") -> PreparedLike | None:
     """A module loaded by an earlier session, for this one. None if this session needs other hooks; a note says what follows."""
     found = session.instrument(prepared.plain, name=prepared.name)
     found.framework = prepared.framework

@@ -14,14 +14,53 @@ from __future__ import annotations
 
 # Headers of libcu++ with the name and the contents of the standard one.
 _FORWARDED = (
-    "algorithm", "array", "atomic", "bit", "bitset", "cfloat", "chrono", "climits", "cmath", "complex", "concepts", "cstddef",
-    "cstdlib", "cstring", "ctime", "expected", "functional", "initializer_list", "iterator", "limits", "memory", "mdspan", "numbers",
-    "numeric", "optional", "ranges", "ratio", "span", "string_view", "tuple", "type_traits", "utility", "variant",
+    "algorithm",
+    "array",
+    "atomic",
+    "bit",
+    "bitset",
+    "cfloat",
+    "chrono",
+    "climits",
+    "cmath",
+    "complex",
+    "concepts",
+    "cstddef",
+    "cstdlib",
+    "cstring",
+    "ctime",
+    "expected",
+    "functional",
+    "initializer_list",
+    "iterator",
+    "limits",
+    "memory",
+    "mdspan",
+    "numbers",
+    "numeric",
+    "optional",
+    "ranges",
+    "ratio",
+    "span",
+    "string_view",
+    "tuple",
+    "type_traits",
+    "utility",
+    "variant",
 )
 
 # C headers whose functions NVRTC has built in (printf, assert, math, memcpy): including them must succeed and add nothing.
 _BUILT_IN = (
-    "assert.h", "cassert", "ctype.h", "errno.h", "math.h", "memory.h", "stdio.h", "stdlib.h", "string.h", "time.h",
+    "assert.h",
+    "cassert",
+    "ctype.h",
+    "errno.h",
+    "math.h",
+    "memory.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "time.h",
 )
 
 # C headers that define macros and types which NVRTC lacks.

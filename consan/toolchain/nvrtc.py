@@ -38,7 +38,7 @@ _HINTS = (
 # Headers of the host's C++ library: nvcc has them, NVRTC does not.
 _HOST_HEADER = re.compile(
     r'open source file "(algorithm|condition_variable|deque|exception|filesystem|forward_list|fstream|future|iomanip|ios|iosfwd|iostream'
-    r'|istream|list|locale|map|mutex|new|ostream|queue|random|regex|set|shared_mutex|sstream|stack|stdexcept|streambuf|string|system_error'
+    r"|istream|list|locale|map|mutex|new|ostream|queue|random|regex|set|shared_mutex|sstream|stack|stdexcept|streambuf|string|system_error"
     r'|thread|typeindex|typeinfo|unordered_map|unordered_set|valarray|vector|(?:sys|unistd|pthread|signal|getopt|fcntl)[./\w]*)"'
 )
 _NAME_MAP = re.compile(r"^__nv_name_map(?::\d+: error:|\(\d+\): error:) (.*)$", re.MULTILINE)
@@ -179,9 +179,7 @@ class _Program:
         self._handle = ctypes.c_void_p()
         names, texts = _strings(list(VIRTUAL_HEADERS)), _strings(list(VIRTUAL_HEADERS.values()))
         _check(
-            self._library.nvrtcCreateProgram(
-                ctypes.byref(self._handle), source.encode(), name.encode(), len(VIRTUAL_HEADERS), texts, names
-            )
+            self._library.nvrtcCreateProgram(ctypes.byref(self._handle), source.encode(), name.encode(), len(VIRTUAL_HEADERS), texts, names)
         )
 
     def compile(self, options: Sequence[str]) -> int:

@@ -126,7 +126,9 @@ def _hooks(table: str) -> Iterator[Hook]:
             yield Hook(name.replace("#", width), named, tuple(parameters), result, meaning.replace("#", width))
 
 
-HOOKS = {hook.name: hook for hook in _hooks("""
+HOOKS = {
+    hook.name: hook
+    for hook in _hooks("""
     enter(u64 runtime, module, KernelFlags entry, counter) -> u64 | - | a kernel begins; returns the slot of the CTA
     find(u64 runtime) -> u64 | - | a device function begins; returns the slot of the CTA
     low() -> u32 | - | returns the shared address of the CTA's first byte
@@ -202,4 +204,5 @@ HOOKS = {hook.name: hook for hook in _hooks("""
     global_written(caller, u64 address, site, bytes) | engine | before a store to global memory that a bulk copy may read later
     global_fence(caller, advances) -> state | engine | before a proxy fence that covers global memory; advances: no other hook does
     global_poll(caller, site) | engine+isa | before a strong load of global memory
-""")}
+""")
+}

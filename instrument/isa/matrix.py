@@ -220,9 +220,7 @@ WGMMA: list[Row] = [
     ),
     *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="checked"),
     *rows(_WGMMA + "wgmma.commit_group", "wgmma", "wgmma.commit_group.sync.aligned", name="wgmma.commit_group", status="checked"),
-    *rows(
-        _WGMMA + "wgmma.wait_group", "wgmma", "wgmma.wait_group.sync.aligned group-count", name="wgmma.wait_group", status="checked"
-    ),
+    *rows(_WGMMA + "wgmma.wait_group", "wgmma", "wgmma.wait_group.sync.aligned group-count", name="wgmma.wait_group", status="checked"),
 ]
 
 _TCGEN05 = "TensorCore 5th Generation Family Instructions: "

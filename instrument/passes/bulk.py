@@ -39,11 +39,7 @@ def run(context: Context) -> None:
 
 
 def _shared_side(work: Work, access: str) -> MemoryAccess | None:
-    found = (
-        a
-        for a in work.event.accesses
-        if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar")
-    )
+    found = (a for a in work.event.accesses if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar"))
     return next(found, None)
 
 

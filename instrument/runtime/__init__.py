@@ -68,7 +68,6 @@ class RuntimeLibrary:
             visit(hook)
         return "\n".join(self.functions[name] for name in done)
 
-
     def inlined(self, name: str, arguments: list[str], label: str) -> str:
         """The body of a hook without a result, as a scope: parameters become moves, `ret` becomes a branch to the end."""
         head, _, body = self.functions[name].partition("{")

@@ -1,6 +1,6 @@
 """The speed of the checker alone: one replay of one CTA's history, in lane events a second of processor time, best of several.
 
-    PYTHONPATH=tests:tests/real python tests/bench/bench_checker.py
+PYTHONPATH=tests:tests/real python tests/bench/bench_checker.py
 """
 
 from __future__ import annotations

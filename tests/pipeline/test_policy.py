@@ -33,7 +33,9 @@ __device__ void store(void* to, const void* from) {
 }
 """
 # D2: a thread after the barrier fences for the writers.
-ISSUER = HEAD + """
+ISSUER = (
+    HEAD
+    + """
 extern "C" __global__ void k(float* out) {
     __shared__ alignas(128) float tile[64];
     int t = threadIdx.x;
@@ -46,8 +48,11 @@ extern "C" __global__ void k(float* out) {
     }
 }
 """
+)
 # D1: a stage is read, handed over with a barrier, and filled again.
-REFILL = HEAD + """
+REFILL = (
+    HEAD
+    + """
 extern "C" __global__ void k(const float* in, float* out) {
     __shared__ alignas(128) float tile[64];
     __shared__ u64 full;
@@ -63,9 +68,12 @@ extern "C" __global__ void k(const float* in, float* out) {
     }
 }
 """
+)
 
 # D14: a flag in global memory (the first word, not zero once it is 1.0f) is polled, then a bulk load reads what it may tell of.
-FLAG = HEAD + """
+FLAG = (
+    HEAD
+    + """
 extern "C" __global__ void k(const float* in, float* out) {
     __shared__ alignas(128) float tile[64];
     __shared__ u64 full;
@@ -81,6 +89,7 @@ extern "C" __global__ void k(const float* in, float* out) {
     out[t] = tile[t];
 }
 """
+)
 
 
 def launched(source: str, policy: str, before: str = "", after: str = "", engine: str = "auto") -> Report:

@@ -1,6 +1,6 @@
 """Counts the lines of the product at two commits, by folder: without blank lines and comment-only lines.
 
-    python tests/quality/product_lines.py BEFORE [AFTER]
+python tests/quality/product_lines.py BEFORE [AFTER]
 """
 
 from __future__ import annotations

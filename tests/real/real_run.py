@@ -83,7 +83,6 @@ class Buffers:
                 results.append(data)
         return results
 
-
     def free(self) -> None:
         """Free everything, and leave the arrays as they are."""
         for address, _ in self._places.values():

@@ -187,7 +187,7 @@ def test_hashes_of_threads_are_mixed_with_their_numbers(change: str) -> None:
 
 
 def test_a_log_without_room_is_incomplete() -> None:
-    loop = "_Pragma(\"unroll 1\") for (int i = 0; i < 60; ++i) atomicAdd(&tile[(t + i) & 63], i);"
+    loop = '_Pragma("unroll 1") for (int i = 0; i < 60; ++i) atomicAdd(&tile[(t + i) & 63], i);'
     report = _launch(loop, -1, trace_memory=CTAS * 2 * 128 * 100)
     assert report.verdict == "incomplete"
     assert "ran out of room" in " ".join(report.incomplete)

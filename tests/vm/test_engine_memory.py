@@ -12,9 +12,7 @@ from consan.backends.cpu import Machine
 U32 = np.uint32
 
 
-@pytest.mark.parametrize(
-    ("word", "dtype"), [("u8", np.uint8), ("s8", np.int8), ("u16", np.uint16), ("s16", np.int16), ("b32", np.uint32)]
-)
+@pytest.mark.parametrize(("word", "dtype"), [("u8", np.uint8), ("s8", np.int8), ("u16", np.uint16), ("s16", np.int16), ("b32", np.uint32)])
 def test_narrow_loads_extend_as_their_type_says(word: str, dtype: type) -> None:
     values = np.array([0, 1, 127, 128, 255] * 8, np.uint64).astype(dtype)[:32]
     size = np.dtype(dtype).itemsize
@@ -114,8 +112,11 @@ def test_static_and_dynamic_shared_memory() -> None:
 
 
 def test_static_shared_is_laid_out_per_entry() -> None:
-    ptx = HEADER + """.shared .align 4 .b8 one[1000]; .shared .align 16 .b8 two[64]; .extern .shared .align 16 .b8 more[];
+    ptx = (
+        HEADER
+        + """.shared .align 4 .b8 one[1000]; .shared .align 16 .b8 two[64]; .extern .shared .align 16 .b8 more[];
     .entry a() { .reg .b32 %r; mov.u32 %r, one; ret; } .entry b() { .reg .b32 %r; mov.u32 %r, two; mov.u32 %r, more; ret; }"""
+    )
     module = Machine().load(ptx)
     assert [module.entry(name).static_shared for name in ("a", "b")] == [1000, 64]
 
@@ -193,12 +194,15 @@ def test_faults_of_each_space(access: str, kind: str, space: str) -> None:
 
 
 def test_parameters_of_all_sizes_at_their_offsets() -> None:
-    ptx = HEADER + """.visible .entry k(.param .u8 a, .param .f64 b, .param .align 8 .b8 c[12], .param .u16 d, .param .u64 out) {
+    ptx = (
+        HEADER
+        + """.visible .entry k(.param .u8 a, .param .f64 b, .param .align 8 .b8 c[12], .param .u16 d, .param .u64 out) {
     .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f64 %fd<3>; .reg .b16 %h<3>;
     ld.param.s8 %r1, [a]; ld.param.f64 %fd1, [b]; cvt.rni.s32.f64 %r2, %fd1; ld.param.v2.u32 {%r3, %r4}, [c]; ld.param.u32 %r5, [c+8];
     ld.param.u16 %r6, [d]; mov.b64 %rd1, c; ld.param.u32 %r7, [%rd1+4]; ld.param.u64 %rd2, [out];
     add.s32 %r1, %r1, %r2; add.s32 %r1, %r1, %r3; add.s32 %r1, %r1, %r4; add.s32 %r1, %r1, %r5; add.s32 %r1, %r1, %r6;
     add.s32 %r1, %r1, %r7; st.global.u32 [%rd2], %r1; ret; }"""
+    )
     device = Device(ptx)
     info = device.module.entry("k")
     assert [p.offset for p in info.params] == [0, 8, 16, 28, 32]

@@ -35,9 +35,7 @@ def test_fragments(shape: str, count: int) -> None:
             assert (rows[lane, register], columns[lane, register]) == reference.ld_cell(shape, lane, register)
 
 
-@pytest.mark.parametrize(
-    "shape", ["128x256b", "128x128b", "4x256b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4"]
-)
+@pytest.mark.parametrize("shape", ["128x256b", "128x128b", "4x256b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4"])
 def test_lanes_of_copies(shape: str) -> None:
     size, _, warps = shape.partition(".")
     found = layouts.copied_lanes(size, warps)

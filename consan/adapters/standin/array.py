@@ -86,9 +86,7 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         return of_host(to_device(self._host.astype(dtype)))
 
     def __array__(self, *args: Any, **kwargs: Any) -> HostArray:
-        raise TypeError(
-            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
-        )
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return call(getattr(ufunc, method), inputs, kwargs)

@@ -17,7 +17,7 @@ import pytest
 from consan._errors import NotSupported
 from consan.adapters.cupy import CupyAdapter
 
-_COMPILER = '''
+_COMPILER = """
 import sys
 from types import SimpleNamespace
 from cupy.cuda import function
@@ -53,16 +53,16 @@ def _compile_module_with_cache(source, options=(), *, arch=None, backend="nvrtc"
     _kernel_cache_backend.save("key", cubin, source)
     mod.load(cubin)
     return mod
-'''
-_FUNCTION = '''
+"""
+_FUNCTION = """
 import pathlib
 class Module:
     def __init__(self): self.mapping = None; self.loaded = None
     def load(self, data): self.loaded = data
     def load_file(self, path): self.loaded = pathlib.Path(path).read_bytes()
     def get_global_var(self, name): return {"__consan_ctl": 4096}[name]
-'''
-_RAW = '''
+"""
+_RAW = """
 import functools
 from cupy.cuda import function
 @functools.lru_cache
@@ -74,13 +74,13 @@ class RawModule:
     def __init__(self, path): self.path = path
     @property
     def module(self): return _get_raw_module(None, self.path, ())
-'''
-_RUNTIME = '''
+"""
+_RUNTIME = """
 import ctypes
 memcpyHostToDevice = 1
 writes = []
 def memcpy(dst, src, size, kind): writes.append((dst, ctypes.string_at(src, size), kind))
-'''
+"""
 _THRUST = "def sort(*a): return 'sorted'\ndef get_build_version(): return 1\navailable = True\n"
 
 

@@ -32,13 +32,13 @@ cp.testing.assert_allclose(y, 2 * x + 1, rtol=1e-6)
 print("milliseconds", cp.cuda.get_elapsed_time(start, end))
 '''
 
-SHIFT = '''
+SHIFT = """
 import cupy as cp
 
 SOURCE = open("shift.cu").read()
 x, y = cp.arange(128, dtype=cp.float32), cp.zeros(128, dtype=cp.float32)
 cp.RawModule(code=SOURCE).get_function("shift")((1,), (128,), (x, y))
-'''
+"""
 
 SHIFT_CU = """extern "C" __global__ void shift(const float *x, float *y) {
     __shared__ float tile[128];

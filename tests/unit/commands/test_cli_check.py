@@ -127,12 +127,18 @@ def test_the_source_is_stored_with_the_report(monkeypatch: pytest.MonkeyPatch) -
         (["k.ptx", *LAUNCH, "--smem", "64KB"], "--smem: expected a size, such as 49152 or 64K, got '64KB'"),
         (["k.ptx", *LAUNCH, "--smem", "-1"], "--smem: expected a size, such as 49152 or 64K, got '-1'"),
         (["k.ptx", *LAUNCH, "--smem", "1G"], "--smem: 1,073,741,824 bytes, expected at most 232,448"),
-        (["two.ptx", *LAUNCH, "--entry", "othr"],
-         "--entry: two.ptx has no kernel called 'othr'; its kernels: scale, _Z5otherPf; did you mean other?"),
-        (["two.ptx", *LAUNCH, "--entry", "scale<float>"],
-         "--entry: two.ptx has no kernel called 'scale<float>'; its kernels: scale, _Z5otherPf; did you mean scale?"),
-        (["k.ptx", *LAUNCH, *ARGS, "-o", "r.csv"],
-         "r.csv: no format has the suffix '.csv'; use one of .json, .sarif, .html, .htm, .txt, .log, or say --format"),
+        (
+            ["two.ptx", *LAUNCH, "--entry", "othr"],
+            "--entry: two.ptx has no kernel called 'othr'; its kernels: scale, _Z5otherPf; did you mean other?",
+        ),
+        (
+            ["two.ptx", *LAUNCH, "--entry", "scale<float>"],
+            "--entry: two.ptx has no kernel called 'scale<float>'; its kernels: scale, _Z5otherPf; did you mean scale?",
+        ),
+        (
+            ["k.ptx", *LAUNCH, *ARGS, "-o", "r.csv"],
+            "r.csv: no format has the suffix '.csv'; use one of .json, .sarif, .html, .htm, .txt, .log, or say --format",
+        ),
         (["k.ptx", *LAUNCH, "--smem", "300000"], "--smem: 300,000 bytes, expected at most 232,448"),
         (["k.ptx", *LAUNCH, "--ctas", "0"], "--ctas: expected a number above zero, got '0'"),
         (["k.ptx", *LAUNCH], "scale takes 2 arguments (8, 4 bytes), 0 given with --arg"),
@@ -191,6 +197,8 @@ def test_notes_do_not_fail_a_strict_run(monkeypatch: pytest.MonkeyPatch) -> None
 
     with fake(monkeypatch, noted):
         assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--strict"]) == 0
+
+
 # --- without a launch --------------------------------------------------------------------------------------------------------
 
 SOURCE = """
@@ -261,8 +269,10 @@ def test_a_template_is_instantiated_by_its_name(capsys: pytest.CaptureFixture[st
         (["--entry", "rev<float>"], """--entry 'rev<float>': cannot determine which instance of function template "rev" is intended"""),
         (["--entry", "rev<no,1>"], """--entry 'rev<no,1>': identifier "no" is undefined"""),
         (["--entry", "rev<"], "--entry 'rev<': expected an expression"),
-        (["--entry", "rev<float,\n1>;"],
-         "--entry 'rev<float, 1>;': Extra tokens found after parsing name expression for lowered name lookup"),
+        (
+            ["--entry", "rev<float,\n1>;"],
+            "--entry 'rev<float, 1>;': Extra tokens found after parsing name expression for lowered name lookup",
+        ),
         (["--entry", "rew<float,1>"], """--entry 'rew<float,1>': identifier "rew" is undefined; did you mean rev?"""),
     ],
 )

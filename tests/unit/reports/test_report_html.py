@@ -139,7 +139,7 @@ def test_commands_and_suppressions_can_be_copied_and_selected() -> None:
     buttons = [button for button in Reader(text).named("button") if "data-what" in button]
     assert all("hidden" in button and button["aria-label"] == f"Copy: {button['data-what']}" for button in buttons)
     assert [button["data-what"] for button in buttons] == ["Command"] + ["Suppression", "Comment"] * 4
-    assert "[[tool.consan.suppressions]] kind = \"data-race\" kernel = \"reduce\" source = \"reduce.cu\"" in Reader(text).text
+    assert '[[tool.consan.suppressions]] kind = "data-race" kernel = "reduce" source = "reduce.cu"' in Reader(text).text
     quiet = suppress(samples.violations(), [Rule("data-race", "all store 1", "k.cu:4", in_source=True)])
     assert page.render(quiet).count('data-what="Comment"') == sum(finding.suppressed is None for finding in quiet.findings)
 
