@@ -37,8 +37,7 @@ DEVICE void write_barrier_bytes(u64 slot, u64 state, u32 me, u32 address, u32 si
     write_hook<8>(slot, state, me, address, site, ACCESS_WRITE | ACCESS_BARRIER, nullptr, high, low, head_of(slot, me));
 }
 
-HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count) {
-    if (!slot) return;
+COLD void initialise(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count) {
     Caller c = barrier_caller(slot, state, me, address, site);
     if (!enter_access(c, head_of(slot, me), address)) return;
     u64 engine = engine_of(slot);
@@ -65,10 +64,19 @@ HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 s
     record_fence();
     store32(FIELD(engine, Engine, keys) + 4 * index, c.offset + 1);
     record_fence();
-    // If two threads initialise the same barrier at once, each adds an entry; at least one of them finds the other's here.
+    // If two warps initialise the same barrier at once, each adds an entry; at least one of them finds the other's here.
     u32 again = known ? NO_BARRIER : find_barrier(engine, c.offset, index);
     if (again != NO_BARRIER) initialised_twice(c, engine, again);
     write_barrier_bytes(slot, state, me, address, site, HIGH_ASYNC, LOW_MARKER | index);
+}
+
+// Lanes that initialise one barrier together share its entry: the first adds it, and the others find it.
+HOOK void __consan_mbarrier_init(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 count) {
+    if (!slot) return;
+    Group g = barrier_group(address, 0);
+    if (lane_id() == g.leader) initialise(slot, state, me, address, site, count);
+    converge(g.mask);
+    if (lane_id() != g.leader) initialise(slot, state, me, address, site, count);
 }
 
 HOOK void __consan_mbarrier_inval(u64 slot, u64 state, u32 me, u32 address, u32 site) {
