@@ -20,7 +20,7 @@ from consan.backends.base import DeviceLost, HostBytes
 from consan.backends.cuda import RING_FLAGS, CudaBackend
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
-from consan.native.wire import Broken, Message, MessageKind, call, receive, send
+from consan.native.wire import Broken, Message, MessageKind, call, encoded, receive, send
 
 # What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
 # reads or writes; argument k is their number.
@@ -51,22 +51,47 @@ _SIGNATURES: Final = {
 }
 _NAMES: Final = ("cuGetErrorName", "cuGetErrorString")  # they give the address of a text
 _RELAXED: Final = 2  # capture mode: this thread's work is no part of the program's capture
+_POSTED: Final = frozenset(("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
+_MOST_POSTED: Final = 64  # orders: their answers must fit into the socket's buffer, and
+_MOST_KEPT: Final = 1 << 20  # bytes
 ENDED: Final = "the end of the process"
 
 
 class Orders:
-    """The connection on which a process takes orders. Raises `DeviceLost` when the process has ended."""
+    """The connection on which a process takes orders. Raises `DeviceLost` when the process has ended.
+
+    To wake the other process costs more than most orders take. So those that only write are kept, and go with the next that is waited for.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._kept = bytearray()
+        self._unanswered = 0
+        self._failed = 0
 
     def __call__(self, order: Message, file: int | None = None) -> Message:
         """Give an order, with an open file if it needs one, and wait for the answer."""
+        kept, self._kept = bytes(self._kept), bytearray()
         try:
-            send(self._connection, order, file)
+            send(self._connection, order, file, before=kept)
+            while self._unanswered:
+                self._unanswered -= 1
+                self._failed = receive(self._connection).a or self._failed
             return receive(self._connection)
         except Broken:
             raise DeviceLost("the program has ended", code=0, name=ENDED) from None
+
+    def post(self, order: Message) -> None:
+        """Give an order whose answer is looked at later (`failed`)."""
+        self._kept += encoded(order)
+        self._unanswered += 1
+        if self._unanswered >= _MOST_POSTED or len(self._kept) >= _MOST_KEPT:
+            self(call("cuCtxGetDevice", [0], 1, b"", scratch=8, input_at=8, output=8))
+
+    def failed(self) -> int:
+        """The status of a posted order that has failed, once; 0 if there is none."""
+        failed, self._failed = self._failed, 0
+        return failed
 
 
 class RemoteLibrary:
@@ -95,12 +120,15 @@ class RemoteLibrary:
             data += given[i].bytes
         output = max(ends["O"], ends["B"])
         order = call(name, numbers, pointers, bytes(data), scratch=place, input_at=place - len(data), output=output)
+        if name in _POSTED:
+            self._orders.post(order)
+            return 0
         answer = self._orders(order)
         for i in ordered:
             if given[i].scratch != "I":
                 part = answer.data[numbers[i] : numbers[i] + given[i].size]
                 ctypes.memmove(given[i].address, part, len(part))
-        return answer.a
+        return self._orders.failed() or answer.a
 
     def _named(self, name: str, code: int, text: Any) -> int:
         place = ctypes.c_uint64()

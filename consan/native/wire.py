@@ -48,12 +48,20 @@ class Message:
     data: bytes = b""
 
 
-def send(connection: socket.socket, message: Message, file: int | None = None) -> None:
-    """Send a message, and an open file with it."""
-    head = _HEAD.pack(MAGIC, message.kind, message.a, message.b, len(message.data))
+def encoded(message: Message) -> bytes:
+    """The bytes of a message."""
+    return _HEAD.pack(MAGIC, message.kind, message.a, message.b, len(message.data)) + message.data
+
+
+def send(connection: socket.socket, message: Message, file: int | None = None, *, before: bytes = b"") -> None:
+    """Send a message, and an open file with it. `before`: messages that are sent first."""
+    data = encoded(message)
     try:
-        sent = 0 if file is None else socket.send_fds(connection, [head], [file])
-        connection.sendall(head[sent:] + message.data)
+        if file is None:
+            connection.sendall(before + data)
+        else:  # the file comes with the message's first byte
+            connection.sendall(before)
+            connection.sendall(data[socket.send_fds(connection, [data], [file]) :])
     except OSError as error:
         raise Broken(str(error)) from None
 

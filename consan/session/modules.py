@@ -26,7 +26,7 @@ from consan.session.recording import Recording
 from consan.session.runtime import library_for
 from consan.session.shadow import Room
 from consan.toolchain.cache import Cache, key
-from consan.toolchain.registers import assemble_recorded, assemble_with_hooks
+from consan.toolchain.registers import assemble_known, assemble_recorded
 
 
 class Modules:
@@ -63,11 +63,13 @@ class Modules:
     def _instrument(self, ptx: str, name: str, base: Variant, read: Callable[[], Module]) -> Prepared:
         device = self._device
         with self.progress.module(name):
-            done = self._rewritten(ptx, base, read)
+            delays = device.delay_seed is not None
+            made_by = key("instrumented", ptx, repr(base), f"{self.inline} {delays}", fingerprint())
+            done = self._rewritten(made_by, base, read, delays)
             prepared = self._prepared(ptx, name, done)
-            prepared.delayed = device.delay_seed is not None
+            prepared.delayed = delays
             if device.backend.assembles:
-                prepared.cubin, prepared.notes = assemble_with_hooks(ptx, done, device.backend.arch, fast=self._fast)
+                prepared.cubin, prepared.notes = assemble_known(made_by, ptx, done, device.backend.arch, fast=self._fast)
             return prepared
 
     def _prepared(self, ptx: str, name: str, done: Instrumented) -> Prepared:
@@ -92,10 +94,9 @@ class Modules:
                 prepared.cubin = assemble_recorded(ptx, done[0].ptx, self._device.backend.arch).cubin
             return prepared
 
-    def _rewritten(self, ptx: str, base: Variant, read: Callable[[], Module]) -> Instrumented:
-        """The module with hooks: made once, cached on disk."""
+    def _rewritten(self, made_by: str, base: Variant, read: Callable[[], Module], delays: bool) -> Instrumented:
+        """The module with hooks: made once, cached on disk by the key of what it is made from."""
         made: list[Instrumented] = []
-        delays = self._device.delay_seed is not None
 
         def make() -> str:
             try:
@@ -104,7 +105,7 @@ class Modules:
                 raise UsageError(str(error)) from None
             return dump(made[0])
 
-        text = Cache().fetch_text(key("instrumented", ptx, repr(base), f"{self.inline} {delays}", fingerprint()), make)
+        text = Cache().fetch_text(made_by, make)
         return made[0] if made else restore(text, read)
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:

@@ -98,7 +98,7 @@ def assemble_cached(
     ptx: str, arch: str, *, name: str = "<ptx>", options: Sequence[str] = (), fast: bool = False, cache: Cache = CACHE
 ) -> Assembled:
     """`assemble` with a disk cache. The key holds the text, the options and the assemblers' identity."""
-    wanted = key("cubin", ptx, arch, *options, *(("fast",) if fast else ()), _identity())
+    wanted = key("cubin", ptx, arch, *options, *(("fast",) if fast else ()), identity())
     return _unpack(cache.fetch(wanted, lambda: _pack(assemble(ptx, arch, name=name, options=options, fast=fast))))
 
 
@@ -115,7 +115,7 @@ def _unpack(data: bytes) -> Assembled:
 
 
 @functools.lru_cache(maxsize=1)
-def _identity() -> str:
+def identity() -> str:
     """The available assemblers: paths, sizes and dates. `ptxas --version` would cost a process."""
     paths = [find.locate(find.NVJITLINK), find.ptxas()]
     facts = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths if path and os.path.exists(path)]
@@ -162,7 +162,7 @@ def why_broken(ptx: str, arch: str, *, wild: bool = True, cache: Cache = CACHE) 
     if _ARCH.fullmatch(arch) is None or not (find.locate(find.NVJITLINK) or find.ptxas()):
         return None
     judge = _first_error_elsewhere if wild else _first_error
-    done = cache.fetch_text(key("judged", ptx, arch, _identity()), lambda: json.dumps(judge(ptx, arch)))
+    done = cache.fetch_text(key("judged", ptx, arch, identity()), lambda: json.dumps(judge(ptx, arch)))
     line, count, reason = json.loads(done)
     if not count:
         return None

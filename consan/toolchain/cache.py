@@ -66,10 +66,10 @@ class Cache:
     def get(self, name: str) -> bytes | None:
         """The stored bytes, or None when they are absent or damaged."""
         try:
-            data = self._path(name).read_bytes()
+            with self._path(name).open("rb") as file:
+                digest, body = file.read(_DIGEST_BYTES), file.read()
         except (OSError, RuntimeError):
             return None
-        digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
         return body if hashlib.sha256(body).digest() == digest else None
 
     def put(self, name: str, data: bytes) -> None:

@@ -10,8 +10,11 @@ assembled with few registers first (figures in tests/bench/RESULTS.md).
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import re
+from pathlib import Path
 
 from consan._errors import UsageError
 from consan.instrument import Instrumented
@@ -28,6 +31,23 @@ FEW = (64, 80)  # limits that are tried first, in rising order
 _MOST_SPILLED = 200  # bytes loaded back: inline hooks that spill more lose more than occupancy gains
 
 
+def assemble_known(made_by: str, plain: str, done: Instrumented, architecture: str, *, fast: bool) -> tuple[bytes, tuple[str, ...]]:
+    """`assemble_with_hooks`, kept on disk by the key of what `done` was made from: its own text takes longer to hash than all else."""
+
+    def make() -> bytes:
+        cubin, notes = assemble_with_hooks(plain, done, architecture, fast=fast)
+        return json.dumps(notes).encode() + b"\n" + cubin
+
+    name = key("cubin with hooks", made_by, architecture, str(fast), assemble.identity(), _source())
+    notes, cubin = CACHE.fetch(name, make).split(b"\n", 1)
+    return cubin, tuple(json.loads(notes))
+
+
+@functools.cache
+def _source() -> bytes:
+    return Path(__file__).read_bytes()
+
+
 def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fast: bool = False) -> tuple[bytes, tuple[str, ...]]:
     """The cubin of an instrumented module, and notes for the report. `plain` is its text without hooks."""
     used = [info.registers for info in assemble.assemble_cached(plain, architecture).info.values()]
@@ -35,7 +55,7 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
     cap = min(max(_FEWEST if done.communicates else _MAX_LAUNCHABLE, most), 255)
     options = (f"--maxrregcount={cap}",)
     # The engines' hooks need all registers and assemble slowly. setmaxnreg relies on the number that the bounds give.
-    if not (done.communicates or done.variant.engine or fast or _SETMAXNREG.search(done.ptx)):
+    if not (done.communicates or done.variant.engine or fast or _gives_registers_away(done.ptx)):
         found = _with_few(done.ptx, architecture, most, options)
         if found is not None:
             return found.cubin, ()
@@ -61,6 +81,10 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
         if all(info.spill_loads + info.spill_stores == 0 for info in found.info.values()):
             return found
     return assemble.assemble_cached(recorded, architecture)
+
+
+def _gives_registers_away(ptx: str) -> bool:
+    return "setmaxnreg" in ptx and _SETMAXNREG.search(ptx) is not None  # the word first: the pattern takes 8 ms for a module with hooks
 
 
 def _with_few(ptx: str, architecture: str, most: int, options: tuple[str, ...]) -> assemble.Assembled | None:

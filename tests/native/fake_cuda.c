@@ -4,6 +4,7 @@
 // there is one, into the ring of findings. FAKE_CUDA_RUNTIME holds the places of two pointers in the runtime's record: launches, ring.
 // Images are told apart by their beginning; those that begin with "BAD" are refused.
 
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ static Result load(const char *call, Handle *made, const void *image) {
     if (!strcmp(kind, "elf") && ((const unsigned char *)image)[4] == 2) {  // where the sections begin is how long a cubin at least is
         uint64_t bytes;
         memcpy(&bytes, (const char *)image + 40, 8);
-        for (uint64_t i = 0; i + 13 < bytes; i++) module->hooked |= !memcmp((const char *)image + i, "__consan_ctl", 12);
+        module->hooked = memmem(image, bytes, "__consan_ctl", 12) != NULL;
         if (getenv("FAKE_CUDA_REFUSES_HOOKS") && module->hooked) return 209;
     }
     char detail[64];
@@ -112,7 +113,7 @@ Result cuMemAlloc_v2(uint64_t *made, size_t bytes) { return *made = (uintptr_t)c
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) { return memcpy((void *)to, from, bytes), stream == NULL; }
 Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
 Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, Handle stream) {
-    if (value || bytes < (64u << 20)) memset((void *)to, value, bytes);  // large memory is zero already
+    if (value || bytes <= 1u << 17) memset((void *)to, value, bytes);  // larger memory is cleared only when it is new, and zero then
     return stream == NULL;
 }
 Result cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) { return !(host && bytes && flags == 3); }

@@ -1,5 +1,5 @@
 // A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
-//     program HOW LOADER IMAGE [LAUNCHER [STEP...]]
+//     program HOW LOADER IMAGE [LAUNCHER [STEP...]]       (a step that begins with / is a file to load, too)
 // LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, or a call that gives it to a linker.
 // IMAGE: a file. Several, with commas between them, are what a linker is given, or fat binaries that -rdc=true has left to the driver to link.
 // HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread).
@@ -166,6 +166,7 @@ int main(int count, char **given) {
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
     launch(launcher, kernel);
     for (int i = 5; i < count; i++) {
+        if (*given[i] == '/') load(given[2], given[i]);
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
         if (!strcmp(given[i], "again")) launch(launcher, kernel);
         if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");

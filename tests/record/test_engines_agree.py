@@ -31,9 +31,8 @@ DIFFER = {
     "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
     "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
 }
-SAMPLE = (
-    "raw", "war_loop", "histogram_no_atomics", "named_barrier_partial", "divergent_syncthreads", "uninitialized_tail", "mbarrier_init_by_all_lanes",
-)  # fmt: skip
+SAMPLE = ("raw", "war_loop", "histogram_no_atomics", "named_barrier_partial", "divergent_syncthreads", "uninitialized_tail")
+SAMPLE += ("mbarrier_init_by_all_lanes",)
 
 
 @pytest.mark.slow
