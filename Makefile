@@ -10,6 +10,9 @@ DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
 	--arg i32=32 --arg i32=96
 
+# Tests start hundreds of processes: each would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-gpu test-triton lint clean
 

@@ -51,6 +51,7 @@ def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     VirtualBackend.records = records
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]
+    gc.collect()  # machines and their modules refer to each other, and a machine has up to 100 MB
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ An event that has a guard word, or an address word, with all bits set did not ha
 from __future__ import annotations
 
 import enum
+import operator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -160,6 +161,7 @@ class Template:
 
 
 EVENT_DTYPE = np.dtype([(each.name, "<i4") for each in fields(TemplateEvent)])
+_FIELDS = operator.attrgetter(*EVENT_DTYPE.names or ())
 BLOCK_DTYPE = np.dtype([("first", "<i4"), ("events", "<i4"), ("words", "<i4")])
 
 
@@ -171,9 +173,5 @@ def tables(templates: list[Template]) -> tuple[npt.NDArray[np.void], npt.NDArray
     for template in templates:
         blocks[template.number] = (first, len(template.events), template.words)
         first += len(template.events)
-    rows = [tuple(_signed(getattr(event, each.name)) for each in fields(TemplateEvent)) for event in events]
-    return blocks, np.array(rows, EVENT_DTYPE)
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >= 1 << 31 else value
+    rows = np.array(list(map(_FIELDS, events)), np.int64).astype("<i4")  # numbers beyond 31 bits become negative
+    return blocks, rows.view(EVENT_DTYPE).reshape(-1)

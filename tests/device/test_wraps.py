@@ -10,6 +10,7 @@ The sessions of this file share one device for each variant, renewed for each se
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,6 +148,10 @@ extern "C" __global__ void lanes(int rounds, int racy_round, unsigned* out) {
 """
 
 
+def _slow(*values: int) -> tuple[Any, ...]:
+    return tuple(pytest.param(value, marks=pytest.mark.slow) for value in values)
+
+
 MORE = ("4_6", "5_8", "8_12")  # the real widths, with an early limit, stay quick
 
 
@@ -183,15 +188,15 @@ def variant(request: pytest.FixtureRequest) -> Variant:
     return WIDTHS[request.param]
 
 
-# Each goes through the limit of TINY at least once: two epochs a round.
-ROUNDS = pytest.mark.parametrize("rounds", [130, pytest.param(300, marks=pytest.mark.slow)])
+# Two epochs a round: 60 go through the quick variant's limit (50), 130 through that of TINY (200).
+ROUNDS = pytest.mark.parametrize("rounds", [60, *_slow(130, 300)])
 
 
 def bench_of(device: str, variant: Variant) -> Bench:
     return Bench(device, SOURCE, variant=variant)
 
 
-@pytest.mark.parametrize("barriers", [1, 3, 4, 5, 15, 16, 17, 63, 64, 65, 199, 200, 201])
+@pytest.mark.parametrize("barriers", [1, 3, 4, 5, 15, 16, 17, 64, 65, 200, *_slow(63, 199, 201)])
 def test_reads_before_a_write(device: str, barriers: int) -> None:
     """Counts around the periods (4, 16), the wraps (16, 64) and the limit (200) of the tiny widths."""
     for skip in (0, 1):
@@ -217,7 +222,7 @@ def test_loop_over_wraps(device: str, variant: Variant, rounds: int) -> None:
             np.testing.assert_array_equal(bench.array(out, 64), wanted)
 
 
-@pytest.mark.parametrize("barriers", [2, 15, 16, 31, 47, 64, 80, 200, 256, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("barriers", [2, 15, 16, 64, 80, 256, *_slow(31, 47, 200, 1000)])
 def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
     for racy in (0, 1):
         bench = bench_of(device, TINY)
@@ -226,7 +231,7 @@ def test_a_late_race_on_an_old_record(device: str, barriers: int) -> None:
         assert found(bench.report(), SOURCE) == expected, (barriers, racy)
 
 
-@pytest.mark.parametrize("barriers", [0, 4, 16, 17, 63, 64, 200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("barriers", [0, 4, 16, 17, 64, *_slow(63, 200, 1000)])
 def test_initialised_or_not_survives_wraps(device: str, barriers: int) -> None:
     for written in (0, 1):
         bench = bench_of(device, TINY)
@@ -357,8 +362,7 @@ extern "C" __global__ void used_late(const unsigned* x, int groups, int own, uns
     out[t] += other[t];
 }
 """
-MORE_GROUPS = (1000, (1 << 14) - 2, 1 << 14)
-GROUPS = (0, 1, (1 << 14) - 1, (1 << 14) + 1, 20_000, *(pytest.param(groups, marks=pytest.mark.slow) for groups in MORE_GROUPS))
+GROUPS = (0, 1, (1 << 14) - 1, (1 << 14) + 1, *_slow(1000, (1 << 14) - 2, 1 << 14, 20_000))
 
 
 @pytest.mark.parametrize("groups", GROUPS)
@@ -383,7 +387,7 @@ def test_copy_used_many_groups_later(device: str, groups: int, own: int) -> None
     assert (found(report, COPIES), report.verdict) == (set(), "clean")
 
 
-@pytest.mark.parametrize("barriers", [1, 3, 16, 17, 40, 64, 65, 300])
+@pytest.mark.parametrize("barriers", [1, 3, 16, 17, 65, *_slow(40, 64, 300)])
 def test_an_unwaited_copy_stays_in_flight_over_wraps(device: str, barriers: int) -> None:
     for wait in (0, 1):
         bench = Bench(device, COPIES, variant=TINY)

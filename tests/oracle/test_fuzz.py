@@ -13,7 +13,7 @@ import pytest
 from measure import Row, measure
 from oracle_strategies import STRATEGIES
 
-QUICK, SLOW = 24, 10_000 // len(STRATEGIES) + 8
+QUICK, SLOW = 16, 10_000 // len(STRATEGIES) + 8
 QUICK_FEW = dict.fromkeys(("asynchronous", "divergent", "lanes", "matrix", "clusters", "cluster_ending", "ending"), 8)  # slow
 
 # Differences that are known bounds, as a share of the pairs that either of the two names: README.md has what they are, and 0.14 % over

@@ -20,10 +20,11 @@ NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "s
 NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
 NAMES += ("cluster_gemm_2x2", "cluster_red_async", "mbarrier_relaxed_with_fences")
 NAMES += ("barrier_in_function", "generic_pointer")
+LEFT = ("war_loop", "named_barrier_partial", "mbarrier_pipeline", "wgmma_tma_ring", "cluster_red_async", "divergent_setmaxnreg")
 
 
-def _check(ptx: str, arch: str) -> None:
-    plain, recorded = assemble_cached(ptx, arch), assemble_recorded(ptx, record(ptx).ptx, arch)
+def _check(ptx: str, arch: str, *, leaves: bool = False) -> None:
+    plain, recorded = assemble_cached(ptx, arch), assemble_recorded(ptx, record(ptx, leaves=leaves).ptx, arch)
     assert "C75" not in recorded.log or "C75" in plain.log
     for entry, info in recorded.info.items():
         assert (info.spill_stores, info.spill_loads, info.stack) == (0, 0, plain.info[entry].stack)
@@ -35,11 +36,18 @@ def test_kernels(name: str) -> None:
     _check(kernel(name).ptx, "sm_90a")
 
 
+@pytest.mark.parametrize("name", LEFT)
+def test_kernels_that_can_be_left(name: str) -> None:
+    """As on a GPU, where the host can stop the launch."""
+    _check(kernel(name).ptx, "sm_90a", leaves=True)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("leaves", [False, True], ids=["", "left"])
 @pytest.mark.parametrize("name", TAKEN)
-def test_every_kernel(name: str) -> None:
+def test_every_kernel(name: str, leaves: bool) -> None:
     arch = twin_file.read(file_of(name)).arch
-    _check(kernel(name).ptx, arch if arch.startswith("sm_100") else "sm_90a")
+    _check(kernel(name).ptx, arch if arch.startswith("sm_100") else "sm_90a", leaves=leaves)
 
 
 def test_a_warp_specialised_gemm() -> None:
