@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 from device_support import Bench
+
+MOST_CLOSED = 16  # benches that are not collected yet: each has up to 50 MB, and refers to itself
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +16,10 @@ def _close_benches() -> Iterator[None]:
     yield
     while Bench.opened:
         Bench.opened.pop().close()
+        Bench.closed += 1
+    if Bench.closed >= MOST_CLOSED:
+        gc.collect()
+        Bench.closed = 0
 
 
 @pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -41,6 +41,7 @@ class Bench:
     """One session. Buffers are NumPy arrays by name of the address that `buffer` returns."""
 
     opened: ClassVar[list[Bench]] = []
+    closed: ClassVar[int] = 0  # since the last collection
 
     def __init__(self, device: str, source: str = "", *, defines: tuple[str, ...] = (), arena: int | None = None, **options: Any) -> None:
         self.source = source

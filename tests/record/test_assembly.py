@@ -14,7 +14,7 @@ from consan.toolchain.registers import assemble_recorded
 
 BENCH = Path(__file__).parents[1] / "bench"
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
-MORE = 16
+MORE, TO_LEAVE = 16, 8  # registers; the second for kernels that the host can stop (bitonic_sort, which is unrolled, takes them)
 FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
 NAMES = ("raw", "war_loop", "ldmatrix_mma", "block_scan", "early_exit_lanes", "shared_atomics", "divergent_syncthreads_loop")
 NAMES += ("cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_one_wait_for_two", "wgmma_tma_ring")
@@ -26,9 +26,10 @@ LEFT = ("war_loop", "named_barrier_partial", "mbarrier_pipeline", "wgmma_tma_rin
 def _check(ptx: str, arch: str, *, leaves: bool = False) -> None:
     plain, recorded = assemble_cached(ptx, arch), assemble_recorded(ptx, record(ptx, leaves=leaves).ptx, arch)
     assert "C75" not in recorded.log or "C75" in plain.log
+    more = MORE + TO_LEAVE * leaves
     for entry, info in recorded.info.items():
         assert (info.spill_stores, info.spill_loads, info.stack) == (0, 0, plain.info[entry].stack)
-        assert info.registers <= max(plain.info[entry].registers + MORE, FREE), entry
+        assert info.registers <= max(plain.info[entry].registers + more, FREE), entry
 
 
 @pytest.mark.parametrize("name", NAMES)
