@@ -186,7 +186,7 @@ HOOKS = {
     fill(caller, address, site, bytes) | engine | before st.bulk
     bulk_commit(caller) | engine | after cp.async.bulk.commit_group
     bulk_wait(caller, pending, read_only) | engine | after cp.async.bulk.wait_group
-    matrix_operand(caller, u64 descriptor, site, rows, depth, major) | engine | before wgmma.mma_async, for each operand in memory
+    matrix_operand(caller, u64 descriptor, site, rows, depth, form) | engine | before wgmma.mma_async, for each operand in memory
     matrix_commit(caller) | engine | after wgmma.commit_group
     matrix_wait(caller, pending) | engine | after wgmma.wait_group
     map_write(caller, address, site) | - | before tensormap.replace in shared memory

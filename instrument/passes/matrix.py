@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.passes.context import Context, FunctionPlan, Work
@@ -34,15 +35,29 @@ def _unknown(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _product(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     site = context.site(plan, work, "read", "shared", 0)
-    for descriptor, rows, depth, major in operands_in_memory(work):
-        values: dict[str, Value] = {"descriptor": descriptor.text, "site": site.number, "rows": rows, "depth": depth, "major": major}
+    for operand in operands_in_memory(work):
+        values: dict[str, Value] = {
+            "descriptor": operand.descriptor.text, "site": site.number, "rows": operand.rows, "depth": operand.depth,
+            "form": operand.major | operand.own_rows << 1,
+        }  # fmt: skip
         context.call(snippet, hook("matrix_operand", **values), guard=guard_text(instruction))
     plan.stats.memory_sites += 1
     context.edits.insert_before(instruction, snippet.text())
 
 
-def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
-    """Descriptor, rows, depth (chunks along K, or elements if transposed) and major of B, and of A if it is in memory."""
+@dataclass(frozen=True)
+class OperandInMemory:
+    """A matrix in shared memory. `depth`: chunks along K, or elements if `major` is 1 (transposed)."""
+
+    descriptor: Operand
+    rows: int
+    depth: int
+    major: int
+    own_rows: bool  # each warp of the warpgroup reads a quarter of the rows
+
+
+def operands_in_memory(work: Work) -> Iterator[OperandInMemory]:
+    """B, and A if it is in memory."""
     instruction = work.instruction
     shape = next((m for word in work.words if (m := _SHAPE.match(word))), None)
     operands = instruction.operands
@@ -56,8 +71,8 @@ def operands_in_memory(work: Work) -> Iterator[tuple[Operand, int, int, int]]:
     major_b = transposed[-1] if transposed else 0
     major_a = transposed[0] if len(transposed) == 2 else 0
     if not in_registers:
-        yield operands[1], _ROWS_OF_A, depth if major_a else _K_CHUNKS, major_a
-    yield operands[2], columns, depth if major_b else _K_CHUNKS, major_b
+        yield OperandInMemory(operands[1], _ROWS_OF_A, depth if major_a else _K_CHUNKS, major_a, own_rows=True)
+    yield OperandInMemory(operands[2], columns, depth if major_b else _K_CHUNKS, major_b, own_rows=False)
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -43,11 +43,11 @@ def _add_product(kernel: KernelRewrite, work: Work) -> None:
     instruction, block = work.instruction, kernel.open_block()
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, "read", "shared", 0).number
-    for descriptor, rows, depth, major in operands_in_memory(work):
-        low, high, code = block.halves(instruction, descriptor)
+    for operand in operands_in_memory(work):
+        low, high, code = block.halves(instruction, operand.descriptor)
         kernel.pending += code
-        flags = int(Flag.MAJOR) if major else 0
-        event = TemplateEvent(Event.PRODUCT, flags, site, rows, offset=depth, guard_word=guard, a_word=low, b_word=high)
+        flags = Flag.MAJOR * operand.major | Flag.OWN_ROWS * operand.own_rows
+        event = TemplateEvent(Event.PRODUCT, flags, site, operand.rows, offset=operand.depth, guard_word=guard, a_word=low, b_word=high)
         block.add(event)
     kernel.plan.stats.memory_sites += 1
 

@@ -104,6 +104,7 @@ class Flag(enum.IntFlag):
     PAIR = 262144  # .cta_group::2; a multicast: the mbarrier is one of each pair of CTAs
     MULTICAST = 524288  # for all CTAs of a mask
     SINGLE = 1048576  # .cta_group::1
+    OWN_ROWS = 2097152  # an operand of which each warp reads a quarter of the rows
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one

@@ -1,7 +1,8 @@
 // Operands of wgmma in shared memory: which bytes a descriptor names, and until when they are read (R-G1 to R-G3).
 //
-// All four warps of a warpgroup read the same operands, and each warp waits for itself. The first warp lists an operand, all four check
-// that the data they read is complete, and the operand is free when all four have waited (matrix_observed, SEMANTICS section 4.3).
+// All four warps of a warpgroup read the same B, and each its own rows of A (D25). Each warp waits for itself. The first warp lists B, and
+// each warp its rows of A. All check that the data they read is complete. B is free when all four have waited, rows of A when their warp
+// has (matrix_observed, SEMANTICS section 4.3).
 // Footprints are exact to the 16-byte chunk (ISA "Strides", "Canonical Layouts"). Consecutive slices along K within one line of the
 // swizzle pattern share a record.
 #pragma once
@@ -79,7 +80,7 @@ DEVICE void bound_operand(Operation &o, u32 rows, u32 depth, u32 major) {
 // Extends the record by the next slice along K within one line of the pattern. False if this is not the next slice.
 DEVICE bool grow_operand(const Operation &o, u64 at, u32 depth) {
     Operation old = load_operation(at);
-    if (old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return false;
+    if (old.kind != o.kind || old.thread != o.thread || old.group != o.group || (old.shape ^ o.shape) >> 16 || shape_major(old)) return false;
     u32 first = (u32)old.shape & 0x3fff, mine = (u32)o.shape & 0x3fff;
     if (mine >= first && mine + depth <= first + shape_depth(old)) return true;
     if (mine != first + shape_depth(old)) return false;
@@ -95,7 +96,7 @@ DEVICE u32 same_operand(const Caller &c, const Operation &o, u32 count, u32 base
         bool mine = i < count && load64(operation_range_at(engine, i)) == range;
         if (mine) {
             Operation old = load_operation(operation_at(engine, i));
-            mine = old.sequence > base && kind_of(old) == OPERATION_WGMMA && old.thread == o.thread && (old.shape ^ o.shape) >> 16 == 0;
+            mine = old.sequence > base && old.kind == o.kind && old.thread == o.thread && (old.shape ^ o.shape) >> 16 == 0;
         }
         u32 found = __ballot_sync(0xffffffffu, mine);
         if (found) return first + __ffs(found) - 1;
@@ -103,7 +104,7 @@ DEVICE u32 same_operand(const Caller &c, const Operation &o, u32 count, u32 base
     return OPERATIONS;
 }
 
-// Lists an operand, by the first warp of its warpgroup: in the record of an earlier product, or in a new one.
+// Lists an operand, by the first warp that reads it: in the record of an earlier product, or in a new one.
 DEVICE u32 list_operand(const Caller &c, Operation &o, u32 count, u32 base, u32 depth) {
     u64 engine = engine_of(c.slot);
     u32 place = same_operand(c, o, count, base), sequence = 0, fresh = OPERATIONS;
@@ -120,9 +121,19 @@ DEVICE u32 list_operand(const Caller &c, Operation &o, u32 count, u32 base, u32 
     return __shfl_sync(0xffffffffu, fresh, 0);
 }
 
-DEVICE Operation operand_of(u64 slot, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+// The descriptor of a warp's rows of A: 16 rows are two groups of 8 (K-major), or two chunks of a line (MN-major).
+DEVICE u64 rows_of_warp(u64 descriptor, u32 warp, u32 major) {
+    Descriptor d = read_descriptor(descriptor);
+    u32 chunk = 2 * (warp & 3), groups = chunk / d.width, across = d.width == 1 ? d.stride : d.leading;
+    u32 distance = major ? groups * across + chunk % d.width * 16 : chunk * d.stride;
+    return (descriptor & ~0x3fffull) | ((u32)descriptor + (distance >> 4) & 0x3fff);
+}
+
+DEVICE Operation operand_of(u64 slot, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 form) {
     Operation o;
-    o.kind = OPERATION_WGMMA; o.site = site; o.thread = me & ~127u; o.source = site; o.sequence = o.barrier = o.phase = 0;
+    u32 major = form & 1, own_rows = form >> 1;
+    if (own_rows) { descriptor = rows_of_warp(descriptor, me >> 5, major); rows /= 4; }
+    o.kind = OPERATION_WGMMA | (own_rows ? OWN_ROWS : 0); o.site = site; o.thread = me & (own_rows ? ~31u : ~127u); o.source = site; o.sequence = o.barrier = o.phase = 0;
     o.group = load32(THREAD_FIELD(thread_record(slot, o.thread), matrix_commits));
     o.shape = descriptor; o.shape2 = pack_shape(rows, depth, major, load32(FIELD(slot, Slot, low)));
     bound_operand(o, rows, depth, major);

@@ -21,16 +21,16 @@ DEVICE bool meet_copies(const Caller &c, const Operation &o, u32 place, u32 coun
     return clean;
 }
 
-COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 form) {
     u64 engine = engine_of(slot);
-    Operation o = operand_of(slot, me, descriptor, site, rows, depth, major);
+    Operation o = operand_of(slot, me, descriptor, site, rows, depth, form);
     u32 base = load32(FIELD(engine, Engine, op_base)), window = shape_window(o);
     Caller c = {slot, state, me, site, ACCESS_READ | ACCESS_ENGINE, 0, o.high - o.low};
 #if CONSAN_CLUSTER
     if (!enter_access(c, head_of(slot, me), rank_of(slot, me) << ADDRESS_RANK_SHIFT | o.low)) return;
     u64 range = pack(o.low, o.high);
     window -= rank_of(slot, me) * cta_bytes(slot);  // from offsets of the cluster to addresses of this CTA
-    o.shape2 = pack_shape(rows, depth, major, window);
+    o.shape2 = pack_shape(shape_rows(o), depth, shape_major(o), window);
 #else
     if (!enter_access(c, head_of(slot, me), o.low)) return;
     u64 range = pack(o.low, o.high);
@@ -56,14 +56,15 @@ COLD void look_at_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site,
     __syncwarp();
 }
 
-// One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if `major` is 1 (MN).
+// One operand of one wgmma.mma_async, executed by a whole warp. `depth`: chunks along K, or elements if bit 0 of `form` (MN-major) is set.
+// Bit 1 of `form`: each warp reads a quarter of the rows.
 // A check without findings is remembered for the next slices of the same line. A conflict that arises meanwhile is found by the other
 // side, which searches the list.
-HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 major) {
+HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u32 site, u32 rows, u32 depth, u32 form) {
     if (!slot) return;
-    if (!major) {
+    if (!(form & 1)) {
         u64 engine = engine_of(slot), known[2];
-        Operation o = operand_of(slot, me, descriptor, site, rows, depth, 0);
+        Operation o = operand_of(slot, me, descriptor, site, rows, depth, form);
         load_records<2>(operand_memo(engine, me, o.low), known);
         // Lanes may have looked at different times. If one checks, all check.
         if (__all_sync(0xffffffffu, known[0] == pack(o.low, o.high) && high_word(known[1]) == memo_tag(load32(FIELD(engine, Engine, op_base)), o))) {
@@ -71,6 +72,6 @@ HOOK void __consan_matrix_operand(u64 slot, u64 state, u32 me, u64 descriptor, u
             if (__all_sync(0xffffffffu, grown)) return;
         }
     }
-    look_at_operand(slot, state, me, descriptor, site, rows, depth, major);
+    look_at_operand(slot, state, me, descriptor, site, rows, depth, form);
 }
 #endif

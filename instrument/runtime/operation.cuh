@@ -104,17 +104,18 @@ DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
 // A product is one operation of four warps, and each warp waits for itself. A commit creates one wgmma-group per warpgroup (ISA
 // "wgmma.commit_group"). A thread that a barrier orders after the wait of one of the warps is taken to have observed the group (D12,
 // and SEMANTICS section 9): shipped pipelines free a stage by the arrival of one thread. A warp of the warpgroup itself with nothing but
-// its own wait has not observed it, because the other warps may be behind.
+// its own wait has not observed B, because the other warps may be behind. Rows of A are read by one warp only (D25).
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
     u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5, base = load32(FIELD(c.slot, Slot, base));
     u64 known_at = FIELD(engine_of(c.slot), Engine, matrix_seen) + 8ull * (own * MAX_WARPGROUPS + first / 4), known = load64(known_at);
     if (high_word(known) == base && low_word(known) > o.group) return true;
-    bool inside = own >= first && own < first + 4;
-    for (u32 w = first; w < first + 4 && (inside || !seen); ++w) {
+    bool inside = own >= first && own < first + 4, one = inside && o.kind & OWN_ROWS;
+    for (u32 w = one ? o.thread >> 5 : first; w < (one ? (o.thread >> 5) + 1 : first + 4) && (inside || !seen); ++w) {
         u64 thread = thread_record(c.slot, w << 5);
         u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
         seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
+    if (one) return seen != 0;
     bool over = inside ? seen == 4 : seen != 0;
     // Groups retire in order, so an observed group implies all earlier ones.
     if (over && !lane_acquired(c.slot, c.me) && !(c.flags & (ACCESS_WIDE_WAIT | ACCESS_WIDE))) store64(known_at, pack(o.group + 1, base));

@@ -80,14 +80,14 @@ INLINE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" :::
 // Values that the compiler has in registers here, and not later.
 INLINE void keep(float (&d)[4]) { asm volatile("" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory"); }
 template <int PENDING> INLINE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
-template <int TRANSPOSE_B = 0> INLINE void multiply(float (&d)[4], u64 a, u64 b, int add) {
+template <int TRANSPOSE_B = 0, int TRANSPOSE_A = 0> INLINE void multiply(float (&d)[4], u64 a, u64 b, int add) {
     asm volatile(
         "{\n"
         ".reg .pred add;\n"
         "setp.ne.b32 add, %6, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, add, 1, 1, 0, %7;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, add, 1, 1, %8, %7;\n"
         "}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b), "r"(add), "n"(TRANSPOSE_B));
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(a), "l"(b), "r"(add), "n"(TRANSPOSE_B), "n"(TRANSPOSE_A));
 }
 // A in registers: a thread has two values of each of its two rows, in both halves of K.
 INLINE void load_fragment(u32 (&a)[4], const f16* x) {

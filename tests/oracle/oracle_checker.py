@@ -29,7 +29,6 @@ from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Ranges, is_narrow
 from oracle_verdict import LIFETIME, MISUSE, RACE, Verdict
 
 Array = npt.NDArray[Any]
-Operands = dict[tuple[int, int], set[tuple[int, int]]]  # ranges, by warpgroup and number of its product
 _FAMILIES = {COPY: "async", BULK: "bulk", PRODUCT: "wgmma", STORE: "store"}
 
 
@@ -59,7 +58,6 @@ class Cluster(Pairs):
         self.over: set[int] = set()  # of those, what a relaxed wait has seen to be over: it orders nothing
         self.signals: dict[int, list[int]] = {}  # of mbarriers: the operations that signal them
         self.users: dict[int, dict[tuple[int, int], int]] = {}  # of mbarriers: when, by thread and line
-        self.operands: Operands = {}
         self.product_counts: dict[int, int] = {}  # products so far, by warp
         self.products: dict[tuple[int, int], list[int]] = {}  # parts of a wgmma, by warpgroup and number
         self.seen_generations = 0
@@ -312,15 +310,14 @@ class Cluster(Pairs):
             self.pair(frozenset((event.line,)), {MISUSE}, (place, place + 8))
 
     def _on_product(self, event: Event, threads: Array) -> None:
-        """A wgmma of some warps: each has a part in it, for which it waits itself. Which of them reads what is not said: all read all."""
-        for first in range(0, len(threads), WARP):
+        """A wgmma of some warps: each has a part in it, for which it waits itself. It reads its own rows of A and all of B (D25)."""
+        for first, ranges in zip(range(0, len(threads), WARP), event.data["ranges"], strict=True):
             team = threads[first : first + WARP]
             (operation,) = self.clocks.new_actors(1).tolist()
             key = product_of(self.product_counts, int(team[0]))
             self.products.setdefault(key, []).append(operation)
             self.team[operation] = (int(team[0]) // WARP, self.products[key])
             self.lines[operation] = event.line
-            ranges = sorted(self.operands[key])
             start, end = self._bounds(ranges)
             for thread in team.tolist():
                 self.open.setdefault(("wgmma", thread), []).append(operation)

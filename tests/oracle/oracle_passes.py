@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy.typing as npt
-from oracle_barriers import WARP
-from oracle_checker import Cluster, Operands, product_of
+from oracle_checker import Cluster
 from oracle_grid import check_globals
 from oracle_order import Order, order
 from oracle_pairs import Shape
@@ -122,17 +121,6 @@ def _lifetimes(trace: Trace, ctas: int, **how: bool) -> Verdict:
     return Verdict({pair: Found({LIFETIME}, it.severity, it.count, it.spans) for pair, it in found.pairs.items() if LIFETIME in it.kinds})
 
 
-def _operands(events: list[Part]) -> Operands:
-    """What the warps of a product read together; they may come to it one after another."""
-    found: Operands = {}
-    counts: dict[int, int] = {}
-    for event, threads in events:
-        if event.kind == "product":
-            for thread, ranges in zip(threads[::WARP].tolist(), event.data["ranges"], strict=True):
-                found.setdefault(product_of(counts, thread), set()).update(ranges)
-    return found
-
-
 def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
     verdict = Verdict()
     for wave, events in trace.waves:
@@ -142,7 +130,6 @@ def _check(trace: Trace, ctas: int, **how: Any) -> Verdict:
             one = Cluster(shape, number, **settings)
             own = (cut(event, event.lanes // shape.lanes == number) for event in events if event.kind not in GLOBAL_EVENTS)
             parts = [(event, shape.numbers(event.lanes)) for event in own if len(event.lanes)]
-            one.operands = _operands(parts)
             for event, threads in parts:
                 one.handle(event, threads)
             verdict.merge(one.finish())

@@ -197,13 +197,19 @@ class Asynchronous {
         return !tensor.whole();
     }
 
-    // One operand of a product, by a warp: its first lane speaks for all, since they execute it together.
+    // One operand of a product, by a warp: its first lane speaks for all, since they execute it together. A quarter of the rows is a quarter
+    // of the chunks, whatever the major dimension (D25).
     void product(u32 thread, const LaneLog &log) {
         if (thread % LANES) return;
         const Event &event = log.event();
         std::vector<u32> chunks = Descriptor((u64)log.b() << 32 | log.a()).chunks((u32)event.bytes, (u32)event.offset, event.flags & MAJOR);
         Operation made{WGMMA_OPERATION, (u32)event.site, thread & ~127u};
         made.group = groups_.products(thread).commits;
+        if (event.flags & OWN_ROWS) {
+            size_t quarter = chunks.size() / 4, first = thread / LANES % 4 * quarter;
+            chunks = {chunks.begin() + first, chunks.begin() + first + quarter};
+            made.reader = thread / LANES;
+        }
         u32 low = *std::min_element(chunks.begin(), chunks.end()), high = *std::max_element(chunks.begin(), chunks.end()) + CHUNK;
         if (!bounds_.holds(thread, made.site, shape_.place(low, thread, false), high - low)) return;
         for (u32 &chunk : chunks) chunk = shape_.place(chunk, thread, false) / CHUNK;

@@ -49,12 +49,14 @@ class Groups {
     bool sources_read(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].sources) > group; }
     bool results_written(u32 issuer, u32 group, u32 thread) const { return known(thread, bulk_[issuer].results) > group; }
 
-    // A thread of the warpgroup must know of the waits of all four warps, another one of any (D12, SEMANTICS 9).
-    bool products_over(u32 first, u32 group, u32 thread) const {
+    // A thread of the warpgroup must know of the waits of all warps that read the bytes (all four, or `reader`), another one of any wait (D12,
+    // SEMANTICS 9).
+    bool products_over(u32 first, u32 group, u32 thread, u32 reader) const {
         u32 warp = first / LANES, end = warp, seen = 0;
         while (end < warp + 4 && end < warps_.size() && shape_.lanes(end)) ++end;
         for (u32 each = warp; each < end; ++each) seen += known(thread, warps_[each]) > group;
         bool inside = thread / LANES >= warp && thread / LANES < end;
+        if (inside && reader != NOTHING) return known(thread, warps_[reader]) > group;
         return inside ? seen == end - warp : seen != 0;
     }
 

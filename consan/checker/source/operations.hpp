@@ -22,6 +22,7 @@ struct Operation {
     u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next
     bool strong = false;                     // it is a reduction
     Vector seen{};                           // of a load in a cluster: what its thread knew
+    u32 reader = NOTHING;                    // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
 
     bool writes() const { return kind & 1; }
@@ -175,7 +176,7 @@ class Operations {
     bool observed(const Operation &of, u32 thread) const {
         if (of.by_phase()) return mbarriers_.knows(thread, of.phase);
         if (of.by_commit()) return issuers_.known(of.ticket, thread);
-        if (of.kind == WGMMA_OPERATION) return groups_.products_over(of.thread, of.group, thread);
+        if (of.kind == WGMMA_OPERATION) return groups_.products_over(of.thread, of.group, thread, of.reader);
         return groups_.sources_read(of.thread, of.group, thread);
     }
 
@@ -208,7 +209,7 @@ class Operations {
         std::vector<u32> earlier = behind(head, made);
         for (u32 at = head; at; at = nodes_[at].next) {
             const Operation &old = operations_[nodes_[at].operation];
-            if (old.kind != made.kind || old.site != made.site || nodes_[at].mask != mask) continue;
+            if (old.kind != made.kind || old.site != made.site || old.reader != made.reader || nodes_[at].mask != mask) continue;
             if (made.by_phase() ? old.phase.object != made.phase.object : old.thread != made.thread) continue;
             nodes_[at].operation = number, nodes_[at].behind = std::move(earlier);
             return;
