@@ -47,13 +47,16 @@ class PhaseForms(Forms):
                     yield Repair((RepairStep("alter", f"{self.opcode(event)} with {words}", "at", event.site),), change)
 
     def bytes_expected(self) -> Iterator[Repair]:
-        """More or fewer bytes announced: by those of an operation, or twice as many."""
+        """More or fewer bytes announced: by those of an operation, or twice as many; or as many as one or two operations have."""
         for spots in self.places.by_statement(self._expects).values():
             event = self.places[spots[0]]
-            for size in sorted({*self.questions.walked.sizes, self._announced(event)} - {0}):
-                for step in (size, -size):
+            announced, sizes = self._announced(event), self.questions.walked.sizes
+            exact = [number * size - announced for size in sorted(sizes) for number in (1, 2) if announced]
+            around = [step for size in sorted({*sizes, announced}) for step in (size, -size)]
+            for step in dict.fromkeys((*exact, *around)):
+                if step:
                     change = self.places.altered(spots, functools.partial(self._more_bytes, step))
-                    words = f"{self.opcode(event)} with {size} bytes {'more' if step > 0 else 'less'}"
+                    words = f"{self.opcode(event)} with {abs(step)} bytes {'more' if step > 0 else 'less'}"
                     if change and all(self._announced(each) >= 0 for events in change.values() for each in events):
                         yield Repair((RepairStep("alter", words, "at", event.site),), change)
 

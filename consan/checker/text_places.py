@@ -1,6 +1,7 @@
 """The instructions of a module as events, where no log tells them: one template for each stretch of its text.
 
-Enough for edits (edits.py): kinds, operands that the text tells, and places. Nothing can be replayed with them.
+Enough for edits (edits.py): kinds, operands that the text tells, and places. Nothing can be replayed with them. A register that is
+written once, with a number, is that number.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from consan.checker.walks import Walked
 from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
-from consan.instrument.passes.flow import graph_of
-from consan.instrument.ptx import Immediate, Instruction, Module
+from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
+from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
 from consan.instrument.record.mbarriers import KINDS
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.sites import Site
@@ -70,17 +71,17 @@ class TextPlaces:
         self.places = EventPlaces(self.templates, self.sites)
 
     def _add(self, plan: FunctionPlan) -> None:
-        graph, first = graph_of(plan.function), len(self.templates) + 1
+        graph, first, constants = graph_of(plan.function), len(self.templates) + 1, _constants(plan.function)
         for number, node in enumerate(graph.nodes):
             self.walked.pairs |= {(first + number, first + other) for other in node.successors}
             template = Template(first + number)
             for step in node.steps:
                 row = lookup(step.instruction.parts)
-                if row is not None and (event := self._event(plan, step.instruction, row)):
+                if row is not None and (event := self._event(plan, step.instruction, row, constants)):
                     template.events.append(event)
             self.templates.append(template)
 
-    def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row) -> TemplateEvent | None:
+    def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row, constants: dict[Key, int]) -> TemplateEvent | None:
         kind = _NAMES.get(row.name) or _ACCESSES.get(row.access)
         if kind is None and row.family not in ("warp-collective", "ldmatrix", "stmatrix", "mma", "special"):
             return None
@@ -88,24 +89,43 @@ class TextPlaces:
         access = access if kind in _ACCESSES.values() else "none"
         number = len(self.sites) + 1
         self.sites.append(Site(number, plan.function.name, instruction.opcode, row.family, access, "", 0, **vars(place)))
-        return _described(TemplateEvent(kind or Event.POINT, site=number), instruction, row)
+        if row.family == "bulk":
+            self.walked.sizes |= {
+                value
+                for role, operand in zip(row.roles(instruction), instruction.operands, strict=True)
+                if role == "size" and (value := _value(operand, instruction, constants)) is not None
+            }
+        return _described(TemplateEvent(kind or Event.POINT, site=number), instruction, row, constants)
 
 
-def _described(event: TemplateEvent, instruction: Instruction, row: Row) -> TemplateEvent:
+def _constants(function: Function) -> dict[Key, int]:
+    """The registers that are written once, with a number."""
+    writers = {key: found[0] for key, found in definitions(function).items() if len(found) == 1 and found[0].predicate is None}
+    moves = {key: each.operands[-1] for key, each in writers.items() if each.parts[0] == "mov"}
+    return {key: int(operand.value) for key, operand in moves.items() if isinstance(operand, Immediate) and isinstance(operand.value, int)}
+
+
+def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]) -> int | None:
+    if isinstance(operand, Immediate):
+        return int(operand.value)
+    return constants.get(key_of(instruction.scope, operand.text))
+
+
+def _described(event: TemplateEvent, instruction: Instruction, row: Row, constants: dict[Key, int]) -> TemplateEvent:
     numbers: dict[str, int] = {}
     given = dict(zip(row.roles(instruction), instruction.operands, strict=True))
     for name, role in zip("ab", _NUMBERS.get(Event(event.kind), ()), strict=False):
         if role in given:
-            numbers |= _number(name, given[role])
+            numbers |= _number(name, _value(given[role], instruction, constants))
         elif event.kind == Event.BARRIER and name == "b":
             numbers["b"] = -1
     if event.kind in _GROUPS:
-        numbers |= _number("a", instruction.operands[0])
+        numbers |= _number("a", _value(instruction.operands[0], instruction, constants))
     flags = sum(int(flag) for word, flag in _FLAGS.items() if word in instruction.parts)
     flags |= int(Flag.NARROW) if "cta" in instruction.parts else 0
     flags |= int(Flag.WAITS) if event.kind == Event.BARRIER and row.action != "arrive" else 0
     return TemplateEvent(**(vars(event) | numbers | {"flags": flags}))
 
 
-def _number(name: str, operand: object) -> dict[str, int]:
-    return {name: int(operand.value)} if isinstance(operand, Immediate) else {f"{name}_word": _WORD}
+def _number(name: str, value: int | None) -> dict[str, int]:
+    return {f"{name}_word": _WORD} if value is None else {name: value}

@@ -139,12 +139,12 @@ class RequestedLaunch:
         self.module = read_module(ptx, args.file)
         return judged(session, args.rules, self._launch(session, args, self.module, args.seed))
 
-    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Report:
-        """The same launch of a changed kernel under a schedule, in a session of its own."""
+    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> tuple[Report, int]:
+        """The same launch of a changed kernel under a schedule, in a session of its own; and how many instructions its threads executed."""
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
         session.recording.fixes.off = True
         self._launch(session, args, read_module(ptx, args.file), args.seed)
-        return finish(session.report(), args.rules)
+        return finish(session.report(), args.rules), session.executed
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""

@@ -28,7 +28,15 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
     if report.device != "cpu" or requested.module is None or report.exit:
         return report
-    search = Reruns(requested.module, lambda ptx, seed: requested.again(args, ptx, seed), requested.block, requested.cluster)
+    executed = 0
+
+    def run(ptx: str, seed: int) -> Report:
+        nonlocal executed
+        found, instructions = requested.again(args, ptx, seed)
+        executed += instructions
+        return found
+
+    search = Reruns(requested.module, run, requested.block, requested.cluster, lambda: executed)
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
             return search.confirmed(report)
@@ -65,7 +73,7 @@ def _checked(requested: RequestedLaunch, args: argparse.Namespace, name: str, te
     """The verdict on the patched kernel."""
     try:
         ptx = compile_text(text, args, requested.arch) if is_cuda(name) else text
-        found = requested.again(args, ptx, args.seed)
+        found, _ = requested.again(args, ptx, args.seed)
     except ConsanError as error:
         return f"the kernel could not be checked again: {error}"
     return f"the kernel was checked again: {found.verdict}, {plural(len(found.active), 'finding')}"

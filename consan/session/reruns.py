@@ -2,19 +2,21 @@
 not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of a few
-schedules. What was found is told by places in the source, which edits do not move.
+schedules. What was found is told by places in the source, which edits do not move. The search is bounded by work, not by time, so that a
+slow machine finds the same.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
 from consan._errors import ConsanError
-from consan.checker.edits import Impossible, edits_of
+from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.forms import Repair
 from consan.checker.repairs import Repairs
 from consan.checker.text_places import TextPlaces
@@ -24,10 +26,13 @@ from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.session.repairs import told
+from consan.session.text_repairs import TextRepair, TextRepairs
 
 SCHEDULES: Final = 3
-MOST_RUNS: Final = 40  # of a finding
-MOST_SECONDS: Final = 10.0  # of a report
+MOST_REPAIRS: Final = 60  # of a finding
+MORE_REPAIRS: Final = 12  # once one removes the finding and leaves others
+MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
+MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
@@ -38,53 +43,55 @@ _Name = tuple[Any, ...]
 
 @dataclass
 class Reruns:
-    """The search. `launched`: block and cluster."""
+    """The search. `block`, `cluster`: of the launch. `executed`: instructions that the runs have executed, over all threads."""
 
     module: Module
     run: Run
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
-    seconds: float = MOST_SECONDS
+    executed: Callable[[], int] = lambda: 0
     good: list[tuple[VerifiedFix, frozenset[_Name]]] = field(default_factory=list)
+    _characters: int = 0
 
     def confirmed(self, report: Report) -> Report:
         """The report with the fixes that were confirmed."""
         open_ = [finding for finding in report.active if finding.verified is None]
         if not open_ or any(finding.kind not in _KINDS for finding in open_):
             return report
-        found, until = frozenset(map(_name, report.findings)), time.monotonic() + self.seconds
-        text = TextPlaces(self.module)
+        found, text = frozenset(map(_name, report.findings)), TextPlaces(self.module)
         for finding in open_:
             if not any(_name(finding) not in left for _, left in self.good):
-                self._search(text, finding, found, until)
+                self._search(text, finding, found)
         return replace(report, findings=tuple(map(self._fixed, report.findings)))
 
     def _fixed(self, finding: Finding) -> Finding:
         fixes = [fix for fix, left in self.good if _name(finding) not in left]
         return finding if finding.verified or not fixes else replace(finding, verified=min(fixes, key=lambda fix: fix.left))
 
-    def _search(self, text: TextPlaces, finding: Finding, found: frozenset[_Name], until: float) -> None:
-        seen: set[tuple[Any, ...]] = set()
+    @property
+    def _spent(self) -> bool:
+        return self._characters > MOST_TEXT or self.executed() > MOST_INSTRUCTIONS
+
+    def _search(self, text: TextPlaces, finding: Finding, found: frozenset[_Name]) -> None:
+        seen: set[tuple[Edit, ...]] = set()
+        most = MOST_REPAIRS
         for repair in self._repairs(text, finding):
-            if len(seen) >= MOST_RUNS or time.monotonic() > until:
+            if repair.edits in seen:
+                continue
+            if len(seen) >= most or self._spent:
                 return
-            try:
-                edits = edits_of(self.module, text.places, repair.change)
-            except Impossible:
-                continue
-            if edits in seen:
-                continue
-            seen.add(edits)
-            fix = told(repair.steps, text.places.sites, CUDA, edits)
+            seen.add(repair.edits)
+            fix = told(repair.steps, text.places.sites, CUDA, repair.edits)
             left = self._left(fixed(self.module.text, [fix]), finding, found)
             if left is not None:
                 self.good.append((replace(fix, left=len(left), rerun=True), left))
-                return
+                most = min(most, len(seen) + MORE_REPAIRS) if left else 0  # perhaps one removes all findings
 
     def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
         """What the changed kernel still shows; None if it is no repair."""
         left: frozenset[_Name] = frozenset()
         for seed in range(SCHEDULES):
+            self._characters += len(ptx)
             try:
                 report = self.run(ptx, seed)
             except ConsanError:
@@ -94,14 +101,22 @@ class Reruns:
                 return None
         return left
 
-    def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[Repair]:
+    def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[TextRepair]:
+        """Those of the text and those of events, in turn."""
         asked: Any = SimpleNamespace(
             places=text.places,
             walked=text.walked,
             launched=SimpleNamespace(block=self.block, cluster=self.cluster),
             launch=SimpleNamespace(window=lambda: (0, 0)),
         )
-        return iter(Repairs(asked, _record_of(finding, text)))
+        events = self._edited(text, Repairs(asked, _record_of(finding, text)))
+        for pair in itertools.zip_longest(TextRepairs(text, finding, self.block), events):
+            yield from filter(None, pair)
+
+    def _edited(self, text: TextPlaces, repairs: Iterable[Repair]) -> Iterator[TextRepair]:
+        for repair in repairs:
+            with contextlib.suppress(Impossible):
+                yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
 
 
 def _name(finding: Finding) -> _Name:

@@ -133,6 +133,7 @@ class Session:
         self.watch = SessionWatch(self.device, timeout, self.modules.used)
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
+        self.executed = 0  # instructions on the virtual machine, over all threads
         self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
@@ -252,6 +253,7 @@ class Session:
         judged = self._judge.judged(prepared, entry, recording, handle)
         with judged, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
             result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self._timeout, **how)
+            self.executed += getattr(result, "instructions", 0)
             if recording is not None:
                 recording.ended(result)
             self.watch.after(prepared, entry, result, threads, alone=self.alone)
