@@ -23,7 +23,7 @@ from consan.reports.json_format import from_json, to_json
 from consan.reports.patches import fixed, patched
 from consan.reports.verified import sentence_of
 from consan.session import recording
-from consan.session.reruns import Reruns
+from consan.session.reruns import MOST_INSTRUCTIONS, Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
 
@@ -221,6 +221,18 @@ def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(name: str, w
     assert any(words in sentence_of(finding.verified) for finding in fixed.findings)
     assert all("on runs of the changed kernel" in sentence_of(finding.verified) for finding in fixed.findings)
     assert from_json(to_json(fixed)) == fixed
+
+
+def test_the_search_ends_when_its_allowance_is_spent() -> None:
+    kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
+    ran: list[int] = []
+
+    def run(ptx: str, seed: int) -> Any:
+        ran.append(seed)
+        return report  # no repair
+
+    Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), lambda: len(ran) * MOST_INSTRUCTIONS // 4).confirmed(report)
+    assert len(ran) == 5
 
 
 @pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])
