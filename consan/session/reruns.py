@@ -20,13 +20,13 @@ from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.forms import Repair
 from consan.checker.repairs import Repairs
 from consan.checker.text_places import TextPlaces
+from consan.checker.text_repairs import TextRepair, TextRepairs
 from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.session.repairs import told
-from consan.session.text_repairs import TextRepair, TextRepairs
 
 SCHEDULES: Final = 3
 MOST_REPAIRS: Final = 60  # of a finding
@@ -110,7 +110,8 @@ class Reruns:
             launch=SimpleNamespace(window=lambda: (0, 0)),
         )
         events = self._edited(text, Repairs(asked, _record_of(finding, text)))
-        for pair in itertools.zip_longest(TextRepairs(text, finding, self.block), events):
+        lines = frozenset(access.ptx_line for access in finding.accesses)
+        for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
             yield from filter(None, pair)
 
     def _edited(self, text: TextPlaces, repairs: Iterable[Repair]) -> Iterator[TextRepair]:

@@ -81,6 +81,8 @@ def _check_choices(
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
+    executed = 0  # instructions on the virtual machine, over all threads
+
     def __init__(
         self,
         *,
@@ -133,7 +135,6 @@ class Session:
         self.watch = SessionWatch(self.device, timeout, self.modules.used)
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
-        self.executed = 0  # instructions on the virtual machine, over all threads
         self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it

@@ -24,7 +24,6 @@ from consan.instrument.passes.flow import read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
 from consan.instrument.record.templates import Event
 from consan.instrument.sites import Site
-from consan.reports.model import Finding
 
 _SIGNALS: Final = (
     Event.BARRIER,
@@ -67,10 +66,12 @@ class TextRepair:
 
 @dataclass
 class TextRepairs:
-    """Those for one finding, the likeliest first. `block`: the threads of a CTA."""
+    """Those for one finding, the likeliest first. `lines`: of the finding, in the PTX; `block`: the threads of a CTA."""
 
     text: TextPlaces
-    finding: Finding
+    kind: str
+    situation: str
+    lines: frozenset[int]
     block: tuple[int, int, int]
     _sites: dict[int, int] = field(init=False)  # of instructions, by their place in the text
 
@@ -100,12 +101,14 @@ class TextRepairs:
     @functools.cached_property
     def _own(self) -> list[tuple[Function, Instruction]]:
         """The instructions of the finding."""
-        lines = {access.ptx_line for access in self.finding.accesses}
+        return self._at(self.lines)
+
+    def _at(self, lines: Collection[int]) -> list[tuple[Function, Instruction]]:
         return [(function, each) for function in self._functions for each in function.instructions() if each.line in lines]
 
     def _of_kinds(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
-        lines = {self.places.sites[self.places[spot].site].ptx_line for spot in self.places.spots(lambda event: event.kind in kinds)}
-        return [(function, each) for function in self._functions for each in function.instructions() if each.line in lines]
+        spots = self.places.spots(lambda event: event.kind in kinds)
+        return self._at({self.places.sites[self.places[spot].site].ptx_line for spot in spots})
 
     def _with(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
         """The instructions of the finding, then all of some kinds."""
@@ -135,9 +138,9 @@ class TextRepairs:
 
     def _unconditional(self) -> Iterator[TextRepair]:
         """Without the guard of an instruction, or a branch around it, the nearest first."""
-        if self.finding.kind not in _OF_BARRIERS:
+        if self.kind not in _OF_BARRIERS:
             return
-        releases = (Event.WRITE, Event.ATOMIC) if self.finding.situation == "lock" else ()
+        releases = (Event.WRITE, Event.ATOMIC) if self.situation == "lock" else ()
         for function, instruction in self._with((*_SIGNALS, *releases)):
             if instruction.predicate is not None:
                 guard = re.match(r"@!?\S+\s+", instruction.text)
@@ -148,7 +151,7 @@ class TextRepairs:
 
     def _around_branches(self) -> Iterator[TextRepair]:
         """A barrier where the branch around an access begins, or where it ends."""
-        if self.finding.kind not in _OF_ORDER:
+        if self.kind not in _OF_ORDER:
             return
         for function, instruction in self._own:
             for branch in reversed(_branches_around(function, instruction)):
@@ -160,7 +163,7 @@ class TextRepairs:
 
     def _by_fewer(self) -> Iterator[TextRepair]:
         """Executed by one thread, or by one of each warp: what is done at mbarriers, and stores of one value by many threads."""
-        kinds = _BY_ONE.get(self.finding.situation, ())
+        kinds = _BY_ONE.get(self.situation, ())
         found = self._own if Event.WRITE in kinds else self._of_kinds(kinds)
         found = [(function, each) for function, each in found if each.predicate is None and not any(written(each))]
         for who, code in _OWN.items() if found else ():
@@ -174,7 +177,7 @@ class TextRepairs:
     def _unaligned(self) -> Iterator[TextRepair]:
         """A barrier that the lanes of a warp need not reach together; all barriers of the finding's kernel change."""
         found = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if _unaligned(each) != each.text]
-        if found and self.finding.situation.startswith("divergent"):
+        if found and self.situation.startswith("divergent"):
             steps = tuple(RepairStep("alter", _unaligned(each).split()[0], "at", self._site(function, each)) for function, each in found)
             yield TextRepair(steps, tuple((each.start, each.end, _unaligned(each)) for _, each in found))
 
@@ -194,7 +197,7 @@ class TextRepairs:
 
     def _numbers(self) -> Iterator[TextRepair]:
         """The number or the thread count of a named barrier: any multiple of a warp, and any number that the kernel uses."""
-        if self.finding.kind not in _OF_BARRIERS:
+        if self.kind not in _OF_BARRIERS:
             return
         barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) >= 2]
         used = {str(each.operands[0].text) for _, each in barriers}
@@ -212,7 +215,7 @@ class TextRepairs:
 
     def _atomic(self) -> Iterator[TextRepair]:
         """One reduction in place of a load, an addition and a store of the same thread to the same address."""
-        if self.finding.kind not in ("data-race", "global-race"):
+        if self.kind not in ("data-race", "global-race"):
             return
         for function, load in self._own:
             for update, store in _updates(function, load):
@@ -228,7 +231,7 @@ class TextRepairs:
 
     def _cleared(self) -> Iterator[TextRepair]:
         """Zeros in a variable of shared memory before the kernel begins."""
-        if self.finding.kind != "uninitialized-read":
+        if self.kind != "uninitialized-read":
             return
         for function in {id(function): function for function, _ in self._own}.values():
             first = next(function.instructions())
