@@ -47,6 +47,7 @@ from consan.reports.ordering import NEXT_ITERATION, in_program_order, with_lost_
 from consan.reports.places import apart, shown_at
 from consan.reports.sides import accesses_of, buffer_of, pair_of
 from consan.reports.tensor_memory import in_tensor_memory
+from consan.reports.tolerated import with_tolerance
 from consan.reports.unended import with_late_arrivals
 from consan.reports.waiters import Waiter, deadlock_of
 
@@ -139,7 +140,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))
     described = blame(described, situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
-    described = where_all_pass(described, pair, module.relations, module.framework)
+    described = with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found)
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
 
 

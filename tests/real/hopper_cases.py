@@ -356,7 +356,7 @@ HOPPER_CASES = (
 CLUSTER_CASES = (_cutlass("cutlass/gemm_cooperative_cluster", (256, 64, 640), multiprocessors=2),)
 
 # What CUTLASS 4.2 lacks and later versions have: where no scope is named, an arrival at another CTA's barrier has that of the CTA (PTX ISA,
-# "mbarrier.arrive"), so it does not release to the CTA that refills the stage.
+# "mbarrier.arrive"), so it does not release to the CTA that refills the stage (a warning, R-SCOPE).
 SCOPED = {
     "cutlass/gemm_cooperative_cluster": (
         "mbarrier.arrive.shared::cluster.b64",
@@ -382,6 +382,4 @@ FAULTS = {
     # Triton 3.6 initialises some mbarriers several times, and puts tiles over others that it never uses nor invalidates.
     "triton_hopper/matmul_specialised": {"barrier-misuse"},
     "triton_hopper/attention_specialised": {"barrier-misuse"},
-    # Its consumers give a stage back to the other CTA by an arrival of .cta scope (SCOPED).
-    "cutlass/gemm_cooperative_cluster": {"scope"},
 }

@@ -48,7 +48,7 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         for (const auto &each : object->observers)
-            if (each.first != thread / LANES && !clocks_.warps_before(each.second.thread, each.second.warp_time, thread)) {  // a wait is its warp's
+            if (each.first != thread / LANES && !over(each.second, thread)) {  // a wait is its warp's
                 misuse(thread, site, place, object, WAITERS_PENDING, 0, each.second.thread);
                 break;
             }
@@ -238,6 +238,11 @@ class Mbarriers {
         bool published = clocks_.before(object.thread, object.time, thread) || (object.init != NOTHING && clocks_.known(thread, object.init));
         if (!published) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
         return &object;
+    }
+
+    // Whether a thread comes behind a wait that has returned. For that the order of execution is enough, as of a relaxed barrier.
+    bool over(const Moment &wait, u32 thread) const {
+        return clocks_.warps_before(wait.thread, wait.warp_time, thread) || clocks_.executed(thread, wait.thread) >= wait.time;
     }
 
     void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, std::vector<u32> &released) {
