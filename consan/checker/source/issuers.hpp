@@ -87,6 +87,9 @@ class Issuers {
     // Whether relaxed synchronisation and fences order the issue of an operation before what a thread does.
     bool issued_before(const Ticket &ticket, u32 thread) const { return clocks_.in(behind_fence(thread), issuers_[ticket.issuer].fenced) > ticket.number; }
 
+    // The same, but for the fence of the thread itself.
+    bool issued_behind_fence(const Ticket &ticket, u32 thread) const { return clocks_.executed(thread, issuers_[ticket.issuer].fenced) > ticket.number; }
+
     // Whether a wait tells of a load, not only the use of its registers (T2); and whether fences do, not only release and acquire (T1).
     bool waited(const Ticket &ticket, u32 thread) const { return clocks_.executed(thread, issuers_[ticket.issuer].waited) > ticket.number; }
     bool fenced(const Ticket &ticket, u32 thread) const { return clocks_.in(behind_fence(thread), issuers_[ticket.issuer].actor) > ticket.number; }

@@ -54,6 +54,8 @@ class Mbarriers {
             }
         if (object->tx) misuse(thread, site, place, object, SIGNALS_PENDING, object->last_site, object->thread);
         else if (signal.first) misuse(thread, site, place, object, SIGNALS_PENDING, signal.first, signal.second);
+        else if (object->commit.site && clocks_.executed(thread, object->commit.actor) < object->commit.number)
+            misuse(thread, site, place, object, SIGNALS_PENDING, object->commit.site, object->commit.thread);
         for (const Waiter &waiter : object->waiters) {
             misuse(thread, site, place, object, WAITERS_PENDING, 0, waiter.thread);
             released.push_back(waiter.thread);
@@ -86,6 +88,7 @@ class Mbarriers {
         Object *object = use(thread, site, place);
         if (!object) return;
         scopes_.signal(thread, actor, number, object->gathered);
+        if (actor != NOTHING) object->commit = {site, thread, actor, number};
         count(*object, 1, thread, site, 0, released);
     }
 
@@ -209,6 +212,10 @@ class Mbarriers {
     struct Moment {
         u32 thread, time, warp_time;
     };
+    // The last tcgen05.commit: it arrives when `actor` has come up to a number.
+    struct Commit {
+        u32 site = 0, thread = 0, actor = 0, number = 0;
+    };
     struct Transaction {
         u32 site = 0, thread = 0;
     };
@@ -217,6 +224,7 @@ class Mbarriers {
         u32 actor = 0, init = NOTHING, place = 0, pending = 0, expected = 0, phase = 0, waited = 0, site = 0, last_site = 0, thread = 0, time = 0;
         i32 tx = 0;
         Transaction expect, copy;  // the last ones
+        Commit commit;
         Given gathered;           // published by all arrivals so far
         std::vector<Given> done;  // published by the arrivals of each phase and of earlier phases
         std::vector<Waiter> waiters;

@@ -166,7 +166,7 @@ class TensorOrder {
 
     void report(const Item &item, const TensorAccess &now, const Piece &piece) {
         const TensorAccess &old = item.access;
-        Reason fence = issuers_.unfenced(old.ticket, now.thread);
+        Reason fence = missing_fence(old, now);
         bool race = fence == NO_REASON && is_race(item, now);
         Record found = of_pair(item, now, piece);
         found.kind = fence ? MISSING_TENSOR_FENCE : race ? DATA_RACE : MISSING_WAIT;
@@ -175,6 +175,13 @@ class TensorOrder {
         findings_.add(found);
         for (Read &read : unwritten_)
             if (now.writes && read.access.site == old.site && read.piece.meets(piece)) read.explained = true;
+    }
+
+    // The fence that is missing where relaxed synchronisation orders two operations, by completion or, of pipelined ones, by issue.
+    Reason missing_fence(const TensorAccess &old, const TensorAccess &now) const {
+        Reason fence = issuers_.unfenced(old.ticket, now.thread);
+        if (fence || !in_issue_order(old, now, old.thread == now.thread) || clocks_.executed(now.thread, old.thread) < old.time) return fence;
+        return issuers_.issued_behind_fence(old.ticket, now.thread) ? NO_FENCE_AFTER : NO_FENCE_BEFORE;
     }
 
     // A race rather than a missing wait: nothing orders the issue of the two, and a wait would not help.
