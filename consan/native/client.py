@@ -21,7 +21,7 @@ from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
 from consan.native.images import Links
 from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
-from consan.native.wire import LAUNCH, Broken, Message, MessageKind, receive, send
+from consan.native.wire import LAUNCH, Broken, Malformed, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented, plural
 from consan.reports.verdict import assemble, verdict_of
 from consan.session.device import Device
@@ -85,6 +85,8 @@ class Client:
             self._share_table(table_bytes)
             while True:
                 send(self._requests, self._answer(receive(self._requests)))
+        except Malformed as error:
+            self._reasons[f"process {self.pid} sent {error}: what it did from then on was not checked"] = None
         except (Broken, DeviceLost):
             pass
         finally:
@@ -92,15 +94,16 @@ class Client:
 
     def _answer(self, message: Message) -> Message:
         if message.kind not in self._answers:
-            self._reasons[f"process {self.pid} sent what is no request"] = None
-            raise Broken("no request")
+            raise Malformed("what is no request")
         try:
             return self._answered(message)
         except DeviceLost as error:
             if error.name == ENDED:
                 raise
             self._lose(f"the context of process {self.pid} ended with {error.name}: what ran after it was not checked")
-            return Message(MessageKind.ANSWER)
+        except Exception as error:  # whatever the program sends must not end the server
+            self._reasons[f"a part of what process {self.pid} did was not checked: {_told(error)}"] = None
+        return Message(MessageKind.ANSWER)
 
     def _answered(self, message: Message) -> Message:
         """The answer, once the device has what was written for it: the program may launch kernels then."""
@@ -118,7 +121,7 @@ class Client:
 
     def _share_table(self, size: int) -> None:
         if not 0 < size <= _MOST_TABLE or size % LAUNCH.size:
-            raise Broken("no size of a table")
+            raise Malformed("no size of a table")
         self._table, address = shared_pages(self._orders, size)
         send(self._requests, Message(MessageKind.ANSWER, address))
 
@@ -140,8 +143,7 @@ class Client:
         except DeviceLost:
             raise
         except Exception as error:  # whatever the program hands over must not end the server
-            what = str(error) if isinstance(error, ConsanError) else f"{type(error).__name__}: {error}"
-            self._reasons[f"{name} was not instrumented: {what}"] = None
+            self._reasons[f"{name} was not instrumented: {_told(error)}"] = None
             return Message(MessageKind.ANSWER)
         if prepared is None:
             return Message(MessageKind.ANSWER)
@@ -252,7 +254,12 @@ class Client:
         self._count()
         if self._session is not None and self._prepared:
             self._lose(f"process {self.pid} ended before consan had read its counts: findings may be missing, and counts are lower bounds")
-        self._take()
+        try:
+            self._take()
+        except Exception as error:  # the program may write to the memory that holds its findings
+            self._reasons[f"the findings of process {self.pid} cannot be read: {_told(error)}"] = None
+            self._session = None
+            self._take()
 
     def _take(self) -> None:
         """Make a report of what has run since the last one."""
@@ -294,6 +301,11 @@ class Client:
             for name, count in missing.items()
             if count > 0
         ]
+
+
+def _told(error: Exception) -> str:
+    text = str(error) if isinstance(error, ConsanError) else f"{type(error).__name__}: {error}"
+    return "; ".join(text.splitlines())
 
 
 def cluster_of(ptx: str) -> int:

@@ -20,7 +20,7 @@ from consan.backends.base import DeviceLost, HostBytes
 from consan.backends.cuda import RING_FLAGS, CudaBackend
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
-from consan.native.wire import Broken, Message, MessageKind, call, encoded, receive, send
+from consan.native.wire import Broken, Malformed, Message, MessageKind, call, encoded, receive, send
 
 # What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
 # reads or writes; argument k is their number.
@@ -76,10 +76,16 @@ class Orders:
             send(self._connection, order, file, before=kept)
             while self._unanswered:
                 self._unanswered -= 1
-                self._failed = receive(self._connection).a or self._failed
-            return receive(self._connection)
+                self._failed = self._answer().a or self._failed
+            return self._answer()
         except Broken:
             raise DeviceLost("the program has ended", code=0, name=ENDED) from None
+
+    def _answer(self) -> Message:
+        answer = receive(self._connection)
+        if answer.kind is not MessageKind.ANSWER:
+            raise Malformed("no answer")
+        return answer
 
     def post(self, order: Message) -> None:
         """Give an order whose answer is looked at later (`failed`)."""

@@ -24,6 +24,8 @@ _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
 _PRELOAD: Final = "LD_PRELOAD"
 _CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
 _GREETING: Final = 10.0  # seconds for the first message, and for a process's second connection
+_MOST_GREETED: Final = 64  # connections whose first message has not come
+_AGAIN: Final = 0.05  # seconds
 _STRAGGLERS: Final = 2.0  # seconds that child processes have to end after the program
 
 
@@ -37,6 +39,8 @@ class Server:
         self._orders: dict[int, socket.socket] = {}  # of processes whose requests have not connected yet
         self._failures: list[Exception] = []
         self._changed = threading.Condition()
+        self._greeting = threading.Semaphore(_MOST_GREETED)
+        self._closed = False
         self._links = Links()
 
     def __enter__(self) -> Server:
@@ -51,6 +55,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = True
         self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
         with self._changed:
@@ -82,8 +87,12 @@ class Server:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:  # closed
-                return
+            except OSError:
+                if self._closed:
+                    return
+                time.sleep(_AGAIN)  # no file is left for now
+                continue
+            self._greeting.acquire()
             thread = threading.Thread(target=self._greet, args=(connection,), daemon=True)
             thread.start()
 
@@ -92,13 +101,15 @@ class Server:
         pid, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         try:
             connection.settimeout(_GREETING)
-            first = receive(connection)
+            first = receive(connection, at_most=0)
             connection.settimeout(None)
             if user != os.getuid() or first.kind not in (MessageKind.HELLO, MessageKind.ORDERS):
                 raise Broken("a stranger")
         except Broken:
             connection.close()
             return
+        finally:
+            self._greeting.release()
         if first.kind is MessageKind.ORDERS:
             with self._changed:
                 before, self._orders[pid] = self._orders.get(pid), connection

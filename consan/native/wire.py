@@ -35,7 +35,11 @@ class MessageKind(enum.IntEnum):
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection
-    """The other side has gone, or sends what is no message."""
+    """The other side has gone."""
+
+
+class Malformed(Broken):
+    """The other side sends what is no message, or none that is due."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,11 @@ def send(connection: socket.socket, message: Message, file: int | None = None, *
         raise Broken(str(error)) from None
 
 
-def receive(connection: socket.socket) -> Message:
-    """Read a message."""
+def receive(connection: socket.socket, *, at_most: int = LONGEST) -> Message:
+    """Read a message with a payload of at most so many bytes."""
     magic, kind, a, b, length = _HEAD.unpack(_exactly(connection, _HEAD.size))
-    if magic != MAGIC or length > LONGEST or kind not in MessageKind.__members__.values():
-        raise Broken("this is no message of consan")
+    if magic != MAGIC or length > at_most or kind not in MessageKind.__members__.values():
+        raise Malformed("what is no message of consan")
     return Message(MessageKind(kind), a, b, _exactly(connection, length))
 
 

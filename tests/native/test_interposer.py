@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from native_case import STATUS, Case, build, environment, options
+from native_case import STATUS, Case, environment, options
 
 from consan.__main__ import main
 from consan._errors import EnvironmentFailure, NotSupported
@@ -28,11 +28,6 @@ from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 MAGIC_OF_FATBIN = b"\x50\xed\x55\xba"
 NO_FINDING = {"FAKE_CUDA_RING": ""}
-
-
-@pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return build(tmp_path_factory.mktemp("native"))
 
 
 def launches(report: Report) -> dict[str, int]:

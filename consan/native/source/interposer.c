@@ -234,10 +234,26 @@ static bool hear(int fd, struct Head *head, char **payload, int *file) {
     return true;
 }
 
-static void *map(int file, uint64_t bytes) {
-    void *at = file < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    return at == MAP_FAILED ? NULL : at;
+static bool hear_answer(int fd, struct Head *head, char **payload) {
+    int file = -1;
+    bool heard = hear(fd, head, payload, &file);
+    if (file >= 0) close(file);
+    if (!heard || head->kind == ANSWER) return heard;
+    free(*payload);
+    return false;
 }
+
+static _Atomic(void *) pages;  // mapped last
+
+static void *map(int file, uint64_t bytes) {
+    struct stat about;
+    bool whole = file >= 0 && fstat(file, &about) == 0 && about.st_size >= 0 && bytes <= (uint64_t)about.st_size;
+    void *at = whole ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    atomic_store(&pages, at == MAP_FAILED ? NULL : at);
+    return atomic_load(&pages);
+}
+
+static const char *text;  // that the driver has named last
 
 static bool obey_call(int fd, const char *payload, uint64_t length) {
     struct Call call;
@@ -246,7 +262,7 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
     call.name[sizeof call.name - 1] = 0;
     if (call.scratch > LONGEST || call.input > call.scratch || call.output > call.scratch) return false;
     if (length - sizeof call != call.scratch - call.input) return false;
-    char *scratch = calloc(1, call.scratch + 1);
+    char *scratch = calloc(1, call.scratch + sizeof(uint64_t));
     if (scratch == NULL) return false;
     memcpy(scratch + call.input, payload + sizeof call, call.scratch - call.input);
     for (int i = 0; i < 8; i++) {
@@ -256,8 +272,10 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
     }
     uint64_t *with = call.arguments;
     // Integers and pointers only: more arguments than a function takes do no harm on the machines that have CUDA.
-    Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) = of_driver(call.name);
+    Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) =
+        strncmp(call.name, "cu", 2) == 0 ? of_driver(call.name) : NULL;
     Result result = function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7]) : NOT_FOUND;
+    if (result == 0 && strncmp(call.name, "cuGetError", strlen("cuGetError")) == 0) memcpy(&text, scratch, sizeof text);
     bool told = tell(fd, ANSWER, (uint64_t)result, 0, scratch, call.output);
     free(scratch);
     return told;
@@ -266,8 +284,7 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
 static bool obey(int fd, const struct Head *head, const char *payload, int file) {
     if (head->kind == CALL) return obey_call(fd, payload, head->length);
     if (head->kind == MAP) return tell(fd, ANSWER, (uintptr_t)map(file, head->a), 0, NULL, 0);
-    const char *text = (const char *)(uintptr_t)head->a;
-    return head->kind == TEXT && text && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
+    return head->kind == TEXT && text && (uintptr_t)text == head->a && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
 }
 
 static void *serve_orders(void *unused) {
@@ -299,6 +316,11 @@ static void lose(void) {
     state = GONE;
 }
 
+static bool strange(void) {
+    fputs("consan: error: what listens at the socket is no consan process; kernels are not checked\n", stderr);
+    return false;
+}
+
 static void finish(void);
 
 static bool start_orders(void) {
@@ -320,10 +342,11 @@ static bool connected(void) {
     orders = requests < 0 ? -1 : dial();
     struct Head head;
     char *nothing;
-    int file = -1;
     if (orders < 0 || !tell(orders, ORDERS, (uint64_t)owner, 0, NULL, 0) || !start_orders()) return false;
-    if (!tell(requests, HELLO, (uint64_t)owner, TABLE_ENTRIES * sizeof(struct Launches), NULL, 0) || !hear(requests, &head, &nothing, &file)) return false;
+    uint64_t bytes = TABLE_ENTRIES * sizeof(struct Launches);
+    if (!tell(requests, HELLO, (uint64_t)owner, bytes, NULL, 0) || !hear_answer(requests, &head, &nothing)) return strange();
     free(nothing);
+    if (head.a == 0 || head.a != (uintptr_t)atomic_load(&pages)) return strange();
     atomic_store(&table, (void *)(uintptr_t)head.a);
     state = CONNECTED;
     return true;
@@ -340,10 +363,9 @@ static void register_finish(enum Kind kind) {
 
 // Send a request and read its answer, which is the caller's to free. False if there is no server.
 static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
-    int file = -1;
     if (!connected()) return false;
     register_finish(kind);
-    if (tell(requests, kind, a, b, data, length) && hear(requests, head, answer, &file)) return true;
+    if (tell(requests, kind, a, b, data, length) && hear_answer(requests, head, answer)) return true;
     lose();
     return false;
 }
@@ -433,6 +455,16 @@ static uint64_t bytes_of_code(const void *image) {
     return end > LONGEST ? 0 : end;
 }
 
+// Whether all that machine code's headers name lies within its bytes: the driver believes them.
+static bool whole_code(const void *image, uint64_t length) {
+    Elf64_Ehdr head;
+    if (length < sizeof head || magic_of(image) != ELF) return false;
+    memcpy(&head, image, sizeof head);
+    if (head.e_shoff > length || (length - head.e_shoff) / sizeof(Elf64_Shdr) < head.e_shnum) return false;
+    uint64_t bytes = bytes_of_code(image);
+    return bytes > 0 && bytes <= length;
+}
+
 static uint64_t bytes_of_fatbin(const void *image) {
     uint16_t head;
     uint64_t rest;
@@ -484,7 +516,10 @@ static struct Offer exchanged(const void *image, uint64_t bytes, bool library) {
     struct Head head;
     char *answer;
     if (bytes == 0 || !ask(IMAGE, context(), library, image, bytes, &head, &answer)) return offer;
-    if (head.length == 0) return free(answer), offer;
+    if (!whole_code(answer, head.length)) {
+        if (head.length) fputs("consan: error: the consan process has sent what is no machine code; a module is not checked\n", stderr);
+        return free(answer), offer;
+    }
     offer.image = answer;
     offer.id = head.a;
     return offer;

@@ -1,0 +1,12 @@
+"""The made-up driver and the programs are built once."""
+
+from __future__ import annotations
+
+import pytest
+from native_case import Case, build
+
+
+@pytest.fixture(scope="session")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """What the tests of this folder share."""
+    return build(tmp_path_factory.mktemp("native"))
