@@ -95,6 +95,7 @@ Result cuDeviceGetAttribute(int *value, int attribute, int device) {
 Result cuDevicePrimaryCtxRetain(Handle *made, int device) { return note("cuDevicePrimaryCtxRetain", ""), *made = &context, device; }
 Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxReset", ""), device; }
 Result cuCtxGetCurrent(Handle *found) { return *found = getenv("FAKE_CUDA_NO_CONTEXT") ? NULL : current, 0; }
+Result cuCtxSetCurrent(Handle given) { return current = given, 0; }
 Result cuCtxPushCurrent_v2(Handle given) { return given ? 0 : 201; }
 Result cuCtxPopCurrent_v2(Handle *found) { return *found = current, 0; }
 Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
@@ -149,7 +150,7 @@ Result cuLibraryLoadFromFile(Handle *made, const char *path, int *jit, void **va
 Result cuLibraryUnload(Handle library) { return note("cuLibraryUnload", ((struct Module *)library)->kind), 0; }
 Result cuLibraryGetKernel(Handle *made, Handle library, const char *name) { return cuModuleGetFunction(made, library, name); }
 Result cuLibraryGetModule(Handle *made, Handle library) { return *made = library, 0; }
-Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = kernel, 0; }
+Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = memcpy(malloc(sizeof(struct Kernel)), kernel, sizeof(struct Kernel)), 0; }
 
 #define PLAIN(name) \
     Result name(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared, Handle stream, \
@@ -164,6 +165,11 @@ Result cuLaunchCooperativeKernel(Handle function, unsigned a, unsigned b, unsign
                                  Handle stream, void **arguments) {
     if (a * b * c != 4 || d * e * f != 256 || shared || stream || !arguments) return 1;
     return launch("cuLaunchCooperativeKernel", function);
+}
+Result cuLaunchCooperativeKernelMultiDevice(const Handle *list, unsigned count, unsigned flags) {  // 7 words of 8 bytes for each launch
+    for (unsigned i = 0; i < count; i++)
+        if (flags || launch("cuLaunchCooperativeKernelMultiDevice", list[7 * i])) return 1;
+    return count == 0;
 }
 Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
     if (!config || !arguments || extra) return 1;
@@ -241,7 +247,7 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
 #define FORMS(X) \
     X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
-    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy)
+    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) X(cuCtxSetCurrent) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy)
 #define FORM(name) {#name, (void *)name},
 static const struct { const char *name; void *function; } forms[] = {
     FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
@@ -256,4 +262,9 @@ Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (!strcmp(forms[i].name, name)) *found = forms[i].function;
     return *found ? 0 : 500;
+}
+
+// Of CUDA 11.3, without a status.
+Result cuGetProcAddress(const char *name, void **found, int version, uint64_t flags) {
+    return version < 11030 || version >= 12000 ? 1 : cuGetProcAddress_v2(name, found, 12000, flags, NULL);
 }

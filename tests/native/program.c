@@ -2,7 +2,8 @@
 //     program HOW LOADER IMAGE [LAUNCHER [STEP...]]       (a step that begins with / is a file to load, too)
 // LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, or a call that gives it to a linker.
 // IMAGE: a file. Several, with commas between them, are what a linker is given, or fat binaries that -rdc=true has left to the driver to link.
-// HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread).
+// HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread),
+// older (asked as in CUDA 11.3).
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,6 +27,11 @@ static void *find(const char *name) {
     if (!driver) driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) exit(3);
     if (!strcmp(how, "dlsym")) return dlsym(driver, name);
+    if (!strcmp(how, "older")) {
+        Result (*older)(const char *, void **, int, uint64_t) = dlsym(driver, "cuGetProcAddress");
+        void *older_found;
+        return older(name, &older_found, 11030, 0) ? NULL : older_found;
+    }
     if (!ask) {
         Result (*first)(const char *, void **, int, uint64_t, int *) = dlsym(driver, "cuGetProcAddress_v2");
         if (first("cuGetProcAddress", (void **)&ask, 12000, 0, NULL)) exit(4);
@@ -134,7 +140,9 @@ static void launch(const char *launcher, Handle kernel) {
     void *none[] = {NULL, NULL, NULL, NULL, stream};  // also a configuration, whose stream lies there
     Result (*call)() = find(launcher);
     if (!call) exit(8);
-    if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
+    void *list[14] = {kernel, [5] = none, [7] = kernel, [12] = none};  // two of CUDA_LAUNCH_PARAMS
+    if (strstr(launcher, "MultiDevice")) check(call(list, 2, 0), launcher);
+    else if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
     else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, none, NULL), launcher);
 }
 
@@ -168,6 +176,13 @@ int main(int count, char **given) {
     for (int i = 5; i < count; i++) {
         if (*given[i] == '/') load(given[2], given[i]);
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
+        if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
+        if (!strcmp(given[i], "reload")) module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
+        if (!strcmp(given[i], "function")) check(((Result(*)())find("cuKernelGetFunction"))(&kernel, kernel), "function");
+        if (!strcmp(given[i], "module")) {
+            Handle inner;
+            check(((Result(*)())find("cuLibraryGetModule"))(&inner, module) || ((Result(*)())find("cuModuleGetFunction"))(&kernel, inner, "sums"), "module");
+        }
         if (!strcmp(given[i], "again")) launch(launcher, kernel);
         if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");
         if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");

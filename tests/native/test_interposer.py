@@ -39,6 +39,7 @@ WAYS = [
     ("direct", "cuModuleLoadData", "ptx", "cuLaunchKernel"),
     ("dlsym", "cuModuleLoadData", "ptx", "cuLaunchKernel"),
     ("asked", "cuModuleLoadDataEx", "ptx", "cuLaunchKernelEx"),
+    ("older", "cuModuleLoadData", "ptx", "cuLaunchKernel"),
     ("asked", "cuModuleLoad", "ptx", "cuLaunchCooperativeKernel"),
     ("linked", "cuLibraryLoadFromFile", "ptx", "cuLaunchKernel"),
     ("threads", "cuModuleLoadFatBinary", "plain", "cuLaunchKernel"),
@@ -93,6 +94,27 @@ def test_a_launch_into_a_graph_is_no_launch_yet(launcher: str, case: Case) -> No
     """The graph is never run: the launch is neither counted nor called unchecked."""
     _, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), launcher, "capture", "again", **NO_FINDING)
     assert (report.verdict, launches(report), handed[-1]) == (CLEAN, {"sums": 1}, f"captured {launcher}")
+
+
+@pytest.mark.parametrize(("image", "verdict"), [("ptx", CLEAN), ("code", INCOMPLETE)])
+@pytest.mark.parametrize("step", ["function", "module"])
+def test_a_function_of_a_librarys_kernel_has_its_name(step: str, image: str, verdict: str, case: Case) -> None:
+    _, report, _ = case.run("asked", "cuLibraryLoadData", case.image(image), "cuLaunchKernel", step, "again", **NO_FINDING)
+    listed = {kernel.name: kernel.launches for kernel in report.uninstrumented}
+    assert (report.verdict, launches(report) | listed) == (verdict, {"sums": 2})
+
+
+@pytest.mark.parametrize("image", ["ptx", "code"])
+def test_a_launch_on_several_devices_is_as_many_launches(image: str, case: Case) -> None:
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image(image), "cuLaunchCooperativeKernelMultiDevice", **NO_FINDING)
+    assert launches(report) | {kernel.name: kernel.launches for kernel in report.uninstrumented} == {"sums": 2}
+
+
+def test_a_second_context_is_not_checked_and_the_report_says_so(case: Case) -> None:
+    words = "asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "context", "reload", "again"
+    status, report, handed = case.run(*words, **NO_FINDING)
+    assert (status, report.verdict, handed[-2]) == (STATUS, INCOMPLETE, "cuModuleLoadData text")
+    assert "a module was loaded in a second context, and was not checked" in report.incomplete
 
 
 def test_threads_and_forks(case: Case) -> None:

@@ -49,7 +49,7 @@ typedef void *Handle;
     X(cuModuleGetFunction) X(cuModuleEnumerateFunctions) \
     X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule) X(cuKernelGetFunction) \
     X(cuLaunchKernel) X(cuLaunchKernel_ptsz) X(cuLaunchKernelEx) X(cuLaunchKernelEx_ptsz) \
-    X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) \
+    X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) X(cuLaunchCooperativeKernelMultiDevice) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
     X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
@@ -708,6 +708,19 @@ COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel)
 COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz)
 CONFIGURED_LAUNCH(cuLaunchKernelEx)
 CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz)
+
+struct Params {  // CUDA_LAUNCH_PARAMS
+    Handle function;
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    void **arguments;
+};
+
+EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, unsigned count, unsigned flags) {
+    Result result = ORIGINAL(cuLaunchCooperativeKernelMultiDevice, launches, count, flags);
+    for (unsigned i = 0; launches && i < count; i++) counted(result, launches[i].function, launches[i].stream);
+    return result;
+}
 
 // -- ends of a context ------------------------------------------------------------------------------------------------------------
 
