@@ -199,7 +199,7 @@ MBARRIER = record(
     u32 life         Life
     u32 last_site    of the last init, inval or announcement of bytes
     u32 published    generation of the cluster barrier that published the init; 0: none
-    u32 pad          -
+    u32 announced    site of the last expect-tx, and above bit 16 its thread
     """,
 )
 ENGINE = record(

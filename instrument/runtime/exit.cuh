@@ -23,6 +23,20 @@ DEVICE void count_exits(u64 slot, u64 state, u32 mask) {
     if (all_blocked(slot, first_lanes(mask, blocked), mask)) examine(slot, state, mask);
 }
 
+// Reports copies that have brought more bytes to mbarrier `index` than expect-tx announced (R-M7): the last of them.
+COLD void check_bytes_at_exit(u64 slot, u64 state, u32 index) {
+    u64 engine = engine_of(slot), at = mbarrier_at(engine, index);
+    if (load32(FIELD(at, MBarrier, life)) != LIFE_LIVE || state_tx(load64(at)) >= 0) return;
+    u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), last = load32(FIELD(engine, Engine, op_base)), announced = load32(FIELD(at, MBarrier, announced));
+    Caller c = barrier_caller(slot, state, load32(FIELD(at, MBarrier, thread)), load32(FIELD(engine, Engine, keys) + 4 * index) - 1, load32(FIELD(at, MBarrier, last_site)));
+    for (u32 i = 0; i < count; ++i) {
+        Operation o = load_operation(operation_at(engine, i));
+        if (o.sequence <= last || !by_phase(o) || o.barrier != index) continue;
+        last = o.sequence; c.site = o.site; c.me = o.thread;
+    }
+    report_barrier(c, engine, index, REASON_BYTES_NOT_ANNOUNCED, announced & 0xffff, announced >> 16);
+}
+
 // Executed by the last thread of the CTA. Reports operations whose completion nobody has observed (R-CP5, R-M12).
 DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u64 engine = engine_of(slot);
@@ -31,6 +45,12 @@ DEVICE void check_operations_at_exit(u64 slot, u64 state) {
     u32 rank = cluster_rank(), bytes = cta_bytes(slot);
 #endif
     u32 count = min(load32(FIELD(engine, Engine, op_count)), OPERATIONS), base = load32(FIELD(engine, Engine, op_base));
+    for (u32 i = 0; i < min(load32(FIELD(engine, Engine, barrier_count)), MBARRIERS); ++i) {
+#if CONSAN_CLUSTER
+        if (barrier_rank(slot, engine, i) != rank) continue;
+#endif
+        check_bytes_at_exit(slot, state, i);
+    }
     for (u32 i = 0; i < count; ++i) {
         Operation o = load_operation(operation_at(engine, i));
         if (o.sequence <= base) continue;

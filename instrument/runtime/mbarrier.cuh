@@ -125,6 +125,8 @@ DEVICE void check_arrival(const Caller &c, u64 engine, u32 index, const Change &
     store32(FIELD(at, MBarrier, last_site), c.site);
 }
 
+DEVICE void note_announced(const Caller &c, u64 at) { store32(FIELD(at, MBarrier, announced), c.me << 16 | c.site); }
+
 // expect-tx (positive) and complete-tx (negative) without an arrival.
 DEVICE void change_bytes(const Caller &c, u32 index, int bytes) {
     u64 engine = engine_of(c.slot);

@@ -59,6 +59,7 @@ COLD void initialise(u64 slot, u64 state, u32 me, u32 address, u32 site, u32 cou
     store32(FIELD(at, MBarrier, site), site);
     store32(FIELD(at, MBarrier, last_site), site);
     store32(FIELD(at, MBarrier, published), 0);
+    store32(FIELD(at, MBarrier, announced), 0);
     store64(at, make_state(first, count, 0));
     store32(FIELD(at, MBarrier, life), LIFE_LIVE);
     record_fence();
@@ -142,7 +143,7 @@ HOOK u64 __consan_mbarrier_arrive(u64 slot, u64 state, u32 me, u32 address, u32 
             u32 expected = load32(FIELD(at, MBarrier, expected));
             store32(FIELD(at, MBarrier, expected), expected - min(total, expected));
         }
-        if (tx) change_barrier(at, 0, tx);
+        if (tx) { change_barrier(at, 0, tx); note_announced(c, at); }
         Change change = change_barrier(at, total, 0);
         phase = state_phase(change.before);
         check_arrival(c, engine, index, change, total, flags);
@@ -173,7 +174,9 @@ HOOK void __consan_mbarrier_tx(u64 slot, u64 state, u32 me, u32 address, u32 sit
     c.flags |= ACCESS_ENGINE;
     u32 index = barrier_in_use(c);
     c.offset = offset_of(slot, c.offset);
-    if (index != NO_BARRIER) change_bytes(c, index, (int)bytes);
+    if (index == NO_BARRIER) return;
+    if ((int)bytes > 0) note_announced(c, mbarrier_at(engine_of(slot), index));
+    change_bytes(c, index, (int)bytes);
 }
 
 // cp.async.mbarrier.arrive: earlier copies of this thread complete with the current phase. Without .noinc the pending count goes up and

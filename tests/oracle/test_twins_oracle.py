@@ -21,6 +21,7 @@ NOT_SEEN = {
     "acquired_by_other_lane": "the oracle says warning (R-W1): test_global_programs.py",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
+    "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",
     "global_flag_no_proxy_fence": "policy isa",
