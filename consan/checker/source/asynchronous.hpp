@@ -19,7 +19,7 @@ class Asynchronous {
         if (enabled) globals_.keep_stores();
     }
 
-    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
+    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
 
     // Whether a module has such events at all.
     static bool has(const Input &input) {
