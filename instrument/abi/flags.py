@@ -90,7 +90,7 @@ class OperationFlags(enum.IntFlag):
     NONE = 0
     INFORMED = 0x100  # a load whose issuer had observed all phases before this one
     REFILL = 0x200  # a load of the bytes that an earlier one wrote
-    ADDS = 0x400  # red.async: relaxed, .cluster scope; no race with other strong accesses to the same bytes
+    ADDS = 0x400  # red.async, bulk reductions: relaxed, .cluster scope; no race with other strong accesses to the same bytes
     OWN_ROWS = 0x800  # rows of an operand that one warp of the warpgroup reads
     RETIRED = 0x10000  # the place of the record is free
 

@@ -182,7 +182,7 @@ HOOKS = {
     bulk_store(caller, address, sites, bytes) | engine | before a bulk copy from shared memory
     tensor_store(caller, address, sites, u64 map, x0, x1, x2, x3, x4) | engine | before a tensor copy from shared memory
     bulk_multicast(caller, address, sites, bytes, mbarrier, kind, mask, pairs) | cluster | before a copy to several CTAs
-    bulk_push(caller, address, sites, bytes, mbarrier, source) | cluster | before a copy to another CTA
+    bulk_push(caller, address, sites, bytes, mbarrier, source, kind) | cluster | before a copy to another CTA
     fill(caller, address, site, bytes) | engine | before st.bulk
     bulk_commit(caller) | engine | after cp.async.bulk.commit_group
     bulk_wait(caller, pending, read_only) | engine | after cp.async.bulk.wait_group

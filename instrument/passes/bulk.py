@@ -55,7 +55,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     mbarrier = barrier_address(context, work, snippet) if written is not None else "0"
     global_sides.add_side(context, work, site, mbarrier, snippet)
     if written is not None:
-        kind = _ASYNC_KINDS.get(work.row.name, int(Operation.BULK_LOAD))
+        kind = _ASYNC_KINDS.get(work.row.name, Operation.BULK_LOAD | OperationFlags.ADDS * (written.access == "rmw"))
         nbytes = _bytes(context, work, side, snippet)
         name, more = _load_of(context, work, read, snippet, kind)
         context.call(snippet, hook(name, **values, bytes=nbytes, mbarrier=mbarrier, **more))
@@ -82,7 +82,7 @@ def _load_of(context: Context, work: Work, read: MemoryAccess | None, snippet: S
     if not context.variant.cluster:
         raise Unsupported("other CTAs of a cluster")
     if read is not None:
-        return "bulk_push", {"source": _place(context, work, read, snippet, ranked=False)}
+        return "bulk_push", {"source": _place(context, work, read, snippet, ranked=False), "kind": kind}
     assert mask is not None
     pairs = "cta_group::2" in work.words
     return "bulk_multicast", {"kind": kind, "mask": word(mask, snippet, work.instruction.scope), "pairs": pairs}

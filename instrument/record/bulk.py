@@ -1,8 +1,8 @@
 """The recording of bulk and tensor copies, their groups, st.async, red.async, st.bulk, and proxy fences (ISA "cp.async.bulk",
 "cp.async.bulk.tensor", "st.async", "st.bulk", "fence.proxy").
 
-A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: reductions into shared
-memory, tensor copies in other modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: tensor copies in other
+modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FAMILIES = frozenset({"bulk", "tensor", "proxy-fence"})
 _COPIES = ("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
 _GROUPS = {"cp.async.bulk.commit_group": Event.BULK_COMMIT, "cp.async.bulk.wait_group": Event.BULK_WAIT}
+_ELEMENTS = {"s32": 4, "u32": 4, "b32": 4, "s64": 8, "u64": 8, "b64": 8}  # bytes, of reductions into shared memory
 _SHARED, _GLOBAL = 1, 2  # memories of a proxy fence
 _FENCES = {
     ("async",): _SHARED | _GLOBAL,
@@ -55,7 +56,7 @@ def _is_store(work: Work) -> bool:
 
 
 def _is_push(work: Work) -> bool:
-    return _sides(work) == {("shared", "read"), ("shared", "write")}
+    return _sides(work) in ({("shared", "read"), ("shared", "write")}, {("shared", "read"), ("shared", "rmw")})
 
 
 def _is_plain(work: Work) -> bool:
@@ -133,14 +134,20 @@ def _add_fill(kernel: KernelRewrite, work: Work) -> None:
 
 
 def _add_push(kernel: KernelRewrite, work: Work) -> None:
-    """A copy from shared memory to that of a CTA of the cluster."""
-    to, source = (next(side for side in work.event.accesses if side.access == access) for access in ("write", "read"))
+    """A copy from shared memory to that of a CTA of the cluster, or a reduction: then `bytes` is those of an element."""
+    to, source = _to_shared(work), next(side for side in work.event.accesses if side.access == "read")
+    adds = to.access == "rmw"
     fields = _shared_place(kernel, work, to)
     fields["a"], fields["a_word"] = kernel.number_of(kernel.open_block(), work.instruction, operand_of(work, "size"))
     fields["b"], fields["b_word"] = _mbarrier(kernel, work)
     given = _shared_place(kernel, work, source)
     fields["c"], fields["c_word"] = given.get("offset", 0), given.get("address_word", -1)
-    _add(kernel, work, to, TemplateEvent(Event.BULK_PUSH, int(flags_of(work, to)), **fields))
+    flags, element = flags_of(work, to) | Flag.ADDS * adds, _ELEMENTS[work.words[-1]] if adds else 0
+    _add(kernel, work, to, TemplateEvent(Event.BULK_PUSH, int(flags), bytes=element, **fields))
+
+
+def _to_shared(work: Work) -> MemoryAccess:
+    return next(side for side in work.event.accesses if side.access in ("write", "rmw") and side.address is not operand_of(work, "mbar"))
 
 
 def _shared_place(kernel: KernelRewrite, work: Work, side: MemoryAccess) -> dict[str, int]:

@@ -81,8 +81,8 @@ HOOK void __consan_bulk_multicast(u64 slot, u64 state, u32 me, u32 address, u32 
     }
 }
 
-// cp.async.bulk from this CTA's shared memory to another CTA's: the barrier there also signals that the source was read.
-HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 source) {
+// cp.async.bulk, or a reduction (ADDS in `kind`), from this CTA's shared memory to another CTA's: the barrier there also signals that the source was read.
+HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites, u32 bytes, u32 mbarrier, u32 source, u32 kind) {
     if (!slot) return;
     u64 engine = engine_of(slot);
     Caller c = {slot, state, me, sites_site(sites), ACCESS_READ | ACCESS_ENGINE, 0, bytes};
@@ -92,6 +92,6 @@ HOOK void __consan_bulk_push(u64 slot, u64 state, u32 me, u32 address, u32 sites
         o.barrier = index; o.phase = state_phase(load64(mbarrier_at(engine, index)));
         if (bulk_range(c, o, source, bytes)) issue(c, o);
     }
-    __consan_bulk_load(slot, state, me, address, sites, bytes, mbarrier, OPERATION_BULK_LOAD);
+    __consan_bulk_load(slot, state, me, address, sites, bytes, mbarrier, kind);
 }
 #endif

@@ -43,6 +43,9 @@ __device__ __forceinline__ u32 peer(const volatile void* p, u32 rank) {
 #define PUSH(there, from, bytes, bar_there) \
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
                  :: "r"(there), "r"(shared(from)), "r"((u32)(bytes)), "r"(bar_there) : "memory")
+#define PUSH_ADD(there, from, bytes, bar_there) \
+    asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%0], [%1], %2, [%3];" \
+                 :: "r"(there), "r"(shared(from)), "r"((u32)(bytes)), "r"(bar_there) : "memory")
 #define PUT_ASYNC(there, value, bar_there) \
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" :: "r"(there), "r"(value), "r"(bar_there) : "memory")
 #define ADD_ASYNC(there, value, bar_there) \

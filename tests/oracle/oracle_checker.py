@@ -274,7 +274,11 @@ class Cluster(Pairs):
                 many = len(ranges)
                 for first in start.tolist():
                     self._uses_peers(event, threads, np.array([first]), 16, at_once=False)
-                self._issue(event, np.repeat(threads, many), start, end, np.full(many, operation), BULK, write=write)
+                more = {}
+                if write and (element := event.data["element"]):  # a reduction: relaxed operations on its elements
+                    start = np.concatenate([np.arange(*bounds, element) for bounds in zip(start, end, strict=True)])
+                    end, many, more = start + element, len(start), {"strong": True, "element": element}
+                self._issue(event, np.repeat(threads, many), start, end, np.full(many, operation), BULK, write=write, **more)
         if event.data["unit"] is not None:
             waited = self.open["bulk", int(threads[0])]  # completes on its mbarrier, not in a group
             waited[:] = [each for each in waited if each != operation]

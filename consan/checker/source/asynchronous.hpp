@@ -125,6 +125,7 @@ class Asynchronous {
         Receiver to = receivers(thread, log).front();
         u32 bytes = log.a(), from = shape_.place(log.c(), thread, false);
         Operation made = signalled(BULK_LOAD_OPERATION, thread, log, to, bytes), source = made;
+        if (log.event().flags & ADDS) made.strong = true, made.element = (u32)log.event().bytes;
         if (mbarriers_.current(to.mbarrier, made.phase) && bytes) {
             source.kind = BULK_SOURCE_OPERATION, source.target = shape_.home(thread), source.phase = made.phase;
             if (bounds_.holds(thread, made.site, from, bytes)) operations_.issue(source, thread, Tensor::chunks_of(from, bytes));

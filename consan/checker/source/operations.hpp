@@ -19,7 +19,7 @@ struct Operation {
     Mbarriers::Phase phase{};
     Ticket ticket{};
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
-    u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next
+    u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next; element: of a bulk reduction too
     bool strong = false;                     // it is a reduction
     Vector seen{};                           // of a load in a cluster: what its thread knew
     u32 reader = NOTHING;                    // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
@@ -52,9 +52,12 @@ class Operations {
         use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
         use.bytes = use.element = CHUNK;
         use.reads = !(use.writes = made.writes());
+        if (made.strong) use.strong = true, use.bytes = use.element = (u8)made.element;
         for (u32 chunk : chunks) {
-            use.offset = chunk * CHUNK;
-            start(made, use);
+            for (u32 at = 0; at < CHUNK; at += use.bytes) {
+                use.offset = chunk * CHUNK + at;
+                start(made, use);
+            }
             keep(heads_[chunk], number, WHOLE_CHUNK);
         }
     }
@@ -131,10 +134,11 @@ class Operations {
         return (1u << high) - (1u << low);
     }
 
-    // Two reductions, or a reduction and an atomic, of the same bytes.
+    // Two reductions, or a reduction and an atomic, of the same bytes. A bulk reduction is one of each of its elements (D24).
     bool morally_strong(const Operation &old, const Access &now) const {
         if (!old.strong || !now.strong || (now.narrow && shape_.home(old.thread) != shape_.home(now.thread))) return false;
-        return old.offset == now.offset && old.bytes == now.bytes && old.element == now.element;
+        bool same = old.bytes ? old.offset == now.offset && old.bytes == now.bytes : now.offset % old.element == 0 && now.bytes == old.element;
+        return same && old.element == now.element;
     }
 
     // An operation meets what came before it.
