@@ -75,8 +75,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
     called = functions.recorded_functions(plans, reads, writes)
     how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "leaves": leaves}
-    how["apart"] = functions.may_part(plans, called)
-    how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
+    how |= {"apart": functions.may_part(plans, called), "sealing": writes and not reads and not any(map(bulk.reads_global, plans.values()))}
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
     kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
     for kernel in kernels if outer else ():
