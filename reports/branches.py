@@ -16,13 +16,16 @@ from consan.reports.kinds import place
 from consan.reports.model import Finding
 from consan.reports.ordering import Pair
 
+_BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
 _SIDES: Final = ("after", "before")
 
 
 def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, framework: str) -> Finding:
     """The finding, with the branches that its barrier has to be outside of."""
     first, second = pair
-    if relations is None or first is None or second is None or frameworks.words_of(framework, "")["cta_barrier"] not in finding.fix:
+    words = frameworks.words_of(framework, "")
+    barrier = next((text for name, text in _BARRIERS.items() if words[name] in finding.fix), "")
+    if relations is None or first is None or second is None or not barrier:
         return finding
     one, other = finding.pair[:2]
     if finding.situation == "written-later":  # (2) is the write, which has to come first
@@ -31,4 +34,4 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     named = [f"{side} the branch that contains {place(at)}" for side, at, is_in in zip(_SIDES, (one, other), inside, strict=True) if is_in]
     if not named:
         return finding
-    return replace(finding, fix=f"{finding.fix}; put the barrier where all threads pass: {' and '.join(named)}")
+    return replace(finding, fix=f"{finding.fix}; put {barrier} pass: {' and '.join(named)}")

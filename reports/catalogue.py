@@ -140,7 +140,8 @@ _BARRIER_MISUSE = CatalogueEntry(
         ),
         "shared-id": Situation(
             "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
-            "give the groups of warps barriers of their own, or order (2) after the last use of {barrier}",
+            "let the threads of {second_at} wait for those of {first_at} before they arrive again: at another named barrier, which both"
+            " pass after the last use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
             "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other depends on timing",
         ),
         "counts-disagree": Situation(
@@ -271,6 +272,12 @@ _SCOPE = CatalogueEntry(
             "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the signal between them is"
             " acquired only from threads of its own CTA",
             severity="warning",
+        ),
+        "store-scope": Situation(
+            "a release at .cluster scope at {first_at}: the present one has .cta scope",
+            "write .cluster in place of .cta at {first_at}",
+            "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the {first_role} releases only"
+            " to threads of its own CTA",
         ),
         **SCOPES,
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),

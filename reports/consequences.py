@@ -52,7 +52,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    shares = finding.situation == "narrow-scope" or finding.situation.endswith("@update")
+    shares = finding.situation in ("narrow-scope", "cluster", "store-scope") or finding.situation.endswith("@update")
     return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None
 
 
@@ -164,9 +164,12 @@ def _same_copy_at_exit(root: Finding, finding: Finding) -> bool:
     return signalled and action == other.asynchronous and one.site == other.site
 
 
+_NARROW_FLAGS: Final = (("data-race", "narrow-scope"), ("scope", "store-scope"))
+
+
 def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
     """An edge of too narrow a scope between the CTAs whose flag has that scope."""
-    if (root.kind, root.situation, finding.kind) != ("data-race", "narrow-scope", "scope"):
+    if (root.kind, root.situation) not in _NARROW_FLAGS or finding.kind != "scope" or finding.situation == "store-scope":
         return False
     return {access.block for access in root.pair} == {access.block for access in finding.pair}
 
@@ -185,10 +188,24 @@ def _similar(root: Finding, finding: Finding) -> bool:
 
 def _one_update(root: Finding, finding: Finding) -> bool:
     """The load and the store of an update that is not atomic."""
-    return root.kind == finding.kind and all(each.situation.endswith("@update") for each in (root, finding)) and _one_store(root, finding)
+    return all(each.situation.endswith("@update") for each in (root, finding)) and _one_store(root, finding)
 
 
 def _one_store(root: Finding, finding: Finding) -> bool:
+    return root.pair[-1].site == finding.pair[-1].site
+
+
+def _at_shared_id(root: Finding, finding: Finding) -> bool:
+    """A race that a named barrier does not order, whose rounds depend on timing."""
+    if (root.kind, root.situation, finding.kind) != ("barrier-misuse", "shared-id", "data-race") or finding.culprit is None:
+        return False
+    return finding.culprit.ptx_line in [access.ptx_line for access in root.pair]
+
+
+def _before_its_start(root: Finding, finding: Finding) -> bool:
+    """An access to a CTA that may not have started, before which the repair of a race puts a cluster barrier."""
+    if (root.kind, root.situation, finding.kind, finding.situation) != ("data-race", "cluster", "lifetime", "not-started"):
+        return False
     return root.pair[-1].site == finding.pair[-1].site
 
 
@@ -207,6 +224,8 @@ RULES: Final = (
     ConsequenceRule(_waits_at_misused, *_FOLLOWS),
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
+    ConsequenceRule(_at_shared_id, *_FOLLOWS),
+    ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),
     ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),

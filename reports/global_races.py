@@ -10,6 +10,7 @@ _FLAG = "the flag that is written at {flag_write_at} and read at {flag_read_at}"
 _RELEASE = "{gpu_fence} after {first_at} and before the flag is written at {flag_write_at} (or a release there)"
 _ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {second_at} (or an acquire there)"
 
+_BETWEEN_CTAS = "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only"
 
 READ_ONLY: Final = {
     "not-coherent": Situation(
@@ -29,12 +30,23 @@ GLOBAL_RACE: Final = CatalogueEntry(
     "global-race",
     "race on global memory",
     "error",
-    "CTAs touch the same bytes at {first_at} and {second_at}, and nothing orders them",
+    "several CTAs touch the same bytes at {both_at}, and nothing orders them",
     {
         "no-synchronisation": Situation(
-            "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only",
-            "give each CTA bytes of its own, make both accesses atomic, or order them: release and acquire a flag at .gpu scope, split the"
-            " kernel in two, or launch it cooperatively and put a barrier of the grid between them",
+            _BETWEEN_CTAS,
+            "if the read is to see the value from before, write to another buffer than is read; if it is to see what the other CTA has"
+            " written, split the kernel in two, with the write in the first and the read in the second, or launch it cooperatively and"
+            " put a barrier of the grid between them, or release and acquire a flag at .gpu scope",
+        ),
+        "no-synchronisation/WAW": Situation(
+            _BETWEEN_CTAS,
+            "give each CTA bytes of its own; or, if the values of both are wanted, combine them with one atomic operation ({atomic_add} for"
+            " a sum)",
+        ),
+        "no-synchronisation@update": Situation(
+            "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
+            "make the update one atomic operation ({atomic_add} for a sum)",
+            "threads of several CTAs update the same bytes at {second_at} in separate steps: all but one of the updates can be lost",
         ),
         "no-release": Situation(
             "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",

@@ -58,6 +58,8 @@ def _advice(chosen: Situation, kind: CatalogueEntry, framework: str) -> str:
 
 def refined(finding: Finding, situation: str | None) -> str:
     """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
+    if situation == "arrive-scope" and finding.accesses and {"release", "cta"} <= set(_first(finding).op.split(".")):
+        return "store-scope"  # (1) is the release itself
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)

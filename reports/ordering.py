@@ -19,22 +19,27 @@ Pair = tuple[Site | None, Site | None]
 # How the accesses of a race lie in the program (`kinds.describe`); most positions need no special wording.
 NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
+OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 UPDATE: Final = "update"  # the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
+_RACES: Final = ("data-race", "global-race")
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None) -> tuple[Finding, Pair, str]:
     """The finding with (1) before (2), the two sites, and their position to each other."""
     first, second = pair
-    if finding.kind != "data-race" or first is None or second is None or any(access.asynchronous for access in finding.accesses):
+    if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
     if relations and _is_update(first, second, relations):
         return *_turned(finding, pair, swap=first.access != "read" and second.access == "read"), UPDATE
+    if finding.kind != "data-race":
+        return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
     finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
-    return finding, pair, _shape(finding, order)
+    shape = _shape(finding, order)
+    return finding, pair, OWN_UPDATE if shape == STATEMENT and relations and _updates(pair, relations) else shape
 
 
 def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]:
@@ -50,6 +55,17 @@ def _is_update(first: Site, second: Site, relations: Relations) -> bool:
         return False
     loads = relations.updates(writes[0])
     return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
+
+
+def _updates(pair: Pair, relations: Relations) -> bool:
+    """Whether a write of the pair is an update of other bytes than those that the read of the pair has loaded."""
+    return any(site is not None and site.access == "write" and relations.updates(site) for site in pair)
+
+
+def is_update(finding: Finding) -> bool:
+    """Whether several threads update the same bytes: a barrier may hide the race, and updates are lost all the same."""
+    name, _, shape = finding.situation.partition("@")
+    return shape == UPDATE and name != "no-warp-sync"
 
 
 def _one_place(first: Site, second: Site) -> bool:

@@ -218,9 +218,14 @@ def short(file: str) -> str:
     return file[len(here) :] if file.startswith(here) else file
 
 
+_OF_CTA: Final = " of the CTA of rank "
+
+
 def _first_seen(finding: Finding) -> bool:
     """Whether only the first bytes are known: an operation reports the first conflict in its range."""
     action = finding.pair[-1].asynchronous if finding.pair else None
+    if finding.buffer and finding.count > 1 and _OF_CTA in finding.buffer.name:  # `sides.buffer_of`: of several CTAs the first access
+        return finding.buffer.bytes == min((each.bytes[1] - each.bytes[0] for each in finding.pair if each.bytes), default=0)
     return finding.kind != "lifetime" and action is not None and action.kind != "cp.async"
 
 

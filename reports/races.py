@@ -23,17 +23,17 @@ _NEXT = (
     "put {barrier_call} between two iterations of the loop{loop_at}: after the {first_role} at {first_at}, at the end of the loop's body"
     "{other_part}"
 )
-_HALVES = (
-    "if several threads update the same element, make the update atomic ({atomic_add}); else put {barrier_call} between the"
-    " {first_role} and the {second_role} of the statement at {first_at}"
-)
-_REGISTER = " (load into a register before it, store after it)"
+_BETWEEN = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
+_HALVES = "if several threads update the same element, make the update atomic ({atomic_add}); else " + _BETWEEN
+_REGISTER = " (load into a register before it, store after it{outside})"
 # A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
-    f"{name}@{shape}/{hazard}": Situation(missing, fix.replace("{barrier_call}", call) + more, message, severity)
-    for name, call, missing, severity in (
-        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ""),
-        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "warning"),
+    f"{name}@{shape}/{hazard}": Situation(
+        missing, (fix + more).replace("{barrier_call}", call).replace("{outside}", outside), message, severity
+    )
+    for name, call, missing, outside, severity in (
+        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ", and the barrier outside of any branch", ""),
+        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "", "warning"),
     )
     for shape, hazard, fix, message, more in (
         ("next-iteration", "RAW", _NEXT, "the {second_role} at {second_at}, in the next iteration, can run before the {first_role} at"
@@ -44,6 +44,8 @@ _SHAPED_RACES = {
          " land in either order{one_part}", ""),
         ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
         ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
+        ("own-update", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
+        ("own-update", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
         ("statement", "WAW", "give each thread bytes of its own; " + _HALVES, _RACE_MESSAGES["WAW"], ""),
     )
 }  # fmt: skip

@@ -103,6 +103,6 @@ def ptx_of(event: TemplateEvent) -> str:
 def words_of(event: TemplateEvent) -> str:
     """The same for a report."""
     if event.kind == Event.MBARRIER_WAIT:
-        return f"mbarrier.try_wait.parity with parity {event.a} at the mbarrier at {event.offset:#x}"
+        return f"mbarrier.try_wait.parity with parity {event.a} on the mbarrier at shared address {event.offset:#x}"
     name = {Event.MBARRIER_ARRIVE: "mbarrier.arrive", Event.MBARRIER_INVAL: "mbarrier.inval"}.get(Event(event.kind))
-    return f"{name} at the mbarrier at {event.offset:#x}" if name else ptx_of(event).rstrip(";")
+    return f"{name} on the mbarrier at shared address {event.offset:#x}" if name else ptx_of(event).rstrip(";")

@@ -25,6 +25,7 @@ from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
+from consan.reports.ordering import is_update
 from consan.reports.patches import fixed
 from consan.session.repairs import told
 
@@ -55,7 +56,7 @@ class Reruns:
 
     def confirmed(self, report: Report) -> Report:
         """The report with the fixes that were confirmed."""
-        open_ = [finding for finding in report.active if finding.verified is None]
+        open_ = [finding for finding in report.active if finding.verified is None and not is_update(finding)]
         if not open_ or any(finding.kind not in _KINDS for finding in open_):
             return report
         found, text = frozenset(map(_name, report.findings)), TextPlaces(self.module)
@@ -65,7 +66,7 @@ class Reruns:
         return replace(report, findings=tuple(map(self._fixed, report.findings)))
 
     def _fixed(self, finding: Finding) -> Finding:
-        fixes = [fix for fix, left in self.good if _name(finding) not in left]
+        fixes = [fix for fix, left in self.good if _name(finding) not in left and not is_update(finding)]
         return finding if finding.verified or not fixes else replace(finding, verified=min(fixes, key=lambda fix: fix.left))
 
     @property

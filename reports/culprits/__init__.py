@@ -41,8 +41,9 @@ def blame(
         return finding  # an update needs no barrier
     if finding.kind == "uninitialized-read" and alone and is_array(finding.accesses[0].name):
         around = relations.stretches(first, first, (finding.accesses[0].thread,) * 2)
-        published = published_at(around.before_first, words_of(finding, facts, framework)) if around is not None else ""
-        return with_stores(finding, relations.stores(first), published)
+        words = words_of(finding, facts, framework)
+        published = published_at(around.before_first, words) if around is not None else ""
+        return with_stores(finding, relations.stores(first), published, words["cta_barrier"])
     name = refined(finding, situation)
     rules = [rule for rule in RULES if rule.kind == finding.kind and name in rule.situations]
     one, other = finding.accesses[0], finding.accesses[-1]

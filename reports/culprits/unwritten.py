@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from consan.instrument.relations import Stores, SyncPoint
+from consan.instrument.sites import Place
 from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, last_of, named
 from consan.reports.kinds import place, place_of
-from consan.reports.model import Finding
+from consan.reports.model import Access, Finding
 from consan.reports.names import base_name
 from consan.reports.places import culprit_at
 
@@ -33,15 +34,23 @@ def published_at(before: Sequence[SyncPoint], words: Mapping[str, str]) -> str:
     return " and ".join(f"the {named(point, words)} at {place(access_of(point))}" for point in (fence, barrier) if point is not None)
 
 
-def with_stores(finding: Finding, found: Stores | None, published: str = "") -> Finding:
+def with_stores(finding: Finding, found: Stores | None, published: str = "", barrier: str = "a barrier") -> Finding:
     """The finding with the first store to its variable, whose range may be too small, or with the fact that there is none.
 
-    The access names some of the bytes that nothing has written, not all. `published`: what `published_at` gives.
+    The access names some of the bytes that nothing has written, not all. `published`: what `published_at` gives. `barrier`: that of
+    the CTA in the words of the framework.
     """
     if found is None:
         return finding
     reader, copied = finding.accesses[0], _copied(finding, found)
     variable, at = base_name(reader.name), place(reader)
+    others = replace(found, places=tuple(each for each in found.places if not _is(reader, each)))
+    if found.places and not others.places:
+        first = f"store the first value of {variable} (0 for a sum) in one thread"
+        after = f"before {published}" if published else f"then put {barrier}, before {at}"
+        message = f"the {reader.role} at {at} changes {reader.name}, and nothing has written a first value"
+        return replace(finding, message=message, fix=f"{first}, {after}")
+    found = others
     reads = f"the {reader.role} at {at} {f'copies {copied:,} bytes of {variable}' if copied else f'reads {reader.name}'}"
     if not found.places:
         message = f"{reads}, and no instruction of this kernel writes {variable}"
@@ -58,6 +67,11 @@ def with_stores(finding: Finding, found: Stores | None, published: str = "") -> 
         )
     store = culprit_at(found.places[0])
     return replace(finding, accesses=(*finding.accesses, store), message=message, fix=fix)
+
+
+def _is(reader: Access, store: Place) -> bool:
+    """Whether a store is the reader itself, an atomic operation, or a copy of it in an unrolled loop."""
+    return "atomic" in reader.role and culprit_at(store).site[:3] == reader.site[:3]
 
 
 def _copied(finding: Finding, found: Stores) -> int:

@@ -165,6 +165,29 @@ def test_an_index_outside_its_array(name: str, message: str, fix: str) -> None:
     assert fix in finding.fix
 
 
+FIXES = {
+    "scan_in_place": "put __syncthreads() between the read and the write of the statement at scan_in_place.cu:16 (load into a register"
+    " before it, store after it, and the barrier outside of any branch)",
+    "half_warp_reads": "put it where all lanes of the warp pass: before the branch that contains half_warp_reads.cu:17",
+}
+
+
+@pytest.mark.parametrize(("name", "fix"), FIXES.items())
+def test_a_fix_is_right_word_by_word(name: str, fix: str) -> None:
+    """No atomic operation for elements with one writer, and no barrier for all in a branch of some."""
+    spec = twin_file.read(READ / f"{name}.cu")
+    racy, repaired = (
+        consan.launch(
+            twin_file.kernel(spec.path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, device="cpu"
+        )
+        for racy in (True, False)
+    )
+    assert [finding.kind for finding in racy.findings] == ["data-race"]
+    assert fix in racy.findings[0].fix
+    assert "atomic" not in racy.findings[0].fix
+    assert (repaired.verdict, repaired.findings) == ("clean", ())
+
+
 UNKNOWN = """
 .version 8.0
 .target sm_90

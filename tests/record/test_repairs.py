@@ -20,8 +20,12 @@ from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.record.templates import NO_WORD, Event, Template, TemplateEvent
 from consan.reports.json_format import from_json, to_json
+from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed, patched
 from consan.reports.verified import sentence_of
+
+
+from consan.reports.verdict import assemble
 from consan.session import recording
 from consan.session.reruns import MOST_INSTRUCTIONS, Reruns
 
@@ -233,6 +237,22 @@ def test_the_search_ends_when_its_allowance_is_spent() -> None:
 
     Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), lambda: len(ran) * MOST_INSTRUCTIONS // 4).confirmed(report)
     assert len(ran) == 5
+
+
+def test_no_run_with_a_barrier_verifies_a_lost_update() -> None:
+    """A barrier between the load and the store of an update hides the race, and the updates of all threads but one are lost."""
+    lost, other = (Finding("global-race", "k", situation=f"no-synchronisation{shape}") for shape in ("@update", ""))
+    fix = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 4, 40),), rerun=True)
+    reruns = Reruns(
+        parse(SLICE.replace("BODY", "ret;")),
+        lambda ptx, seed: pytest.fail(ptx),
+        (32, 1, 1),
+        (1, 1, 1),
+        lambda: 0,
+        good=[(fix, frozenset())],
+    )
+    report = reruns.confirmed(replace(assemble(device="cpu", kernels=[], findings=[other]), findings=(lost, other)))
+    assert [finding.verified for finding in report.findings] == [None, fix]
 
 
 @pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])

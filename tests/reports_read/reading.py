@@ -44,6 +44,7 @@ KERNELS = (
     ("out-of-bounds", ("out_of_bounds", "halo_index", "left_neighbour", "output_too_small", "tail_of_input")),
     ("scope", ("cluster_stage_released_cta", "cluster_halo_fence_block", "cluster_partial_sum_flag")),
     ("register-hazard", ("wgmma_promoted_before_wait", "wgmma_fragment_reused")),
+    ("global-race", ("histogram_plain_add", "overlapping_tiles", "halo_of_neighbour", "last_block_no_fence", "relaxed_poll_no_fence")),
 )  # fmt: skip
 # Names of constants and macros that would give the answer away.
 NEUTRAL = {
@@ -65,8 +66,8 @@ def cases() -> Iterator[tuple[str, str, Path]]:
     """Name of the report, kind, file of the kernel."""
     files = [(kind, name) for kind, names in KERNELS for name in names]
     for number, (kind, name) in enumerate(files, 1):
-        own = HERE / "kernels" / f"{name}.cu"
-        yield f"k{number:02}", kind, own if own.exists() else TWINS / f"{name}.cu"
+        folders = (HERE / "kernels", TWINS.parent / "global", TWINS)
+        yield f"k{number:02}", kind, next(path for folder in folders if (path := folder / f"{name}.cu").exists())
 
 
 def neutral(text: str) -> str:

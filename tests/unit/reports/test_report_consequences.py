@@ -54,6 +54,13 @@ INIT_TOO = replace(INIT, accesses=(at("initialisation", 10), at("wait", 20)), co
 HERE, THERE = {"block": (0, 0, 0)}, {"block": (1, 0, 0)}
 FLAG = Finding("data-race", "k", situation="narrow-scope", accesses=(at("write", 12, **THERE), at("read", 15, **HERE)))
 EDGE = Finding("scope", "k", situation="arrive-scope", accesses=(at("write", 11, **THERE), at("read", 16, **HERE)), count=9)
+STORED = replace(FLAG, kind="scope", situation="store-scope")
+SHARED_ID = Finding("barrier-misuse", "k", situation="shared-id", accesses=(at("barrier", 10, "bar.sync"), at("barrier", 8, "bar.arrive")))
+IN_ROUNDS = replace(RACE, accesses=(*RACE.pair, at(CULPRIT, 10, "bar.sync")))
+BETWEEN_CTAS = Finding("data-race", "k", situation="cluster", accesses=(at("write", 8, **THERE), at("read", 11, **HERE)))
+NOT_STARTED = Finding("lifetime", "k", situation="not-started", accesses=(at("read", 11, **HERE),))
+UPDATE = Finding("global-race", "k", situation="no-synchronisation@update", accesses=(at("read", 3), at("write", 4)), fix="add it")
+UPDATE_TOO = replace(UPDATE, kind="data-race", situation="no-barrier@update")
 
 
 def run(*findings: Finding) -> Report:
@@ -67,9 +74,13 @@ FOLLOWING = {
     "a deadlock at a named barrier": (DISAGREE, STUCK),
     "a copy at the exit": (UNAWAITED, AT_EXIT),
     "an edge by a flag": (FLAG, EDGE),
+    "an edge by a flag that is released": (STORED, EDGE),
+    "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),
 }
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
+    "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
+    "updates by threads of one CTA and of several": (UPDATE, UPDATE_TOO, "one repair for error 1 and this one: add it"),
     "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
 }
 
@@ -106,6 +117,8 @@ OTHERS = {
     "another repair": (EARLY, replace(FIRST, fix="wait for 0")),
     "a flag of other CTAs": (FLAG, replace(EDGE, accesses=(at("write", 11, block=(2, 0, 0)), at("read", 16, **HERE)))),
     "a flag of wide scope": (replace(FLAG, situation="cluster"), EDGE),
+    "another named barrier": (SHARED_ID, RACE),
+    "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
     "a suppressed root": (replace(MISUSE, suppressed=Suppressed("known", "k.cu")), RACE),
     "a root that counts less": (replace(MISUSE, severity="warning"), RACE),
 }  # fmt: skip

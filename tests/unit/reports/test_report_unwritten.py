@@ -68,3 +68,12 @@ NAMES = {"tile[3]": True, "tile[0..3]": True, "points[1].w": False, "bytes 0..3 
 @pytest.mark.parametrize(("name", "array"), NAMES.items())
 def test_names_of_arrays(name: str, array: bool) -> None:
     assert is_array(name) is array
+
+
+def test_an_atomic_operation_that_alone_writes_has_no_first_value() -> None:
+    atomic = Access("atomic read-modify-write", "atom.shared.add.u32", file="k.cu", line=5, column=3, name="count")
+    finding = told(atomic, Place(42, "atom.shared.add.u32 %r1, [count], 1;", "k.cu", 5, 3))
+    assert finding.message == "the atomic read-modify-write at k.cu:5 changes count, and nothing has written a first value"
+    assert finding.fix == "store the first value of count (0 for a sum) in one thread, then put a barrier, before k.cu:5"
+    assert finding.accesses == (atomic,)
+    assert "also write the rest" in told(atomic, STORE, Place(42, "atom", "k.cu", 7, 3)).fix
