@@ -56,18 +56,22 @@ class Reruns:
 
     def confirmed(self, report: Report) -> Report:
         """The report with the fixes that were confirmed."""
-        open_ = [finding for finding in report.active if finding.verified is None and not is_update(finding)]
+        open_ = [finding for finding in report.active if finding.verified is None]
         if not open_ or any(finding.kind not in _KINDS for finding in open_):
             return report
         found, text = frozenset(map(_name, report.findings)), TextPlaces(self.module)
         for finding in open_:
-            if not any(_name(finding) not in left for _, left in self.good):
+            if not self._of(finding):
                 self._search(text, finding, found)
         return replace(report, findings=tuple(map(self._fixed, report.findings)))
 
     def _fixed(self, finding: Finding) -> Finding:
-        fixes = [fix for fix, left in self.good if _name(finding) not in left and not is_update(finding)]
+        fixes = self._of(finding)
         return finding if finding.verified or not fixes else replace(finding, verified=min(fixes, key=lambda fix: fix.left))
+
+    def _of(self, finding: Finding) -> list[VerifiedFix]:
+        """The confirmed fixes of a finding."""
+        return [fix for fix, left in self.good if _name(finding) not in left and not _loses(fix, finding)]
 
     @property
     def _spent(self) -> bool:
@@ -83,6 +87,8 @@ class Reruns:
                 return
             seen.add(repair.edits)
             fix = told(repair.steps, text.places.sites, CUDA, repair.edits)
+            if _loses(fix, finding):
+                continue
             left = self._left(fixed(self.module.text, [fix]), finding, found)
             if left is not None:
                 self.good.append((replace(fix, left=len(left), rerun=True), left))
@@ -119,6 +125,11 @@ class Reruns:
         for repair in repairs:
             with contextlib.suppress(Impossible):
                 yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
+
+
+def _loses(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether a fix only hides that updates are lost: synchronisation between the load and the store of an update."""
+    return is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
 
 
 def _name(finding: Finding) -> _Name:

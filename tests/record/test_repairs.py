@@ -22,10 +22,8 @@ from consan.instrument.record.templates import NO_WORD, Event, Template, Templat
 from consan.reports.json_format import from_json, to_json
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed, patched
-from consan.reports.verified import sentence_of
-
-
 from consan.reports.verdict import assemble
+from consan.reports.verified import sentence_of
 from consan.session import recording
 from consan.session.reruns import MOST_INSTRUCTIONS, Reruns
 
