@@ -51,10 +51,13 @@ def test_clean_with_the_recording_engine(case: Case) -> None:
     launch.check()
 
 
-def test_a_tile_takes_seconds_at_most() -> None:
-    """128 x 128 with four steps of 64 of K: a fraction of a second on an idle machine."""
+def test_two_tiles_take_a_second_of_processor_time_at_most() -> None:
+    """Five steps of 64 of K, 128 x 128 each: 0.12 s alone, and 0.5 s recorded and checked."""
     case = next(case for case in CASES if case.name.endswith("matmul_3_stages"))
     ptx, launch = ptx_of(case.name, ARCH), case.launch("small", 0)
-    begun = time.monotonic()
+    run_plain(ptx, launch, Session(device="cpu").backend, seed=0)  # compiles what the text needs
+    begun = time.process_time()
     run_plain(ptx, launch, Session(device="cpu").backend, seed=0)
-    assert time.monotonic() - begun < 5
+    alone = time.process_time()
+    run_checked(ptx, launch, Session(device="cpu", engine="record", private=True))
+    assert (alone - begun < 1, time.process_time() - alone < 1.5) == (True, True)

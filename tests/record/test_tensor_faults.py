@@ -15,7 +15,7 @@ from consan.checker import build, replay
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
 ORDER, MEMORY, LAUNCHES, OPERATIONS = "tensor_order.hpp", "tensor_memory.hpp", "launch_control.hpp", "operations.hpp"
-COLLECTORS, PROXIES, CLOCKS = "tensor_collectors.hpp", "proxies.hpp", "clocks.hpp"
+COLLECTORS, PROXIES, CLOCKS, MBARRIERS = "tensor_collectors.hpp", "proxies.hpp", "clocks.hpp", "mbarriers.hpp"
 # The file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
@@ -33,6 +33,9 @@ RULES = {
     "loads replace": (OPERATIONS, "return !replaced(made, use, old, time);", "return true;", "clean_pair_word_overwritten", False),
     "pairs allocate together": ("tensor_allocations.hpp", "(own.other == NOTHING ||", "(true ||", "clean_pair_alloc", False),
     "words of a pair": (MEMORY, "words_[peer][number] != words_[own][number])", "false)", "pair_words_apart", True),
+    "fences of issue": (ORDER, "if (fence || !in_issue_order", "if (true || !in_issue_order", "relaxed_issue_no_fence", True),
+    "commits on their way": (MBARRIERS, "else if (object->commit.site &&", "else if (false && object->commit.site &&", "inval_commit_pending", True),
+    "waits that are over": (MBARRIERS, " || clocks_.executed(thread, wait.thread) >= wait.time", "", "inval_behind_relaxed_barrier", False),
     "collectors": (COLLECTORS, "if (usage >= USE && !held.valid)", "if (false)", "collector_not_filled", True),
     "matrices of collectors": (COLLECTORS, "!(held.matrix == matrix)", "false", "collector_other_matrix", True),
     "layouts": (ORDER, "writers_[each - FIRST_LAYOUT].layout != access.layout", "false", "other_layout", True),
