@@ -25,11 +25,9 @@ def _pipeline_ends(found: Found) -> str:
 
 def _already_over(finding: Finding, found: Found) -> str:
     """R-SCOPE: what comes first has nothing to make visible to another CTA."""
-    if reason_of(found) is not Reason.ARRIVE_SCOPE or len(finding.accesses) < 2:
+    if reason_of(found) is not Reason.ARRIVE_SCOPE or len(finding.accesses) < 2 or in_tensor_memory(found):
         return ""
-    first, second = finding.pair
-    if in_tensor_memory(found):
-        return "the accesses are over before the columns are freed" if "tcgen05.dealloc" in second.op else ""
+    first = finding.pair[0]
     owner = int(found.event["offset"]) // int(found.event["cta_bytes"] or 1)
     if first.asynchronous is not None:
         return "the operation is over before the signal"

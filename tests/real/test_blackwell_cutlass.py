@@ -41,8 +41,8 @@ FOUND = {
 }
 
 # Warnings. Without a matrix C, store_tail of the epilogue for sm100 waits for none of its TMA stores (that for sm90 does): the last one may
-# still read shared memory when the CTA exits (R-CP5). In pairs, arrivals on barriers of the other CTA have the default scope .cta (R-SCOPE,
-# as in the GEMMs for Hopper): they release the slots of launch control and, by way of the other CTA, the columns that are freed.
+# still read shared memory when the CTA exits (R-CP5). In pairs, arrivals that release the slots of launch control in the other CTA have the
+# default scope .cta (R-SCOPE, as in the GEMMs for Hopper).
 WARNINGS = {"gemm_sm100": {"lifetime"}, "gemm_sm100_pair": {"lifetime", "scope"}}
 
 pytestmark = pytest.mark.slow

@@ -83,7 +83,7 @@ class TensorAllocations {
                 last = number;
                 const Allocation &own = allocations_[number - 1];
                 access.allocation = own.site, access.number = number;
-                if (!clocks_.before(own.thread, own.time, access.thread) && (own.other == NOTHING || !clocks_.before(own.other, own.other_time, access.thread))) race(access, piece, own.site, own.thread, own.site);
+                if (!behind(own.thread, own.time, access.thread) && (own.other == NOTHING || !behind(own.other, own.other_time, access.thread))) race(access, piece, own.site, own.thread, own.site);
             }
         order_.add(access, pieces);
     }
@@ -129,6 +129,9 @@ class TensorAllocations {
         u32 freed, freer;
         bool explained;
     };
+
+    // Whether a thread is behind an alloc. It is synchronous, so the order of execution is enough (T21); its word in shared memory needs more.
+    bool behind(u32 other, u32 time, u32 thread) const { return clocks_.before(other, time, thread) || clocks_.executed(thread, other) >= time; }
 
     void release(Allocation &each, u32 thread, u32 site) {
         each.live = false, each.freed = site, each.freer = thread, each.freed_time = clocks_.time(thread);

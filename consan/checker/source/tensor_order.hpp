@@ -121,6 +121,7 @@ class TensorOrder {
 
     bool ordered(const TensorAccess &old, const TensorAccess &now) const {
         if (issuers_.complete(old.ticket, now.thread)) return true;
+        if (now.kind == TENSOR_DEALLOC && issuers_.unfenced(old.ticket, now.thread)) return true;  // it touches no cell: it is enough that the access is over (T21)
         return in_issue_order(old, now, old.thread == now.thread) && issued_before(old, now);
     }
 
@@ -128,6 +129,7 @@ class TensorOrder {
     Reason lenient(const TensorAccess &old, const TensorAccess &now) const {
         if (old.kind == TENSOR_DEALLOC) return NO_REASON;
         if (!issuers_.complete(old.ticket, now.thread)) {
+            if (now.kind == TENSOR_DEALLOC) return FENCE_BY_THE_ISA;
             bool listed = now.kind == TENSOR_MMA && (old.kind != TENSOR_MMA || (old.accumulator == now.accumulator && old.shape == now.shape));
             return listed || old.kind == TENSOR_SHIFT || now.kind == TENSOR_SHIFT ? NO_REASON : ISSUE_ORDER;
         }
