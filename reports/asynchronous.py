@@ -285,6 +285,11 @@ MBARRIER_DEADLOCKS: Final = {
         "initialise with the number of arrivals that one phase gets, or let all of them arrive; check the number of iterations on the"
         " two sides of the pipeline, and the parity that the producer begins with (1 on an empty barrier)",
     ),
+    "too-many": Situation(
+        "{lacking}: more threads arrive in a phase than mbarrier.init counts",
+        "initialise each of these mbarriers with the number of arrivals that one phase gets, or let one thread of each warp arrive:"
+        " arrivals beyond the count belong to later phases, so a thread that waits goes on too early or never",
+    ),
     "both": Situation(
         "{lacking}",
         "look for the thread that should arrive and issue the copies: does it wait itself, or has it left its loop early?"

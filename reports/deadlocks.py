@@ -133,7 +133,8 @@ def _lack(state: Phase) -> str:
     """`1 of 2 arrivals and 64 bytes`: what a phase needs to complete."""
     arrivals = f"{state.pending} of {plural(state.expected, 'arrival')}" if state.pending > 0 else ""
     short = " and ".join(filter(None, (arrivals, plural(state.tx, "byte") if state.tx > 0 else "")))
-    over = f"{plural(-state.tx, 'byte')} too many" if state.tx < 0 else ""
+    excess = ((-state.pending, "arrival"), (-state.tx, "byte"))
+    over = " and ".join(f"{plural(count, what)} too many" for count, what in excess if count > 0)
     return ", but ".join(filter(None, (short, over))) or "nothing"
 
 
@@ -145,6 +146,8 @@ def _lacking(states: Sequence[Phase]) -> str:
 
 def _cause(states: Sequence[Phase]) -> str:
     """The likely situation, judged by all awaited mbarriers."""
+    if any(state.pending < 0 for state in states):
+        return "too-many"
     if any(state.tx < 0 and state.pending and state.cluster_rank is not None for state in states):
         return "unannounced"
     if any(state.tx < 0 for state in states):

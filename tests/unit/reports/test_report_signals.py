@@ -8,7 +8,8 @@ import pytest
 
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import parse
-from consan.reports.deadlocks import Poll
+from consan.reports import deadlocks
+from consan.reports.deadlocks import Phase, Poll
 from consan.reports.model import Finding
 from consan.reports.waiters import Waiter, deadlock_of
 
@@ -53,3 +54,11 @@ def test_nothing_is_to_be_moved_where_no_write_is_only_behind_the_wait(lines: tu
     finding, _ = deadlock(*lines)
     assert culprits(finding) == [WRITE]
     assert "barrier" not in finding.fix
+
+
+def test_arrivals_beyond_the_count_are_told() -> None:
+    phases = [Phase(0, 1, -1, 1, 0, variable="full"), Phase(8, 32, 2, 2, 0, variable="empty")]
+    finding = deadlocks.deadlock("k", [{"why": "mbarrier"}], phases, [])
+    assert "1 arrival too many (the mbarrier full (shared offset 0), phase 1)" in finding.missing
+    assert "more threads arrive in a phase than mbarrier.init counts" in finding.missing
+    assert "one thread of each warp" in finding.fix
